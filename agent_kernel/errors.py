@@ -1,0 +1,113 @@
+"""Every error that Agent Kernel raises on purpose.
+
+AgentKernelError
+├── ConfigurationError            something must be set; the message says what
+│   └── NoModelError              no model is configured
+├── ToolDeclarationError          a tool can't be offered; names the tool and the fault
+├── NotFound
+│   ├── UnknownConversation
+│   ├── UnknownRun
+│   ├── UnknownApproval
+│   └── UnknownToolCall
+├── AlreadyDecided                a second decision; carries the first
+├── DigestMismatch                a decision was made for other arguments than the log holds
+├── IllegalTransition             a tool call can't move from its state to the wanted one
+├── InvalidArguments              arguments that do not fit a tool's parameters; says which
+├── ModelError                    the model's service; the message says what to do
+│   ├── ModelRefused              401, 403, 400, 404: trying again will not help
+│   └── ModelUnavailable          still failing after the retries
+├── BudgetExceeded                a hard limit of the run was reached
+├── KernelGone                    the kernel died, was restarted or was shut down
+└── RunFailed                     raised by `Run` where a result was asked for and there is none
+"""
+
+from typing import Any
+
+
+class AgentKernelError(Exception):
+    """Base of all errors that Agent Kernel raises on purpose."""
+
+
+class ConfigurationError(AgentKernelError):
+    pass
+
+
+class NoModelError(ConfigurationError):
+    def __init__(self) -> None:
+        super().__init__(
+            "No model is configured. Start the server (or the kernel, where there is none) with OPENAI_API_KEY set; "
+            "for Ollama, vLLM or LM Studio set OPENAI_BASE_URL and AGENT_KERNEL_MODEL as well. "
+            "To try Agent Kernel without a key, use the recorded demo: %%agent --model demo"
+        )
+
+
+class ToolDeclarationError(AgentKernelError):
+    pass
+
+
+class NotFound(AgentKernelError):
+    kind = "item"
+
+    def __init__(self, identifier: str) -> None:
+        super().__init__(f"There is no {self.kind} {identifier!r}.")
+        self.identifier = identifier
+
+
+class UnknownConversation(NotFound):
+    kind = "conversation"
+
+
+class UnknownRun(NotFound):
+    kind = "run"
+
+
+class UnknownApproval(NotFound):
+    kind = "approval"
+
+
+class UnknownToolCall(NotFound):
+    kind = "tool call"
+
+
+class AlreadyDecided(AgentKernelError):
+    """The first decision stands. `first` is the tool call as that decision left it (`ToolCallView` as a dict)."""
+
+    def __init__(self, message: str, first: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.first = first
+
+
+class DigestMismatch(AgentKernelError):
+    pass
+
+
+class IllegalTransition(AgentKernelError):
+    pass
+
+
+class InvalidArguments(AgentKernelError):
+    pass
+
+
+class ModelError(AgentKernelError):
+    pass
+
+
+class ModelRefused(ModelError):
+    pass
+
+
+class ModelUnavailable(ModelError):
+    pass
+
+
+class BudgetExceeded(AgentKernelError):
+    pass
+
+
+class KernelGone(AgentKernelError):
+    pass
+
+
+class RunFailed(AgentKernelError):
+    pass

@@ -1,0 +1,50 @@
+"""What is asked of a run, as frozen values. Both hosts build these; the loop reads them."""
+
+from dataclasses import dataclass, field
+
+from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.tools.declaration import ToolDeclaration
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedDecision:
+    """An answer written beforehand, for runs that nobody watches. It answers the next undecided call it matches."""
+
+    approved: bool
+    tool_name: str | None = None
+    """`None` matches any tool."""
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """One run, as its author declared it."""
+
+    run_id: str
+    prompt: str
+    model: str | None = None
+    """A name that the host's configuration resolves; `None` means its default."""
+    tools: tuple[ToolDeclaration, ...] = ()
+    policy: PolicyMode | None = None
+    """`None` means ask."""
+    system: str | None = None
+    budget: BudgetLimits = field(default_factory=BudgetLimits)
+    widget_model_id: str | None = None
+    """The widget that shows the run: the key by which its record finds its place in the saved notebook."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrainSettings:
+    """Limits of a host. Numbers from mature command-line agents; all configurable."""
+
+    default_model: str | None = None
+    policy_cap: PolicyMode | None = None
+    """The most permissive mode a notebook may choose; a site sets it."""
+    result_characters: int = 25_000
+    result_lines: int = 1_000
+    step_characters: int = 200_000
+    call_timeout: float | None = None
+    token_flush_seconds: float = 0.03
+    validation_retries: int = 3
+    default_budget: BudgetLimits = field(default_factory=lambda: BudgetLimits(tool_calls=100, steps=100))

@@ -1,0 +1,81 @@
+"""Commands from a face. Everything in them is untrusted: ids are looked up, arguments validated anew."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from agent_kernel.protocol.vocabulary import Scope
+
+MAX_FRAME_BYTES = 1_048_576
+"""A larger frame is refused with INVALID_FORMAT; the connection stays."""
+
+
+class Command(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class MessageCommand(Command):
+    type: Literal["message"] = "message"
+    content: str = Field(min_length=1)
+
+
+class Decision(Command):
+    """The body of a decision, over HTTP and WebSocket alike."""
+
+    approved: bool = Field(strict=True)
+    reason: str | None = Field(default=None, max_length=10_000)
+    edited_input: dict[str, Any] | str | None = None
+    """New arguments: a JSON object, or its text. They replace the model's and are validated and judged again."""
+    scope: Scope = "once"
+    digest: str | None = None
+    """The digest the person saw. Where it is given and differs from the log's, nothing is decided."""
+
+
+class ApprovalResponseCommand(Decision):
+    type: Literal["approval_response"] = "approval_response"
+    approval_id: str
+
+
+class ToolResultCommand(Command):
+    type: Literal["tool_result"] = "tool_result"
+    tool_call_id: str
+    output: str
+
+
+class ToolCancelCommand(Command):
+    type: Literal["tool_cancel"] = "tool_cancel"
+    tool_call_id: str
+
+
+class ToolRetryCommand(Command):
+    type: Literal["tool_retry"] = "tool_retry"
+    tool_call_id: str
+
+
+class CancelCommand(Command):
+    type: Literal["cancel"] = "cancel"
+    run_id: str
+
+
+class ResumeCommand(Command):
+    type: Literal["resume"] = "resume"
+    last_seq: int = Field(ge=0)
+
+
+class PingCommand(Command):
+    type: Literal["ping"] = "ping"
+
+
+ClientCommand = Annotated[
+    MessageCommand
+    | ApprovalResponseCommand
+    | ToolResultCommand
+    | ToolCancelCommand
+    | ToolRetryCommand
+    | CancelCommand
+    | ResumeCommand
+    | PingCommand,
+    Field(discriminator="type"),
+]
+
+client_command_adapter: TypeAdapter[ClientCommand] = TypeAdapter(ClientCommand)

@@ -1,0 +1,183 @@
+"""Server events, version 1. Each is discriminated by `type`; unknown types are ignored by both sides."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from agent_kernel.protocol.views import (
+    ConversationView,
+    ErrorView,
+    OutputView,
+    Preview,
+    RunView,
+    ToolCallView,
+    ToolView,
+    Usage,
+    Warning,
+)
+from agent_kernel.protocol.vocabulary import (
+    PROTOCOL_VERSION,
+    CallState,
+    DecidedBy,
+    ErrorCode,
+    FinishReason,
+    OutcomeStatus,
+    Role,
+    Scope,
+)
+
+
+def utc_now() -> str:
+    """The present moment in UTC, ISO 8601 with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Event(BaseModel):
+    """The envelope. `seq` rises strictly within a conversation; the log sets it when the event is committed."""
+
+    model_config = ConfigDict(frozen=True)
+
+    seq: int = 0
+    conversation_id: str = ""
+    run_id: str | None = None
+    timestamp: str = Field(default_factory=utc_now)
+
+
+class SessionEvent(Event):
+    """First on connect. It is not logged: its `seq` is that of the last logged event."""
+
+    type: Literal["session"] = "session"
+    protocol: int = PROTOCOL_VERSION
+    tools: list[ToolView]
+    snapshot: ConversationView
+    pending: list[ToolCallView]
+    last_seq: int
+
+
+class MessageEvent(Event):
+    type: Literal["message"] = "message"
+    message_id: str
+    role: Role
+    content: str
+
+
+class TokenEvent(Event):
+    type: Literal["token"] = "token"
+    message_id: str
+    content: str
+
+
+class ReasoningEvent(Event):
+    type: Literal["reasoning"] = "reasoning"
+    message_id: str
+    content: str
+
+
+class RunEvent(Event):
+    """A run was queued, started, spent tokens, changed its policy or ended."""
+
+    type: Literal["run"] = "run"
+    run: RunView
+
+
+class ToolStateEvent(Event):
+    """A call that has no card yet: the model has begun to write it, or has asked for it."""
+
+    type: Literal["tool_state"] = "tool_state"
+    tool_call_id: str
+    tool_name: str
+    tool_input: str | None = None
+    state: CallState
+
+
+class ApprovalRequestEvent(Event):
+    type: Literal["approval_request"] = "approval_request"
+    approval_id: str
+    tool_call_id: str
+    tool_name: str
+    tool_input: str
+    digest: str
+    warnings: list[Warning] = Field(default_factory=list)
+    preview: Preview | None = None
+    scopes: list[Scope] = Field(default_factory=list)
+    expires_at: str | None = None
+
+
+class ApprovalResponseEvent(Event):
+    type: Literal["approval_response"] = "approval_response"
+    approval_id: str
+    tool_call_id: str
+    approved: bool
+    reason: str | None = None
+    edited: bool = False
+    by: DecidedBy
+    decided_by: str | None = None
+
+
+class ToolStartEvent(Event):
+    type: Literal["tool_start"] = "tool_start"
+    tool_call_id: str
+    tool_name: str
+    tool_input: str
+
+
+class ToolOutputEvent(Event):
+    type: Literal["tool_output"] = "tool_output"
+    tool_call_id: str
+    index: int
+    """Counts a call's outputs from 0, without gaps."""
+    output: OutputView
+
+
+class ToolCompleteEvent(Event):
+    type: Literal["tool_complete"] = "tool_complete"
+    tool_call_id: str
+    tool_name: str
+    tool_result: str
+    status: OutcomeStatus
+    duration_ms: int | None = None
+    truncated: bool = False
+    output_file: str | None = None
+    state: CallState
+    """The exact state; `status` folds `invalid`, `superseded` and `expired` into coarser words."""
+    reason: str | None = None
+
+
+class ErrorEvent(Event):
+    type: Literal["error"] = "error"
+    code: ErrorCode
+    message: str
+    tool_call_id: str | None = None
+    details: dict[str, Any] = Field(default_factory=dict)
+
+
+class CompleteEvent(Event):
+    type: Literal["complete"] = "complete"
+    message_id: str | None
+    finish_reason: FinishReason
+    usage: Usage
+    error: ErrorView | None = None
+
+
+class PongEvent(Event):
+    type: Literal["pong"] = "pong"
+
+
+LoggedEvent = (
+    MessageEvent
+    | TokenEvent
+    | ReasoningEvent
+    | RunEvent
+    | ToolStateEvent
+    | ApprovalRequestEvent
+    | ApprovalResponseEvent
+    | ToolStartEvent
+    | ToolOutputEvent
+    | ToolCompleteEvent
+    | ErrorEvent
+    | CompleteEvent
+)
+ServerEvent = Annotated[SessionEvent | PongEvent | LoggedEvent, Field(discriminator="type")]
+
+server_event_adapter: TypeAdapter[ServerEvent] = TypeAdapter(ServerEvent)

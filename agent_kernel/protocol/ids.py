@@ -1,0 +1,32 @@
+"""Identifiers. Each is its own type, so that a checker refuses a run's id where a call's is wanted."""
+
+import secrets
+import uuid
+from typing import NewType
+
+ConversationId = NewType("ConversationId", str)
+RunId = NewType("RunId", str)
+MessageId = NewType("MessageId", str)
+ToolCallId = NewType("ToolCallId", str)
+ApprovalId = NewType("ApprovalId", str)
+
+
+def new_conversation_id() -> ConversationId:
+    return ConversationId(f"conv_{uuid.uuid4().hex}")
+
+
+def new_run_id() -> RunId:
+    return RunId(f"run_{uuid.uuid4().hex}")
+
+
+def new_message_id() -> MessageId:
+    return MessageId(f"msg_{uuid.uuid4().hex}")
+
+
+def new_tool_call_id() -> ToolCallId:
+    return ToolCallId(f"call_{uuid.uuid4().hex}")
+
+
+def new_approval_id() -> ApprovalId:
+    """Unguessable: whoever can name an approval could answer it."""
+    return ApprovalId(f"apr_{secrets.token_hex(16)}")

@@ -1,0 +1,164 @@
+"""What a conversation, a run and a tool call look like from outside (HTTP bodies and the `session` event)."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent_kernel.protocol.vocabulary import (
+    Approval,
+    CallState,
+    DecidedBy,
+    ErrorCode,
+    PolicyMode,
+    Role,
+    RunStatus,
+    Scope,
+)
+
+
+class View(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Usage(View):
+    """Tokens and calls spent so far."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+    tool_calls: int = 0
+    steps: int = 0
+
+
+class BudgetLimits(View):
+    """Hard limits of one run; `None` means no limit. `seconds` counts from the start of the run."""
+
+    tokens: int | None = None
+    tool_calls: int | None = None
+    seconds: float | None = None
+    steps: int | None = None
+
+
+class RuleView(View):
+    """An always-allow rule that a person made."""
+
+    rule_id: str
+    scope: Scope
+    tool_name: str
+    text: str
+
+
+class PolicyView(View):
+    """The policy in force for a run, as its header shows it."""
+
+    mode: PolicyMode
+    rules: list[RuleView] = Field(default_factory=list)
+
+
+class ErrorView(View):
+    code: ErrorCode
+    message: str
+
+
+class ToolView(View):
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    approval: Literal["ask", "allow", "deny", "dynamic"]
+
+
+class MessageView(View):
+    message_id: str
+    run_id: str | None
+    role: Role
+    content: str
+    tool_calls: list[str] = Field(default_factory=list)
+    """Ids of the calls that an assistant message asked for."""
+    tool_call_id: str | None = None
+    """The call that a tool message answers."""
+    reasoning: str = ""
+
+
+class Preview(View):
+    """What a face shows in place of raw arguments."""
+
+    kind: Literal["code", "diff", "text"]
+    language: str = ""
+    text: str
+
+
+class Warning(View):
+    """Something the call was seen to do, found by reading it: `Writes files:` + `exports/x.csv`."""
+
+    title: str
+    detail: str = ""
+
+
+class OutputView(View):
+    """One live output: a stream chunk, or a MIME bundle."""
+
+    kind: Literal["stream", "display", "error", "clear"]
+    name: Literal["stdout", "stderr"] | None = None
+    text: str = ""
+    data: dict[str, Any] = Field(default_factory=dict)
+    """MIME type to content; base64 for images."""
+    display_id: str | None = None
+    """Set where a later output with the same id replaces this one."""
+
+
+class ToolCallView(View):
+    tool_call_id: str
+    approval_id: str
+    conversation_id: str
+    run_id: str
+    tool_name: str
+    tool_input: str
+    """The arguments as the JSON text that runs."""
+    digest: str
+    state: CallState
+    reason: str | None = None
+    by: DecidedBy | None = None
+    result: str | None = None
+    # Beyond the public contract, for faces:
+    decided_by: str | None = None
+    """A person's name, where one is known."""
+    edited: bool = False
+    recorded: bool = False
+    read_only: bool = False
+    warnings: list[Warning] = Field(default_factory=list)
+    preview: Preview | None = None
+    created_at: str
+    decided_at: str | None = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    duration_ms: int | None = None
+    truncated: bool = False
+    output_file: str | None = None
+    outputs: list[OutputView] = Field(default_factory=list)
+
+
+class RunView(View):
+    run_id: str
+    conversation_id: str
+    prompt: str
+    status: RunStatus
+    model: str
+    recorded: bool
+    policy: PolicyView
+    usage: Usage
+    budget: BudgetLimits
+    started_at: str
+    ended_at: str | None = None
+    error: ErrorView | None = None
+
+
+class ConversationView(View):
+    conversation_id: str
+    kernel_id: str | None
+    model: str | None
+    status: Literal["idle", "running", "awaiting_approval"]
+    created_at: str
+    messages: list[MessageView]
+    tool_calls: list[ToolCallView]
+    last_seq: int
+    runs: list[RunView] = Field(default_factory=list)

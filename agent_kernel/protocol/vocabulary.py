@@ -1,0 +1,42 @@
+"""The words that both sides of the wire use, as closed sets."""
+
+from typing import Literal
+
+PROTOCOL_VERSION = 1
+
+CallState = Literal[
+    "proposed",
+    "invalid",
+    "awaiting_approval",
+    "approved",
+    "executing",
+    "success",
+    "error",
+    "denied",
+    "cancelled",
+    "superseded",
+    "expired",
+    "unknown",
+]
+"""The states of a tool call. `agent_kernel.log.ledger` owns the moves between them."""
+
+OutcomeStatus = Literal["success", "error", "denied", "cancelled", "unknown"]
+"""What a face or the model is told of a call that ended; finer states fold into these."""
+
+RunStatus = Literal["queued", "running", "complete", "cancelled", "error"]
+DecidedBy = Literal["user", "policy", "script"]
+Scope = Literal["once", "conversation", "project", "user"]
+Approval = Literal["ask", "allow", "deny"]
+PolicyMode = Literal["ask", "allow", "deny", "plan"]
+Role = Literal["user", "assistant", "tool"]
+FinishReason = Literal["stop", "length", "content_filter", "cancelled", "error"]
+ErrorCode = Literal[
+    "INVALID_FORMAT",
+    "ACCESS_DENIED",
+    "LLM_ERROR",
+    "TOOL_ERROR",
+    "BUDGET_EXCEEDED",
+    "KERNEL_DIED",
+    "CONFLICT",
+    "INTERNAL_ERROR",
+]

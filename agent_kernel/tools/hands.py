@@ -1,0 +1,54 @@
+"""What the brain asks of the hands. The server's kernel bridge and the embedded host each implement it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from agent_kernel.protocol.views import OutputView
+from agent_kernel.protocol.vocabulary import Approval
+
+OutputSink = Callable[[OutputView], None]
+"""Called in the brain's event loop, in order, for each live output of the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedCall:
+    """A call as the log holds it: these arguments run, never ones that come back from a page."""
+
+    tool_call_id: str
+    tool_name: str
+    arguments_json: str
+    digest: str
+    timeout: float | None = None
+    """Seconds until the call is interrupted; `None` means no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    status: Literal["success", "error", "cancelled", "unknown"]
+    content: str
+    """The whole text for the model, untruncated (within the hands' own hard cap)."""
+
+
+class Hands(Protocol):
+    """Runs approved calls. It never decides whether a call may run.
+
+    Methods raise `KernelGone` where the kernel died, was restarted or was shut down; a call that was executing
+    then has an unknown outcome.
+    """
+
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        """Run one call to its end. Cancelling this coroutine interrupts the call."""
+        ...
+
+    async def interrupt(self, tool_call_id: str) -> bool:
+        """Interrupt this call if, and only if, it is the one that runs. True if a signal was sent."""
+        ...
+
+    async def judge(self, tool_name: str, arguments_json: str) -> Approval:
+        """Ask the tool's own approval callable. The caller treats any error as `ask`."""
+        ...
+
+    async def describe_environment(self) -> str:
+        """Where the model is: the notebook's path, a bounded summary of variables and of recent cells."""
+        ...
