@@ -86,3 +86,7 @@ class Model(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+CONTEXT_OPEN = "\n\n<notebook_context>\n"
+CONTEXT_CLOSE = "\n</notebook_context>"
+"""Around what the loop appends to a prompt about the notebook. A cassette ignores all from `CONTEXT_OPEN` on."""

@@ -1,0 +1,121 @@
+"""Events and messages. Each is written once; `seq` is given out here, at the append."""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from agent_kernel.protocol.events import LoggedEvent
+from agent_kernel.protocol.views import MessageView, OutputView
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A committed event, ready to be sent."""
+
+    conversation: int
+    seq: int
+    text: str
+
+
+class Journal:
+    """Appends events and remembers the last `seq` of each conversation. Used on the log's thread only."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._sql = connection
+        self._last: dict[int, int] = {}
+        self._frames: list[Frame] = []
+
+    def begin(self) -> list[Frame]:
+        """Start to collect the frames of a transaction."""
+        self._frames = []
+        return self._frames
+
+    def forget(self, frames: list[Frame]) -> None:
+        """The transaction was rolled back: its numbers were never given out."""
+        for frame in frames:
+            self._last.pop(frame.conversation, None)
+
+    def append(self, conversation: int, conversation_id: str, event: LoggedEvent) -> int:
+        """Append an event and return its `seq`. The envelope's `seq` and `conversation_id` are not stored in the
+        body: they are the row's key, and are put back when it is read."""
+        seq = self._next(conversation)
+        body = event.model_dump_json(exclude={"seq", "conversation_id"})
+        self._sql.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (conversation, seq, event.type, body))
+        self._frames.append(Frame(conversation, seq, _frame_text(seq, conversation_id, body)))
+        return seq
+
+    def _next(self, conversation: int) -> int:
+        last = self._last.get(conversation)
+        if last is None:
+            last = last_seq(self._sql, conversation)
+        self._last[conversation] = last + 1
+        return last + 1
+
+
+def _frame_text(seq: int, conversation_id: str, body: str) -> str:
+    return f'{{"seq":{seq},"conversation_id":"{conversation_id}",{body[1:]}'
+
+
+def last_seq(sql: sqlite3.Connection, conversation: int) -> int:
+    (last,) = sql.execute("SELECT max(seq) FROM events WHERE conversation = ?", (conversation,)).fetchone()
+    return last or 0
+
+
+def frames_after(
+    sql: sqlite3.Connection, conversation: int, conversation_id: str, seq: int, limit: int
+) -> list[Frame]:
+    """The next `limit` events after `seq`, in order."""
+    rows = sql.execute(
+        "SELECT seq, body FROM events WHERE conversation = ? AND seq > ? ORDER BY seq LIMIT ?",
+        (conversation, seq, limit),
+    )
+    return [Frame(conversation, number, _frame_text(number, conversation_id, body)) for number, body in rows]
+
+
+def outputs_by_call(sql: sqlite3.Connection, conversation: int) -> dict[str, list[OutputView]]:
+    """The live outputs of each call, in order."""
+    outputs: dict[str, list[OutputView]] = {}
+    rows = sql.execute(
+        "SELECT body FROM events WHERE conversation = ? AND kind = 'tool_output' ORDER BY seq", (conversation,)
+    )
+    for (body,) in rows:
+        event = orjson.loads(body)
+        outputs.setdefault(event["tool_call_id"], []).append(OutputView.model_validate(event["output"]))
+    return outputs
+
+
+def append_message(
+    sql: sqlite3.Connection, conversation: int, message_id: str, run_id: str, body: dict[str, Any]
+) -> None:
+    """Append a message in the log's form: the wire message, and beside it what only a person sees."""
+    sql.execute(
+        "INSERT INTO messages SELECT ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM messages WHERE conversation = ?",
+        (conversation, message_id, run_id, orjson.dumps(body).decode(), conversation),
+    )
+
+
+def read_messages(sql: sqlite3.Connection, conversation: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(message_id, run_id, body) of every message, in order."""
+    rows = sql.execute(
+        "SELECT message_id, run_id, body FROM messages WHERE conversation = ? ORDER BY position", (conversation,)
+    )
+    for message_id, run_id, body in rows:
+        yield message_id, run_id, orjson.loads(body)
+
+
+def message_views(sql: sqlite3.Connection, conversation: int) -> list[MessageView]:
+    return [
+        MessageView(
+            message_id=message_id,
+            run_id=run_id,
+            role=body["role"],
+            content=body.get("content") or "",
+            tool_calls=[call["id"] for call in body.get("tool_calls", ())],
+            tool_call_id=body.get("tool_call_id"),
+            reasoning=body.get("reasoning", ""),
+        )
+        for message_id, run_id, body in read_messages(sql, conversation)
+    ]

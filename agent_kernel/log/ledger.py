@@ -1,0 +1,267 @@
+"""The tool-call ledger: the state machine of a call, enforced in this one place by compare-and-set.
+
+    proposed -> invalid | denied | awaiting_approval | approved
+    awaiting_approval -> approved | denied | superseded | expired | cancelled
+    approved -> executing | denied (judged again at execution) | cancelled
+    executing -> success | error | cancelled | unknown
+
+A call that has not started can be cancelled or superseded from any state. Each function runs inside a transaction of
+the log (`store.Log.write`), so a decision and its event are committed together, before anything acts on them.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import Preview, ToolCallView, Warning
+from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope
+
+NEXT: dict[CallState, frozenset[CallState]] = {
+    "proposed": frozenset({"invalid", "denied", "awaiting_approval", "approved", "cancelled", "superseded"}),
+    "awaiting_approval": frozenset({"approved", "denied", "superseded", "expired", "cancelled"}),
+    "approved": frozenset({"executing", "denied", "cancelled", "superseded"}),
+    "executing": frozenset({"success", "error", "cancelled", "unknown"}),
+    "invalid": frozenset(),
+    "success": frozenset(),
+    "error": frozenset(),
+    "denied": frozenset(),
+    "cancelled": frozenset(),
+    "superseded": frozenset(),
+    "expired": frozenset(),
+    "unknown": frozenset(),
+}
+UNFINISHED: tuple[CallState, ...] = ("proposed", "awaiting_approval", "approved", "executing")
+
+COLUMNS = (
+    "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
+    "read_only, recorded, warnings, preview, created_at, decided_at, started_at, ended_at, duration_ms, result, "
+    "truncated, output_file"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A call as the model asked for it, validated or not."""
+
+    tool_call_id: str
+    approval_id: str
+    run_id: str
+    tool_name: str
+    tool_input: str
+    digest: str
+    read_only: bool
+    recorded: bool
+    warnings: tuple[Warning, ...] = ()
+    preview: Preview | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A decision on one call, by whoever made it."""
+
+    approved: bool
+    by: DecidedBy
+    reason: str | None = None
+    decided_by: str | None = None
+    scope: Scope = "once"
+    edit: "Edit | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Arguments that replace the model's. They have been validated and judged by policy."""
+
+    tool_input: str
+    digest: str
+    warnings: tuple[Warning, ...] = ()
+    preview: Preview | None = None
+
+
+def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> None:
+    sql.execute(
+        "INSERT INTO tool_calls (conversation, tool_call_id, approval_id, run_id, tool_name, tool_input, digest, "
+        "state, read_only, recorded, warnings, preview, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, 'proposed', ?, ?, ?, ?, ?)",
+        (
+            conversation,
+            proposal.tool_call_id,
+            proposal.approval_id,
+            proposal.run_id,
+            proposal.tool_name,
+            proposal.tool_input,
+            proposal.digest,
+            proposal.read_only,
+            proposal.recorded,
+            _dump_warnings(proposal.warnings),
+            proposal.preview and proposal.preview.model_dump_json(),
+            utc_now(),
+        ),
+    )
+
+
+def move(
+    sql: sqlite3.Connection, conversation: int, tool_call_id: str, target: CallState, **columns: Any
+) -> None:
+    """Compare-and-set: move a call to `target` if its state allows it. Raises `IllegalTransition`."""
+    origins = [state for state, targets in NEXT.items() if target in targets]
+    assignments = "".join(f", {name} = :{name}" for name in columns)
+    names = {f"origin{index}": origin for index, origin in enumerate(origins)}
+    updated = sql.execute(
+        f"UPDATE tool_calls SET state = :target{assignments} "
+        f"WHERE conversation = :conversation AND tool_call_id = :call AND state IN ({', '.join(f':{n}' for n in names)})",
+        {"target": target, "conversation": conversation, "call": tool_call_id, **names, **columns},
+    ).rowcount
+    if updated != 1:
+        state = read_call(sql, conversation, tool_call_id).state
+        raise IllegalTransition(f"The call {tool_call_id} is {state} and can't become {target}.")
+
+
+def decide(
+    sql: sqlite3.Connection, approval_id: str, verdict: Verdict, *, seen_digest: str | None = None
+) -> ToolCallView:
+    """Commit the first decision on a call that waits for one, or that policy decides at once.
+
+    `seen_digest` is what the decider saw; the decision counts for exactly those arguments.
+    Raises `UnknownApproval`, `AlreadyDecided` (with the first decision), `DigestMismatch`.
+    """
+    call = find_approval(sql, approval_id)
+    if call.state not in ("proposed", "awaiting_approval"):
+        raise AlreadyDecided(_already(call), call.model_dump())
+    if seen_digest is not None and seen_digest != call.digest:
+        raise DigestMismatch("This decision was made for other arguments than the call has. Nothing was decided.")
+    conversation = _conversation_number(sql, call.conversation_id)
+    now = utc_now()
+    columns: dict[str, Any] = {
+        "reason": verdict.reason,
+        "decided_via": verdict.by,
+        "decided_by": verdict.decided_by,
+        "decided_at": now,
+    }
+    if verdict.edit is not None:
+        columns |= {
+            "tool_input": verdict.edit.tool_input,
+            "digest": verdict.edit.digest,
+            "edited": True,
+            "warnings": _dump_warnings(verdict.edit.warnings),
+            "preview": verdict.edit.preview and verdict.edit.preview.model_dump_json(),
+        }
+    if not verdict.approved:
+        columns["ended_at"] = now
+    move(sql, conversation, call.tool_call_id, "approved" if verdict.approved else "denied", **columns)
+    decided = read_call(sql, conversation, call.tool_call_id)
+    _record_decision(sql, decided, verdict, now)
+    return decided
+
+
+def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest: str) -> None:
+    """`approved -> executing`, committed before the side effect, for exactly these arguments."""
+    call = read_call(sql, conversation, tool_call_id)
+    if call.digest != digest:
+        raise DigestMismatch(f"The call {tool_call_id} was approved for other arguments.")
+    move(sql, conversation, tool_call_id, "executing", started_at=utc_now())
+
+
+def read_call(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> ToolCallView:
+    """Raises `UnknownToolCall`."""
+    row = sql.execute(
+        f"SELECT {COLUMNS}, conversation_id FROM tool_calls JOIN conversations ON conversation = conversations.number "
+        "WHERE conversation = ? AND tool_call_id = ?",
+        (conversation, tool_call_id),
+    ).fetchone()
+    if row is None:
+        raise UnknownToolCall(tool_call_id)
+    return _view(row)
+
+
+def find_approval(sql: sqlite3.Connection, approval_id: str) -> ToolCallView:
+    """Raises `UnknownApproval`."""
+    row = sql.execute(
+        f"SELECT {COLUMNS}, conversation_id FROM tool_calls JOIN conversations ON conversation = conversations.number "
+        "WHERE approval_id = ?",
+        (approval_id,),
+    ).fetchone()
+    if row is None:
+        raise UnknownApproval(approval_id)
+    return _view(row)
+
+
+def list_calls(
+    sql: sqlite3.Connection, *, conversation: int | None = None, run_id: str | None = None, state: str | None = None
+) -> list[ToolCallView]:
+    """Calls in the order in which they were proposed, of one conversation, run or state, or all."""
+    wanted = {"conversation": conversation, "run_id": run_id, "state": state}
+    conditions = [f"{column} = :{column}" for column, value in wanted.items() if value is not None]
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = sql.execute(
+        f"SELECT {COLUMNS}, conversation_id FROM tool_calls JOIN conversations ON conversation = conversations.number "
+        f"{where} ORDER BY tool_calls.number",
+        wanted,
+    )
+    return [_view(row) for row in rows]
+
+
+def has_call(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> bool:
+    row = sql.execute(
+        "SELECT 1 FROM tool_calls WHERE conversation = ? AND tool_call_id = ?", (conversation, tool_call_id)
+    ).fetchone()
+    return row is not None
+
+
+def list_decisions(sql: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Every decision ever made, oldest first. Rows are only ever added."""
+    cursor = sql.execute("SELECT * FROM decisions ORDER BY number")
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def _already(call: ToolCallView) -> str:
+    who = call.decided_by or {"user": "a person", "policy": "policy", "script": "a script", None: "nobody"}[call.by]
+    return f"Already decided: {call.state}, by {who}, {call.decided_at or call.ended_at}. This decision changed nothing."
+
+
+def _record_decision(sql: sqlite3.Connection, call: ToolCallView, verdict: Verdict, now: str) -> None:
+    sql.execute(
+        "INSERT INTO decisions (conversation_id, run_id, tool_call_id, approval_id, tool_name, tool_input, digest, "
+        "approved, edited, reason, scope, decided_via, decided_by, decided_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            call.conversation_id,
+            call.run_id,
+            call.tool_call_id,
+            call.approval_id,
+            call.tool_name,
+            call.tool_input,
+            call.digest,
+            verdict.approved,
+            verdict.edit is not None,
+            verdict.reason,
+            verdict.scope,
+            verdict.by,
+            verdict.decided_by,
+            now,
+        ),
+    )
+
+
+def _conversation_number(sql: sqlite3.Connection, conversation_id: str) -> int:
+    (number,) = sql.execute(
+        "SELECT number FROM conversations WHERE conversation_id = ?", (conversation_id,)
+    ).fetchone()
+    return int(number)
+
+
+def _dump_warnings(warnings: tuple[Warning, ...]) -> str:
+    return orjson.dumps([warning.model_dump() for warning in warnings]).decode()
+
+
+def _view(row: tuple[Any, ...]) -> ToolCallView:
+    names = [name.strip() for name in COLUMNS.split(",")]
+    values = dict(zip([*names, "conversation_id"], row, strict=True))
+    values["by"] = values.pop("decided_via")
+    values["warnings"] = orjson.loads(values["warnings"])
+    values["preview"] = values["preview"] and orjson.loads(values["preview"])
+    return ToolCallView.model_validate(values)

@@ -1,0 +1,108 @@
+"""The schema, as a list of migrations. A released entry is never edited; a change is a new entry."""
+
+import sqlite3
+
+from agent_kernel.errors import ConfigurationError
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE conversations (
+        number INTEGER PRIMARY KEY,
+        conversation_id TEXT NOT NULL UNIQUE,
+        kernel_id TEXT,
+        model TEXT,
+        notebook_path TEXT,
+        created_at TEXT NOT NULL
+    );
+    CREATE TABLE runs (
+        number INTEGER PRIMARY KEY,
+        run_id TEXT NOT NULL UNIQUE,
+        conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
+        widget_model_id TEXT UNIQUE,
+        status TEXT NOT NULL,
+        view TEXT NOT NULL
+    );
+    CREATE INDEX runs_by_conversation ON runs (conversation, number);
+    CREATE TABLE messages (
+        conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        message_id TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (conversation, position)
+    ) WITHOUT ROWID;
+    CREATE TABLE events (
+        conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (conversation, seq)
+    ) WITHOUT ROWID;
+    CREATE TABLE tool_calls (
+        number INTEGER PRIMARY KEY,
+        conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
+        tool_call_id TEXT NOT NULL,
+        approval_id TEXT NOT NULL UNIQUE,
+        run_id TEXT NOT NULL,
+        tool_name TEXT NOT NULL,
+        tool_input TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT,
+        decided_via TEXT,
+        decided_by TEXT,
+        edited INTEGER NOT NULL DEFAULT 0,
+        read_only INTEGER NOT NULL,
+        recorded INTEGER NOT NULL,
+        warnings TEXT NOT NULL,
+        preview TEXT,
+        created_at TEXT NOT NULL,
+        decided_at TEXT,
+        started_at TEXT,
+        ended_at TEXT,
+        duration_ms INTEGER,
+        result TEXT,
+        truncated INTEGER NOT NULL DEFAULT 0,
+        output_file TEXT,
+        UNIQUE (conversation, tool_call_id)
+    );
+    CREATE INDEX tool_calls_by_state ON tool_calls (state);
+    CREATE TABLE decisions (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        conversation_id TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        tool_call_id TEXT NOT NULL,
+        approval_id TEXT NOT NULL,
+        tool_name TEXT NOT NULL,
+        tool_input TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        approved INTEGER NOT NULL,
+        edited INTEGER NOT NULL,
+        reason TEXT,
+        scope TEXT NOT NULL,
+        decided_via TEXT NOT NULL,
+        decided_by TEXT,
+        decided_at TEXT NOT NULL
+    );
+    CREATE TABLE rules (
+        rule_id TEXT PRIMARY KEY,
+        scope TEXT NOT NULL,
+        scope_key TEXT NOT NULL,
+        text TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        revoked_at TEXT
+    );
+    """,
+)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the schema up to date. Raises `ConfigurationError` for a log that a newer version wrote."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        raise ConfigurationError(
+            f"The log was written by a newer Agent Kernel (schema {version}, this one knows {len(MIGRATIONS)}). "
+            "Update Agent Kernel, or set another data directory."
+        )
+    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+        connection.executescript(f"BEGIN; {script} PRAGMA user_version = {number}; COMMIT;")

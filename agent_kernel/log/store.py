@@ -1,0 +1,111 @@
+"""The log's file, its thread and its transactions.
+
+SQLite is used from one thread only, so writes are strictly ordered and never block an event loop. One call of
+`Log.write` is one transaction, flushed to disk (`synchronous=FULL`) before it returns; the events it appended are
+handed to listeners after the commit and in commit order, so nothing is shown that is not on disk.
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Self, TypeVar
+
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.log.journal import Frame, Journal
+from agent_kernel.log.migrations import migrate
+
+T = TypeVar("T")
+Listener = Callable[[list[Frame]], None]
+
+
+class Transaction:
+    """What one unit of work may do: SQL on `sql`, events through `append`."""
+
+    def __init__(self, sql: sqlite3.Connection, journal: Journal) -> None:
+        self.sql = sql
+        self._journal = journal
+        self.append = journal.append
+        self.frames: list[Frame] = journal.begin()
+
+
+class Log:
+    """An open log. Use `Log.open`; close it with `aclose`."""
+
+    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
+        self._connection = connection
+        self._thread = thread
+        self._journal = Journal(connection)
+        self._loop = asyncio.get_running_loop()
+        self._listeners: dict[int, Listener] = {}
+
+    @classmethod
+    async def open(cls, path: Path | None) -> Self:
+        """Open or create the log at `path` (mode 0600), or in memory where it is `None`.
+
+        Raises `ConfigurationError` where the file can't be opened or was written by a newer version.
+        """
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agent-kernel-log")
+        loop = asyncio.get_running_loop()
+        try:
+            connection = await loop.run_in_executor(thread, _connect, path)
+        except (OSError, sqlite3.Error) as error:
+            thread.shutdown(wait=False)
+            raise ConfigurationError(f"The log at {path} can't be opened: {error}") from error
+        return cls(connection, thread)
+
+    async def aclose(self) -> None:
+        await self._loop.run_in_executor(self._thread, self._connection.close)
+        self._thread.shutdown(wait=False)
+
+    def listen(self, conversation: int, listener: Listener | None) -> None:
+        """Hand a conversation's committed frames to `listener`, in the event loop; `None` ends it."""
+        if listener is None:
+            self._listeners.pop(conversation, None)
+        else:
+            self._listeners[conversation] = listener
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction on the log's thread. What it raises rolls everything back."""
+        return await self._loop.run_in_executor(self._thread, self._write, work)
+
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._loop.run_in_executor(self._thread, work, self._connection)
+
+    def _write(self, work: Callable[[Transaction], T]) -> T:
+        transaction = Transaction(self._connection, self._journal)
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            result = work(transaction)
+            self._connection.execute("COMMIT")
+        except BaseException:
+            self._journal.forget(transaction.frames)
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        if transaction.frames:
+            self._loop.call_soon_threadsafe(self._publish, transaction.frames)
+        return result
+
+    def _publish(self, frames: list[Frame]) -> None:
+        for frame in frames:
+            listener = self._listeners.get(frame.conversation)
+            if listener is not None:
+                listener([frame])
+
+
+def _connect(path: Path | None) -> sqlite3.Connection:
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Created before SQLite opens it, so that it is never readable by others, not even for a moment.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        path.chmod(0o600)
+    connection = sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA busy_timeout = 5000")
+    migrate(connection)
+    return connection
