@@ -1,0 +1,81 @@
+# Everything starts from a checkout with Python 3.11 or newer and Node 20 or newer; `make help` lists the goals.
+# A first run installs into .venv; later runs notice what changed.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+BIN := .venv/bin
+BUNDLE := widgets/agent_kernel_widgets/static/index.js
+BUNDLE_SOURCES := $(shell find widgets/src -type f 2>/dev/null) $(wildcard widgets/*.json widgets/*.mjs widgets/*.js widgets/*.ts)
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help
+help: ## List the goals
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: demo
+demo: .venv/demo.stamp ## Open JupyterLab on the demo notebook (DEMO_ARGS=--no-browser where there is no screen)
+	$(BIN)/agent-kernel demo $(DEMO_ARGS)
+
+.PHONY: test
+test: lint unit-front unit notebooks e2e ## Everything: lint, types, unit, server, front end, notebooks, JupyterLab
+
+.PHONY: lint
+lint: .venv/test.stamp ## Lint, formatting, types (Python and TypeScript), stale generated types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	cd widgets && npm run --silent lint
+	$(BIN)/python -m agent_kernel.protocol.export --check
+
+.PHONY: format
+format: .venv/test.stamp ## Format, and fix what can be fixed
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+.PHONY: unit
+unit: .venv/test.stamp ## Python tests with real kernels and servers, without a browser
+	$(PYTEST) -q tests --ignore=tests/e2e
+
+.PHONY: unit-front
+unit-front: .venv/test.stamp ## The front end's tests
+	cd widgets && npm test
+
+.PHONY: notebooks
+notebooks: .venv/test.stamp ## The demo notebooks as regression tests, twice: the second run must not see the first
+	$(PYTEST) -q --nbval --nbval-current-env notebooks
+	$(PYTEST) -q --nbval --nbval-current-env notebooks
+
+.PHONY: e2e
+e2e: .venv/test.stamp .venv/browser.stamp ## What a user sees, in a real JupyterLab
+	$(PYTEST) -q tests/e2e
+
+.PHONY: bench
+bench: .venv/test.stamp ## Measure against the performance goals
+	$(BIN)/python -m benchmarks
+
+.PHONY: clean
+clean: ## Remove what was installed and built
+	rm -rf .venv widgets/node_modules widgets/agent_kernel_widgets/static dist build test-results .agent-kernel
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+
+$(BUNDLE): $(BUNDLE_SOURCES)
+	@command -v npm >/dev/null || { echo 'npm is missing: install Node 20 or newer' >&2; exit 1; }
+	cd widgets && npm install --no-audit --no-fund && npm run build
+
+.venv/demo.stamp: pyproject.toml $(BUNDLE) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[demo]'
+	touch $@
+
+.venv/test.stamp: pyproject.toml $(BUNDLE) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[demo,test,dev]'
+	touch $@ .venv/demo.stamp
+
+.venv/browser.stamp: .venv/test.stamp tests/e2e/browser.py
+	$(BIN)/python tests/e2e/browser.py
+	touch $@

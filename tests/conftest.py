@@ -1,0 +1,36 @@
+"""What every test shares: no paid model can be reached, and nothing is read from or written to the user's home."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+_LEAKS = ("OPENAI_", "AGENT_KERNEL_", "JUPYTER", "JPY_", "IPYTHON", "ANTHROPIC_", "AZURE_OPENAI_", "LANGCHAIN_", "LANGSMITH_")
+_KEPT = {"AGENT_KERNEL_BROWSER"}
+
+
+def _private_environment(home: Path) -> None:
+    """Before any test module is imported, because Jupyter reads its directories at import."""
+    for name in list(os.environ):
+        if name.startswith(_LEAKS) and name not in _KEPT:
+            del os.environ[name]
+    os.environ.update(
+        HOME=str(home),
+        JUPYTER_CONFIG_DIR=str(home / "config"),
+        JUPYTER_DATA_DIR=str(home / "data"),
+        JUPYTER_RUNTIME_DIR=str(home / "runtime"),
+        JUPYTER_PLATFORM_DIRS="1",
+        IPYTHONDIR=str(home / "ipython"),
+        PYDEVD_DISABLE_FILE_VALIDATION="1",
+        NO_PROXY="127.0.0.1,localhost",
+        no_proxy="127.0.0.1,localhost",
+    )
+
+
+_home = tempfile.TemporaryDirectory(prefix="agent-kernel-tests-", ignore_cleanup_errors=True)
+_private_environment(Path(_home.name))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    _home.cleanup()
