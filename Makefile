@@ -8,7 +8,7 @@ SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 BUNDLE := widgets/agent_kernel_widgets/static/index.js
-BUNDLE_SOURCES := $(shell find widgets/src -type f 2>/dev/null) $(wildcard widgets/*.json widgets/*.mjs widgets/*.js widgets/*.ts)
+BUNDLE_SOURCES := $(shell find widgets/src widgets/scripts -type f) widgets/package.json widgets/package-lock.json
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help
@@ -27,8 +27,7 @@ lint: .venv/test.stamp ## Lint, formatting, types (Python and TypeScript), stale
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	cd widgets && npm run --silent lint
-	$(BIN)/python -m agent_kernel.protocol.export --check
+	cd widgets && npm run --silent check && PYTHON="$(CURDIR)/$(BIN)/python" npm run --silent types:check
 
 .PHONY: format
 format: .venv/test.stamp ## Format, and fix what can be fixed
@@ -41,7 +40,7 @@ unit: .venv/test.stamp ## Python tests with real kernels and servers, without a 
 
 .PHONY: unit-front
 unit-front: .venv/test.stamp ## The front end's tests
-	cd widgets && npm test
+	cd widgets && npm test --silent
 
 .PHONY: notebooks
 notebooks: .venv/test.stamp ## The demo notebooks as regression tests, twice: the second run must not see the first

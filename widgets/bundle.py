@@ -6,7 +6,7 @@ from hatch_jupyter_builder import npm_builder
 from hatch_jupyter_builder.utils import is_stale
 
 BUNDLE = Path("widgets/agent_kernel_widgets/static/index.js")
-SOURCES = ("widgets/src", "widgets/package.json", "widgets/package-lock.json")
+SOURCES = ("widgets/src", "widgets/scripts", "widgets/package.json", "widgets/package-lock.json")
 
 
 def build(target_name: str, version: str) -> None:

@@ -1,0 +1,66 @@
+"""Small files, small functions, typed packages, nothing built in git."""
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = [ROOT / "agent_kernel", ROOT / "extension/agent_kernel_server", ROOT / "widgets/agent_kernel_widgets"]
+MODULE_LINES = 300
+FUNCTION_LINES = 40
+JUNK_DRAWERS = {"utils.py", "util.py", "helpers.py", "misc.py", "common.py"}
+
+
+def sources() -> list[Path]:
+    return [path for package in PACKAGES for path in sorted(package.rglob("*.py"))]
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    return listed.stdout.splitlines()
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from `def` to the end, without the docstring."""
+    first = function.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    docstring = (first.end_lineno or 0) - first.lineno + 1 if documented else 0
+    return (function.end_lineno or 0) - function.lineno + 1 - docstring
+
+
+def test_a_module_fits_in_the_head() -> None:
+    long = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in sources()}
+    assert {path: lines for path, lines in long.items() if lines > MODULE_LINES} == {}
+
+
+def test_a_function_fits_on_a_screen() -> None:
+    long = {
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}": body_lines(node)
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and body_lines(node) > FUNCTION_LINES
+    }
+    assert long == {}
+
+
+def test_no_module_is_a_junk_drawer() -> None:
+    assert [str(path.relative_to(ROOT)) for path in sources() if path.name in JUNK_DRAWERS] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_a_package_tells_type_checkers_that_it_is_typed(package: Path) -> None:
+    assert (package / "py.typed").is_file()
+
+
+def test_nothing_that_is_built_or_written_by_a_run_is_in_git() -> None:
+    built = ("widgets/agent_kernel_widgets/static/", "dist/", "build/", "test-results/", "widgets/node_modules/")
+    endings = (".pyc", ".sqlite", ".sqlite-wal", ".tsbuildinfo", ".log")
+    assert [path for path in tracked() if path.startswith(built) or path.endswith(endings)] == []
+
+
+def test_no_tracked_file_is_large() -> None:
+    assert [path for path in tracked() if (ROOT / path).is_file() and (ROOT / path).stat().st_size > 1_000_000] == []

@@ -1,0 +1,121 @@
+"""Every module belongs to one role, and imports point inward (ARCHITECTURE.md)."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CORE = ROOT / "agent_kernel"
+SERVER = ROOT / "extension" / "agent_kernel_server"
+WIDGETS = ROOT / "widgets" / "agent_kernel_widgets"
+
+JUPYTER = {
+    "IPython",
+    "anywidget",
+    "ipykernel",
+    "ipywidgets",
+    "jupyter_client",
+    "jupyter_core",
+    "jupyter_events",
+    "jupyter_server",
+    "jupyterlab",
+    "nbclient",
+    "nbformat",
+    "tornado",
+    "traitlets",
+    "zmq",
+}
+OURS = {"agent_kernel", "agent_kernel_server", "agent_kernel_widgets"}
+HEAVY = {"langgraph", "langchain_core", "openai", "httpx"}
+
+
+def modules(directory: Path) -> list[Path]:
+    return sorted(directory.rglob("*.py"))
+
+
+def core_modules() -> list[Path]:
+    return [path for path in modules(CORE) if "notebook" not in path.relative_to(CORE).parts[:1]]
+
+
+def imports(path: Path, *, eager_only: bool = False) -> Iterator[tuple[str, int]]:
+    """Names of imported modules with their lines. Eager ones run when the module is imported."""
+    for node in _nodes(ast.parse(path.read_text(encoding="utf-8")), eager_only=eager_only):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: a relative import hides which layer it reaches"
+            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def _nodes(tree: ast.AST, *, eager_only: bool) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if eager_only and (isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _is_for_type_checkers(node)):
+            continue
+        yield node
+        yield from _nodes(node, eager_only=eager_only)
+
+
+def _is_for_type_checkers(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
+
+
+def offenders(paths: list[Path], forbidden: set[str], *, eager_only: bool = False) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in paths
+        for name, line in imports(path, eager_only=eager_only)
+        if any(name == root or name.startswith(f"{root}.") for root in forbidden)
+    ]
+
+
+def test_the_core_imports_no_jupyter() -> None:
+    assert offenders(core_modules(), JUPYTER) == []
+
+
+def test_the_core_imports_neither_of_its_hosts_nor_the_face() -> None:
+    outward = {"agent_kernel.notebook", "agent_kernel_server", "agent_kernel_widgets"}
+    entry_points = {CORE / "__init__.py", CORE / "cli.py"}
+    assert offenders([path for path in core_modules() if path not in entry_points], outward) == []
+
+
+def test_the_protocol_imports_nothing_of_the_rest() -> None:
+    inward = {f"agent_kernel.{path.name}" for path in CORE.iterdir()} - {"agent_kernel.protocol"}
+    assert offenders(modules(CORE / "protocol"), inward | OURS - {"agent_kernel"}) == []
+
+
+def test_the_core_brings_in_langgraph_and_openai_only_when_they_are_needed() -> None:
+    assert offenders(core_modules(), HEAVY, eager_only=True) == []
+
+
+def test_the_server_reaches_the_core_but_not_the_hands_or_the_face() -> None:
+    assert offenders(modules(SERVER), {"agent_kernel.notebook", "agent_kernel_widgets", "ipykernel", "IPython"}) == []
+
+
+def test_the_server_extension_loads_without_langgraph_and_openai() -> None:
+    assert offenders(modules(SERVER), HEAVY, eager_only=True) == []
+
+
+def test_the_hands_do_not_reach_the_server() -> None:
+    assert offenders(modules(CORE / "notebook"), {"agent_kernel_server", "jupyter_server", "tornado.web"}) == []
+
+
+def test_the_face_knows_the_protocol_and_nothing_else() -> None:
+    others = {f"agent_kernel.{path.stem}" for path in CORE.iterdir()} - {"agent_kernel.protocol"}
+    assert offenders(modules(WIDGETS), others | {"agent_kernel_server"}) == []
+
+
+@pytest.mark.parametrize(
+    ("package", "unwanted"),
+    [
+        ("agent_kernel", HEAVY | JUPYTER | {"pydantic", "jsonschema"}),
+        ("agent_kernel_server", HEAVY | {"IPython", "ipykernel", "agent_kernel.notebook"}),
+    ],
+)
+def test_importing_a_package_stays_light(package: str, unwanted: set[str]) -> None:
+    program = f"import sys, {package}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert unwanted & set(loaded.stdout.split()) == set()

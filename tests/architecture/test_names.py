@@ -1,0 +1,26 @@
+"""The names that people import. A change here is a change of the public contract."""
+
+import agent_kernel
+
+PUBLIC = {
+    "Agent",
+    "Budget",
+    "Policy",
+    "Run",
+    "Tool",
+    "last_run",
+    "load_ipython_extension",
+    "tool",
+}
+
+
+def test_what_a_notebook_may_use_is_exported_by_name() -> None:
+    assert set(agent_kernel.__all__) >= PUBLIC
+
+
+def test_every_exported_name_is_there() -> None:
+    assert [name for name in agent_kernel.__all__ if not hasattr(agent_kernel, name)] == []
+
+
+def test_dir_shows_the_exported_names() -> None:
+    assert set(agent_kernel.__all__) <= set(dir(agent_kernel))
