@@ -1,0 +1,114 @@
+"""A call's arguments: parsed once at the edge, held as canonical JSON text, and named by a digest of that text."""
+
+import hashlib
+import json
+import math
+from collections import Counter
+from typing import Any
+
+from agent_kernel.errors import InvalidArguments
+
+_ADVICE = "Send the arguments as one JSON object."
+
+
+def canonical(arguments: dict[str, Any]) -> str:
+    """The one text of these arguments: sorted keys, compact, unescaped, integers of any size kept.
+
+    Raises `InvalidArguments` for what JSON or UTF-8 can't hold (NaN, infinity, lone surrogates, other objects).
+    """
+    try:
+        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except RecursionError:
+        raise InvalidArguments(f"The arguments are nested too deeply. {_ADVICE}") from None
+    except UnicodeEncodeError:
+        raise InvalidArguments("The arguments hold half of a surrogate pair, which is not a character.") from None
+    except (TypeError, ValueError) as error:
+        raise InvalidArguments(f"The arguments are not JSON: {error}. {_ADVICE}") from None
+    return text
+
+
+def digest(canonical_text: str) -> str:
+    """SHA-256 of the canonical text, in hexadecimal. An approval is bound to it."""
+    return hashlib.sha256(canonical_text.encode()).hexdigest()
+
+
+def parse(raw: str | dict[str, Any]) -> dict[str, Any]:
+    """Read arguments as models send them. Raises `InvalidArguments`, whose message the model can act on.
+
+    Tolerated: an empty text or `null` for no arguments, and a JSON string that holds the object's JSON. Half a
+    surrogate pair becomes U+FFFD. Refused: a name given twice, because readers differ on which one counts and
+    what a person approves must be what runs; NaN and infinity, which JSON does not have; other things than an object.
+    """
+    if isinstance(raw, dict):
+        raw = _dump(raw)
+    value = _load(raw) if raw.strip() else {}
+    if isinstance(value, str):
+        value = _load(value) if value.strip() else {}
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidArguments(f"The arguments are {_kind(value)}. {_ADVICE}")
+    return _without_surrogates(value)
+
+
+def _dump(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except RecursionError:
+        raise InvalidArguments(f"The arguments are nested too deeply. {_ADVICE}") from None
+    except (TypeError, ValueError) as error:
+        raise InvalidArguments(f"The arguments are not JSON: {error}. {_ADVICE}") from None
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse_constant, strict=False
+        )
+    except json.JSONDecodeError as error:
+        raise InvalidArguments(
+            f"The arguments are not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}. {_ADVICE}"
+        ) from None
+    except RecursionError:
+        raise InvalidArguments(f"The arguments are nested too deeply. {_ADVICE}") from None
+    except ValueError:
+        raise InvalidArguments("A number in the arguments has too many digits. Send it as a string.") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise InvalidArguments(f"{twice[:80]!r} is given twice. Send it once.")
+    return result
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise InvalidArguments(f"The number {text[:40]} is too large for a float.")
+    return number
+
+
+def _refuse_constant(text: str) -> Any:
+    raise InvalidArguments(f"{text} is not JSON. Send null or a string.")
+
+
+def _without_surrogates(value: dict[str, Any]) -> dict[str, Any]:
+    text = _dump(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        repaired: dict[str, Any] = _load(clean)
+        return repaired
+    return value
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, list):
+        return "a list"
+    return "a string" if isinstance(value, str) else "a number"

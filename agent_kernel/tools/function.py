@@ -1,0 +1,188 @@
+"""Python functions as tools: `@tool`, and `as_tool` for what users pass as a tool."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast, get_args, overload
+
+from pydantic import BaseModel, ValidationError
+
+from agent_kernel.errors import InvalidArguments, ToolDeclarationError
+from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools import schema
+from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
+
+Judge = Callable[[dict[str, Any]], Approval]
+"""Given a call's arguments, as the model sent them, says whether it may run."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MARK = "__agent_tool__"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    declaration: ToolDeclaration
+    function: Callable[..., Any]
+    approval: Judge | None = None
+    """Judges each call where the declaration's approval is `dynamic`."""
+    arguments: type[BaseModel] | None = None
+    """Coerces JSON to the hinted types. `None`: the function takes the JSON values as they are."""
+
+    @property
+    def needs_await(self) -> bool:
+        """Whether `call` returns an awaitable for sure."""
+        return inspect.iscoroutinefunction(self.function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def call(self, arguments: dict[str, Any]) -> Any:
+        """Call the function with JSON values coerced to its type hints; a coroutine where it is asynchronous.
+
+        Raises `InvalidArguments` where a value does not fit, and whatever the function raises.
+        """
+        if self.arguments is None:
+            return self.function(**arguments)
+        try:
+            values = self.arguments.model_validate(arguments)
+        except ValidationError as error:
+            raise InvalidArguments(_faults(error)) from None
+        given = values.model_fields_set
+        fields = type(values).model_fields
+        return self.function(**{str(f.alias): getattr(values, key) for key, f in fields.items() if key in given})
+
+    def judge(self, arguments: dict[str, Any]) -> Approval:
+        """What the tool itself says of a call. Anything but a clear answer counts as `ask`."""
+        if self.declaration.approval != "dynamic":
+            return self.declaration.approval
+        answer = self.approval(arguments) if self.approval is not None else "ask"
+        return answer if answer in get_args(Approval) else "ask"
+
+
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(
+    *, approval: Approval | Judge = "ask", read_only: bool = False, name: str | None = None
+) -> Callable[[F], F]: ...
+def tool(
+    function: F | None = None,
+    /,
+    *,
+    approval: Approval | Judge = "ask",
+    read_only: bool = False,
+    name: str | None = None,
+) -> F | Callable[[F], F]:
+    """Make a function a tool. It stays the plain function that it was.
+
+    `approval`: "ask", "allow", "deny", or a callable that takes the arguments and returns one of these.
+    `read_only`: the call changes nothing; such calls may run beside each other, and in plan mode.
+    Raises `ToolDeclarationError`, which names the tool, the fault and what to do.
+    """
+
+    def decorate(function: F) -> F:
+        made = _from_function(function, approval=approval, read_only=read_only, name=name)
+        try:
+            setattr(function, _MARK, made)
+        except AttributeError:
+            raise schema.refuse(
+                made.declaration.name, "it is not a plain function", "Write a function that calls it."
+            ) from None
+        return function
+
+    return decorate if function is None else decorate(function)
+
+
+def as_tool(candidate: Any) -> Tool:
+    """Take a `Tool`, a function (decorated or plain) or a LangChain `BaseTool`. Raises `ToolDeclarationError`."""
+    if isinstance(candidate, Tool):
+        schema.check(candidate.declaration)
+        return candidate
+    marked = getattr(candidate, _MARK, None)
+    if isinstance(marked, Tool):
+        # A wrapper made with functools.wraps carries the mark of the function inside; it must be what runs.
+        return marked if marked.function is candidate else dataclasses.replace(marked, function=candidate)
+    if _is_langchain(candidate):
+        return _from_langchain(candidate)
+    if inspect.isroutine(candidate):
+        return _from_function(candidate, approval="ask", read_only=False, name=None)
+    raise ToolDeclarationError(
+        f"{_describe(candidate)} is not a tool. Pass a function with type hints and a docstring, "
+        "an @ak.tool function or a LangChain tool."
+    )
+
+
+def _from_function(
+    function: Callable[..., Any], *, approval: Approval | Judge, read_only: bool, name: str | None
+) -> Tool:
+    name = name if name is not None else getattr(function, "__name__", type(function).__name__)
+    if not callable(approval) and approval not in get_args(Approval):
+        raise schema.refuse(name, f"its approval is {approval!r}", 'Use "ask", "allow", "deny" or a callable.')
+    description, described = _read_docstring(inspect.getdoc(function) or "")
+    try:
+        model = schema.arguments_model(function, name, described)
+    except ValueError as error:
+        raise schema.refuse(name, f"its signature can't be read ({error})", "Write a function that calls it.") from None
+    declared: DeclaredApproval = "dynamic" if callable(approval) else approval
+    declaration = ToolDeclaration(
+        name=name,
+        description=description,
+        parameters=schema.parameters_schema(model, name),
+        approval=declared,
+        read_only=read_only,
+    )
+    schema.check(declaration)
+    return Tool(declaration, function, approval if callable(approval) else None, model)
+
+
+def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """The description, and each parameter's, from a Google, NumPy, Sphinx or Epydoc docstring."""
+    from docstring_parser import ParseError, parse
+
+    try:
+        parsed = parse(text)
+    except ParseError:
+        return text.strip(), {}
+    described = {p.arg_name: " ".join(p.description.split()) for p in parsed.params if p.description}
+    return (parsed.description or "").strip(), described
+
+
+def _is_langchain(candidate: Any) -> bool:
+    names = ("name", "description", "invoke", "ainvoke", "args_schema")
+    return not inspect.isclass(candidate) and all(hasattr(candidate, name) for name in names)
+
+
+def _from_langchain(tool: Any) -> Tool:
+    def run(**arguments: Any) -> Any:
+        return tool.invoke(arguments)
+
+    async def run_async(**arguments: Any) -> Any:
+        return await tool.ainvoke(arguments)
+
+    only_async = getattr(tool, "coroutine", None) is not None and getattr(tool, "func", None) is None
+    declaration = ToolDeclaration(
+        name=str(tool.name), description=str(tool.description or ""), parameters=_langchain_schema(tool)
+    )
+    schema.check(declaration)
+    return Tool(declaration, run_async if only_async else run)
+
+
+def _langchain_schema(tool: Any) -> dict[str, Any]:
+    source = getattr(tool, "tool_call_schema", None) or tool.args_schema or tool.get_input_schema()
+    found = dict(source) if isinstance(source, dict) else cast("dict[str, Any]", source.model_json_schema())
+    single = getattr(tool, "args", None)
+    if tool.args_schema is None and isinstance(single, dict) and set(single) != set(found.get("properties", {})):
+        # A one-text tool has no schema of its own: LangChain derives one from its generic signature.
+        found = {"properties": single, "required": list(single)}
+    return {"type": "object", **{key: value for key, value in found.items() if key not in ("title", "description")}}
+
+
+def _faults(error: ValidationError) -> str:
+    shown = error.errors(include_url=False, include_context=False, include_input=False)
+    lines = [f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"[:300] for fault in shown[:3]]
+    return "; ".join(lines)
+
+
+def _describe(candidate: Any) -> str:
+    return f"An object of type {type(candidate).__name__!r}"

@@ -1,0 +1,154 @@
+"""The tools that one run offers, and the check of each call's arguments against them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from agent_kernel.errors import InvalidArguments, ToolDeclarationError
+from agent_kernel.tools.arguments import canonical, parse
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.schema import check
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
+
+_FAULTS = 3
+_READ = 50
+_LENGTH = 240
+_NAMES = 40
+
+
+class ToolRegistry:
+    """Declarations by name. Raises `ToolDeclarationError` for a faulty declaration or a name given twice."""
+
+    def __init__(self, declarations: Iterable[ToolDeclaration] = ()) -> None:
+        self._declarations: dict[str, ToolDeclaration] = {}
+        self._validators: dict[str, Draft202012Validator] = {}
+        for declaration in declarations:
+            check(declaration)
+            if declaration.name in self._declarations:
+                raise ToolDeclarationError(
+                    f"Two tools are named {declaration.name!r}. Rename one of them with @ak.tool(name=...)."
+                )
+            self._declarations[declaration.name] = declaration
+
+    def __iter__(self) -> Iterator[ToolDeclaration]:
+        return iter(self._declarations.values())
+
+    def __len__(self) -> int:
+        return len(self._declarations)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._declarations
+
+    def declaration(self, name: str) -> ToolDeclaration:
+        """The tool of this name. Raises `InvalidArguments`, which lists the tools on offer."""
+        found = self._declarations.get(name)
+        if found is None:
+            names = ", ".join(list(self._declarations)[:_NAMES]) or "none"
+            raise InvalidArguments(f"There is no tool {_clip(name, 80)!r}. The tools are: {names}.")
+        return found
+
+    def validate(self, name: str, raw: str | dict[str, Any]) -> str:
+        """The canonical JSON text of arguments that fit the tool.
+
+        Raises `InvalidArguments` with at most three faults, each naming the field and what is wrong with it.
+        """
+        declaration = self.declaration(name)
+        arguments = parse(raw)
+        try:
+            errors = list(islice(self._validator(declaration).iter_errors(arguments), _READ))
+        except RecursionError:
+            raise InvalidArguments("The arguments are nested too deeply.") from None
+        if errors:
+            raise InvalidArguments(_explain(errors, declaration))
+        return canonical(arguments)
+
+    def openai_format(self) -> list[dict[str, Any]]:
+        """The tools as an OpenAI-compatible request sends them. Made once; do not change it."""
+        return self._openai_format
+
+    @cached_property
+    def _openai_format(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+            }
+            for tool in self
+        ]
+
+    def _validator(self, declaration: ToolDeclaration) -> "Draft202012Validator":
+        found = self._validators.get(declaration.name)
+        if found is None:
+            from jsonschema import Draft202012Validator
+            from referencing import Registry
+
+            # An empty registry: a reference is never fetched from the network.
+            found = Draft202012Validator(
+                declaration.parameters, registry=Registry(), format_checker=Draft202012Validator.FORMAT_CHECKER
+            )
+            self._validators[declaration.name] = found
+        return found
+
+
+def _explain(errors: list["ValidationError"], declaration: ToolDeclaration) -> str:
+    errors.sort(key=lambda error: (len(error.absolute_path), str(error.absolute_path)))
+    shown: list[str] = []
+    for error in errors:
+        sentence = _sentence(error)
+        if sentence not in shown:
+            shown.append(sentence)
+    more = f" And {len(shown) - _FAULTS} more." if len(shown) > _FAULTS else ""
+    parameters = ", ".join(list(declaration.parameters.get("properties", {}))[:_NAMES]) or "none"
+    return f"{' '.join(shown[:_FAULTS])}{more} The parameters of {declaration.name} are: {parameters}."
+
+
+def _sentence(error: "ValidationError") -> str:
+    field = ".".join(str(part) for part in error.absolute_path)
+    wanted: Any = error.validator_value
+    match error.validator:
+        case "required" if isinstance(error.instance, Mapping):
+            missing = [name for name in wanted if name not in error.instance]
+            return _clip(f"{_join(field, _named(error.message, missing))} is missing.", _LENGTH)
+        case "additionalProperties" if isinstance(error.instance, Mapping):
+            known = error.schema.get("properties", {}) if isinstance(error.schema, Mapping) else {}
+            extra = ", ".join(_clip(_join(field, name), 60) for name in error.instance if name not in known)
+            return _clip(f"{extra}: there is no such parameter.", _LENGTH)
+        case "type":
+            return _clip(f"{field or 'arguments'} must be {_types(wanted)}, not {_type(error.instance)}.", _LENGTH)
+        case "enum":
+            return _clip(f"{field} must be one of {wanted!r}.", _LENGTH)
+        case "anyOf" if all("type" in choice for choice in wanted):
+            types = [choice["type"] for choice in wanted]
+            return _clip(f"{field} must be {_types(types)}, not {_type(error.instance)}.", _LENGTH)
+        case _:
+            return _clip(f"{field or 'arguments'}: {error.message}.", _LENGTH)
+
+
+def _named(message: str, missing: list[str]) -> str:
+    """Each missing name is an error of its own, and only the message says which it is."""
+    return next((name for name in missing if message.startswith(repr(name))), missing[0])
+
+
+def _join(field: str, name: str) -> str:
+    return f"{field}.{name}" if field else name
+
+
+def _types(value: Any) -> str:
+    return " or ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _type(value: Any) -> str:
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return "null" if value is None else names.get(type(value), type(value).__name__)
+
+
+def _clip(text: str, length: int) -> str:
+    """Cut in the middle: the end of a message often says what was expected."""
+    if len(text) <= length:
+        return text
+    head = length // 2
+    return f"{text[:head]} ... {text[head + 5 - length :]}"
