@@ -1,0 +1,176 @@
+"""The command line: `agent-kernel demo | run NOTEBOOK | doctor | audit`.
+
+Each command imports what it needs when it runs, so that the module, like the rest of the core, loads without Jupyter.
+"""
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NoReturn
+
+DEMO_NOTEBOOK = "quickstart.ipynb"
+DEMO_OPTION = " --model demo"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and options.command != "demo":
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    try:
+        match options.command:
+            case "demo":
+                demo(options.directory, rest)
+            case "run":
+                return run(options.notebook, options.output, options.timeout)
+            case "audit":
+                return audit(options.log)
+            case _:
+                return doctor()
+    except _CannotGoOn as error:
+        print(f"agent-kernel: {error}", file=sys.stderr)
+    return 1
+
+
+class _CannotGoOn(Exception):
+    """Ends the command; the message says what to do."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    version = importlib.metadata.version("agent-kernel")
+    parser = argparse.ArgumentParser(prog="agent-kernel", description="An agent that lives in a Jupyter notebook.")
+    parser.add_argument("--version", action="version", version=f"agent-kernel {version}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser(
+        "demo", help="open JupyterLab on a copy of the demo notebook; other options are JupyterLab's"
+    )
+    demo.add_argument(
+        "--directory", type=Path, default=Path(".agent-kernel/demo"), help="where the copy goes (%(default)s)"
+    )
+
+    run = commands.add_parser(
+        "run", help="run a notebook without a page; exit code 1 where a cell or an agent's run fails"
+    )
+    run.add_argument("notebook", type=Path)
+    run.add_argument("--output", type=Path, help="where the executed notebook goes (in place)")
+    run.add_argument("--timeout", type=float, help="seconds that one cell may take (no limit)")
+
+    commands.add_parser("doctor", help="say what is missing, and what to do about it")
+
+    audit = commands.add_parser("audit", help="print every decision of the log, oldest first, one JSON object a line")
+    audit.add_argument("--log", type=Path, help="the log's file (the server's default)")
+    return parser
+
+
+def demo(directory: Path, lab_arguments: Sequence[str]) -> NoReturn:
+    """Copy the demo notebook to `directory`, unless a copy is there, and become JupyterLab."""
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise _CannotGoOn("JupyterLab is not installed. Run: pip install 'agent-kernel[demo]'")
+    target = prepare_demo(_demo_source(), directory, os.environ)
+    print(f"Demo notebook: {target}", flush=True)
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        f"--ServerApp.root_dir={target.parent}",
+        f"--LabApp.default_url=/lab/tree/{target.name}",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        *lab_arguments,
+    ]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")  # Jupyter refuses to run as root by default; a container has no other user
+    os.execve(sys.executable, command, _demo_environment(os.environ))
+
+
+def prepare_demo(source: Path, directory: Path, environ: Mapping[str, str]) -> Path:
+    """A copy to play with, its outputs empty. With a model of the user's own, its cells ask that one.
+
+    What is already in `directory` stays as it is.
+    """
+    target = directory.resolve() / DEMO_NOTEBOOK
+    if target.exists():
+        return target
+    notebook = json.loads((source / DEMO_NOTEBOOK).read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell.update(outputs=[], execution_count=None)
+            if _has_own_model(environ):
+                cell["source"] = [line.replace(DEMO_OPTION, "", 1) for line in cell["source"]]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(source / "data", target.parent / "data", dirs_exist_ok=True)
+    target.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return target
+
+
+def _demo_source() -> Path:
+    """The checkout's notebooks, or those that the wheel brought along."""
+    checkout = Path(__file__).parents[1] / "notebooks"
+    if (checkout / DEMO_NOTEBOOK).is_file():
+        return checkout
+    for file in importlib.metadata.files("agent-kernel") or ():
+        if file.name == DEMO_NOTEBOOK:
+            return Path(str(file.locate())).resolve().parent
+    raise _CannotGoOn("The demo notebook is not part of this installation. Install agent-kernel again.")
+
+
+def _has_own_model(environ: Mapping[str, str]) -> bool:
+    return any(environ.get(name) for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "AGENT_KERNEL_MODEL"))
+
+
+def _demo_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    return dict(environ) if _has_own_model(environ) else {**environ, "AGENT_KERNEL_MODEL": "demo"}
+
+
+def run(notebook: Path, output: Path | None, timeout: float | None) -> int:
+    """Run all cells in a fresh kernel and save the result, also where a cell fails."""
+    if importlib.util.find_spec("nbclient") is None:
+        raise _CannotGoOn("nbclient is not installed. Run: pip install nbclient")
+    if not notebook.is_file():
+        raise _CannotGoOn(f"There is no notebook {notebook}.")
+    from agent_kernel.notebook.batch import run_notebook
+
+    failures = run_notebook(notebook, output or notebook, timeout=timeout)
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    print(f"{output or notebook}: {'failed' if failures else 'all cells ran'}")
+    return 1 if failures else 0
+
+
+def audit(log: Path | None) -> int:
+    from agent_kernel.log.ledger import list_decisions
+
+    path = log or _default_log()
+    if not path.is_file():
+        raise _CannotGoOn(f"There is no log at {path}. Give its path with --log.")
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        for decision in list_decisions(connection):
+            print(json.dumps(decision, ensure_ascii=False))
+    return 0
+
+
+def _default_log() -> Path:
+    from agent_kernel.doctor import default_log
+
+    return default_log()
+
+
+def doctor() -> int:
+    """Exit code 1 where something must be mended before Agent Kernel works."""
+    from agent_kernel.doctor import examine
+
+    findings = examine(os.environ)
+    for finding in findings:
+        print(f"{finding.mark:>4}  {finding.text}")
+        if finding.advice:
+            print(f"      {finding.advice}")
+    return 1 if any(finding.mark == "MEND" for finding in findings) else 0
