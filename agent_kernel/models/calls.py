@@ -1,0 +1,134 @@
+"""Puts tool calls together from the pieces in which servers send them.
+
+What servers do, and what is made of it:
+
+- `index` missing (Ollama before 0.4.7, Gemini): the position among the pieces of one chunk stands in for it.
+- `index` always 0 for several calls (Ollama): a named piece with another id begins a new call.
+- `id` missing, or new in every chunk (vLLM): only a piece that also has a name can begin a call.
+- `id` and `name` repeated in every chunk: a piece goes on with a call whose arguments are not complete JSON yet.
+- `arguments` as an object, or under the name `parameters`; fields beside `function` instead of in it.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from agent_kernel.models.base import RequestedCall
+
+
+@dataclass(slots=True)
+class _Call:
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> str:
+        if len(self.pieces) > 1:
+            self.pieces[:] = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the arguments are a whole JSON object. Cheap while they are not."""
+        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
+            return False
+        try:
+            return isinstance(orjson.loads(self.arguments), dict)
+        except orjson.JSONDecodeError:
+            return False
+
+
+class CallAssembler:
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._slots: dict[object, _Call] = {}
+        self._last: _Call | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, pieces: list[dict[str, Any]]) -> list[tuple[int, str]]:
+        """Take in the pieces of one chunk. Returns the position and name of each call that they began."""
+        begun = [self._add_piece(piece, position, alone=len(pieces) == 1) for position, piece in enumerate(pieces)]
+        return [item for item in begun if item is not None]
+
+    def unfinished(self) -> str | None:
+        """The name of a call whose arguments are not complete JSON."""
+        return next((call.name for call in self._calls if not call.complete), None)
+
+    def broken_off(self) -> str | None:
+        """The name of a call whose arguments have begun and are not complete JSON."""
+        return next((call.name for call in self._calls if call.arguments.strip() and not call.complete), None)
+
+    def result(self) -> tuple[RequestedCall, ...]:
+        """The calls in order. No arguments at all become `{}`, which is what servers mean by it."""
+        return tuple(RequestedCall(call.id, call.name, call.arguments.strip() or "{}") for call in self._calls)
+
+    def _add_piece(self, piece: dict[str, Any], position: int, *, alone: bool) -> tuple[int, str] | None:
+        function = piece.get("function")
+        function = function if isinstance(function, dict) else piece
+        identifier = _text(piece.get("id"))
+        name = _text(function.get("name"))
+        arguments = function.get("arguments")
+        if arguments is None:
+            arguments = function.get("parameters")
+        index = piece.get("index")
+        call = self._current(index, identifier, position, alone=alone)
+        begins = call is None or _begins_another(call, identifier, name, arguments, indexed=index is not None)
+        if call is None or begins:
+            call = _Call(id=identifier)
+            self._calls.append(call)
+        self._slots[index if index is not None else ("position", position)] = call
+        self._last = call
+        call.id = call.id or identifier
+        had_name = bool(call.name)
+        _take_name(call, name)
+        _take_arguments(call, arguments)
+        return None if had_name or not call.name else (self._calls.index(call), call.name)
+
+    def _current(self, index: object, identifier: str, position: int, *, alone: bool) -> _Call | None:
+        """The call that a piece may belong to."""
+        if index is not None:
+            return self._slots.get(index)
+        if identifier:
+            for call in self._calls:
+                if call.id == identifier:
+                    return call
+        return self._last if alone else self._slots.get(("position", position))
+
+
+def _begins_another(call: _Call, identifier: str, name: str, arguments: Any, *, indexed: bool) -> bool:
+    if not name or (identifier and identifier == call.id):
+        return False
+    other_id = bool(identifier and call.id)
+    other_name = bool(call.name) and name != call.name
+    if call.complete:
+        return other_id or other_name or bool(arguments)
+    if not call.arguments:
+        return other_id
+    return (other_id and other_name) if indexed else (other_id or other_name)
+
+
+def _take_name(call: _Call, name: str) -> None:
+    """Names come whole, repeated, growing, or (rarely) in pieces before any arguments."""
+    if not name or name == call.name:
+        return
+    if not call.name or name.startswith(call.name):
+        call.name = name
+    elif not call.arguments:
+        call.name += name
+
+
+def _take_arguments(call: _Call, arguments: Any) -> None:
+    if isinstance(arguments, str):
+        if arguments:
+            call.pieces.append(arguments)
+    elif arguments is not None:
+        call.pieces[:] = [json.dumps(arguments, ensure_ascii=False)]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

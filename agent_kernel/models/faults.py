@@ -1,0 +1,150 @@
+"""What went wrong with a model's service, and the words in which a user hears it."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote, urlsplit
+
+from agent_kernel.errors import ModelError, ModelRefused, ModelUnavailable
+
+DETAIL_CHARACTERS = 500
+
+FaultKind = Literal["status", "connection", "idle", "answer", "address"]
+"""`status`: an HTTP status or an error object; `connection`: the network; `idle`: silence; `answer`: the stream broke
+off or is malformed; `address`: what answers there is not a model's service."""
+
+_RETRIED_STATUSES = frozenset({408, 409, 429})
+_KEY_SHAPES = re.compile(r"(?i)\b(?:bearer\s+\S+|(?:sk|gsk|xai|pk|rk|key)-[\w*.\-]{6,})")
+
+
+class Fault(Exception):
+    """One failed try. Internal: `explain` makes the `ModelError` that leaves this package."""
+
+    def __init__(
+        self,
+        kind: FaultKind,
+        detail: str,
+        *,
+        status: int | None = None,
+        retry: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+        self.status = status
+        self.retry = retry
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What a message may say of an endpoint. It holds no key."""
+
+    base_url: str
+    key_setting: str
+    """The setting that holds the key: `OPENAI_API_KEY`."""
+    address_setting: str
+    """The setting that holds the address: `OPENAI_BASE_URL`."""
+    model: str
+
+    @property
+    def where(self) -> str:
+        parts = urlsplit(self.base_url)
+        host = parts.hostname or ""
+        host = f"[{host}]" if ":" in host else host
+        port = f":{parts.port}" if parts.port else ""
+        return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
+
+
+def status_fault(status: int, body: Any, *, retry_after: float | None, should_retry: str | None) -> Fault:
+    """A fault from an HTTP status, or from an error object inside a stream that carries one."""
+    retry = status in _RETRIED_STATUSES or status >= 500
+    if should_retry is not None:  # OpenAI's servers say so where they know better
+        retry = should_retry == "true"
+    if isinstance(body, dict) and "insufficient_quota" in (body.get("code"), body.get("type")):
+        retry = False
+    return Fault("status", detail_of(body), status=status, retry=retry, retry_after=retry_after)
+
+
+def error_object_fault(error: Any) -> Fault:
+    """A fault from an `error` object that came inside a stream."""
+    code = error.get("code", error.get("status")) if isinstance(error, dict) else None
+    digits = str(code)
+    status = int(digits) if len(digits) == 3 and digits.isdigit() and digits[0] in "45" else None
+    if status is None:
+        refused = isinstance(error, dict) and error.get("type") == "invalid_request_error"
+        return Fault("status", detail_of(error), status=400 if refused else None, retry=not refused)
+    return status_fault(status, error, retry_after=None, should_retry=None)
+
+
+def detail_of(body: Any) -> str:
+    """The server's own words, from the shapes in which OpenAI, Ollama, vLLM and FastAPI put them."""
+    if isinstance(body, dict):
+        for field in ("message", "error", "detail"):
+            if body.get(field):
+                return detail_of(body[field])
+    return "" if body is None else " ".join(str(body).split())
+
+
+def scrub(text: str, secrets: Iterable[str]) -> str:
+    """`text` without any of `secrets` and without anything that has the shape of an API key."""
+    for secret in secrets:
+        for form in {secret, quote(secret, safe="")}:
+            text = text.replace(form, "[API key]")
+    return _KEY_SHAPES.sub("[API key]", text)
+
+
+def explain(fault: Fault, site: Site, *, tries: int, said_something: bool, secrets: Iterable[str]) -> ModelError:
+    """The error a user sees. The key never appears in it, whatever the server echoed."""
+    detail = scrub(fault.detail, secrets)
+    if len(detail) > DETAIL_CHARACTERS:
+        detail = detail[: DETAIL_CHARACTERS - 1] + "…"
+    if said_something:
+        return ModelUnavailable(_sentence(f"The answer of {site.model} was cut off", detail))
+    if fault.kind == "address":
+        return ModelRefused(
+            _sentence(f"{site.where} does not speak the chat completions format", detail)
+            + f" Check {site.address_setting}; it usually ends in /v1."
+        )
+    if fault.kind == "status" and fault.status is not None and not fault.retry:
+        return _refused(fault.status, site, detail)
+    after = f" after {tries} tries" if tries > 1 else ""
+    wait = f" It asks to wait {fault.retry_after:.0f} s." if fault.retry_after else ""
+    match fault.kind:
+        case "connection":
+            head = f"{site.where} can't be reached{after}"
+        case "idle":
+            head = f"{site.where} went silent{after}"
+        case _:
+            code = f" ({fault.status})" if fault.status else ""
+            head = f"{site.where} failed{after}{code}"
+    return ModelUnavailable(_sentence(head, detail) + wait)
+
+
+def _refused(status: int, site: Site, detail: str) -> ModelRefused:
+    match status:
+        case 401 | 403:
+            head = f"{site.where} refused the API key ({status})"
+            advice = f" Set {site.key_setting} to a key that may use {site.model}, and restart."
+        case 404:
+            head = f"{site.where} does not know the model {site.model!r} (404)"
+            advice = (
+                f" Name another with --model or AGENT_KERNEL_MODEL. "
+                f"If the address is wrong, set {site.address_setting}; it usually ends in /v1."
+            )
+        case 429:
+            head, advice = f"{site.where} has no quota left for this key (429)", ""
+        case _ if 300 <= status < 400:
+            head = f"{site.where} redirects elsewhere ({status}), and a key is sent to no other address"
+            advice = f" Set {site.address_setting} to the final address."
+        case _:
+            head, advice = f"{site.where} refused the request ({status})", ""
+    return ModelRefused(_sentence(head, detail) + advice)
+
+
+def _sentence(head: str, detail: str) -> str:
+    if not detail:
+        return f"{head}."
+    return f"{head}: {detail}" + ("" if detail[-1] in ".!?…" else ".")

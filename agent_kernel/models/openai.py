@@ -1,0 +1,235 @@
+"""Chat completions of an OpenAI-compatible server: OpenAI, Ollama, vLLM, LM Studio and most hosted services.
+
+The `openai` client keeps authentication, connections, proxies and errors. Requests go through its `post` as bytes and
+answers are read as bytes, because its typed request costs 157 µs a message and its typed stream nine times the parsing
+(figures in ARCHITECTURE.md); its aiohttp transport costs a third of the default one.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
+
+import orjson
+
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.models.base import ModelItem, ModelRequest
+from agent_kernel.models.faults import Fault, Site, explain, status_fault
+from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
+from agent_kernel.models.turn import AnswerReader
+
+if TYPE_CHECKING:
+    from openai import APIStatusError, AsyncOpenAI
+
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+PLACEHOLDER_KEY = "no-key-needed"
+"""Sent where an endpoint has no key: local servers ignore it, and the client insists on one."""
+CONNECT_SECONDS = 10.0
+DRAIN_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where one endpoint is and how its key is found. The key is read anew for each request, and sent nowhere else."""
+
+    base_url: str
+    key: Callable[[], str | None] = field(repr=False)
+    key_setting: str = "OPENAI_API_KEY"
+    address_setting: str = "OPENAI_BASE_URL"
+    idle_seconds: float = 120.0
+    """Silence between two reads after which the service counts as gone."""
+    ambient: bool = False
+    """Whether the client may add what OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS hold. True only for
+    the endpoint that the same environment names."""
+
+    def read_key(self) -> str | None:
+        """Raises `ConfigurationError` for a key that can't be sent in a header, without showing it."""
+        key = (self.key() or "").strip()
+        if not key:
+            return None
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise ConfigurationError(f"{self.key_setting} holds characters that no API key has. Set it again.")
+        return key
+
+
+class SharedClient:
+    """One `AsyncOpenAI` per endpoint and event loop: a connection belongs to the loop that opened it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
+
+    def get(self) -> "AsyncOpenAI":
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            client = self._clients[loop] = self._create()
+        return client
+
+    async def aclose(self) -> None:
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+
+    def _create(self) -> "AsyncOpenAI":
+        from httpx2 import Timeout
+        from openai import AsyncOpenAI, DefaultAioHttpClient
+
+        async def key() -> str:
+            return self.connection.read_key() or PLACEHOLDER_KEY
+
+        client = AsyncOpenAI(
+            api_key=key,
+            base_url=self.connection.base_url,
+            max_retries=0,
+            timeout=Timeout(self.connection.idle_seconds, connect=CONNECT_SECONDS),
+            # A redirect would carry the conversation to an address that nobody configured.
+            http_client=DefaultAioHttpClient(follow_redirects=False),
+        )
+        if not self.connection.ambient:
+            client.organization = client.project = None
+            client._custom_headers = {}
+        return client
+
+
+class OpenAIModel:
+    """One model of one endpoint."""
+
+    def __init__(
+        self,
+        wire_name: str,
+        client: SharedClient,
+        *,
+        name: str | None = None,
+        retry: RetryPolicy | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._wire_name = wire_name
+        self._name = name or wire_name
+        self._client = client
+        self._retry = retry or RetryPolicy()
+        self._clock = clock or SystemClock()
+        connection = client.connection
+        self._site = Site(connection.base_url, connection.key_setting, connection.address_setting, wire_name)
+
+    def __repr__(self) -> str:
+        return f"OpenAIModel({self._wire_name!r} at {self._site.where})"
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def recorded(self) -> bool:
+        return False
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem]:
+        """Stream one turn. Raises `ModelRefused`, `ModelUnavailable` and `ConfigurationError`."""
+        body = self._body(request)
+        tried = 0
+        while True:
+            tried += 1
+            said_something = False
+            try:
+                async with aclosing(self._try(body)) as items:
+                    async for item in items:
+                        said_something = True
+                        yield item
+                return
+            except Fault as caught:
+                fault = caught
+            delay = self._retry.delay(tried, fault.retry_after) if fault.retry and not said_something else None
+            if delay is None:  # raised here, not above: no traceback leads to the request and its headers
+                key = self._client.connection.read_key()
+                secrets = (key,) if key else ()
+                raise explain(fault, self._site, tries=tried, said_something=said_something, secrets=secrets)
+            await self._clock.sleep(delay)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    def _body(self, request: ModelRequest) -> bytes:
+        body: dict[str, Any] = {
+            "model": self._wire_name,
+            "messages": list(request.messages),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if request.tools:  # an empty list is refused by OpenAI and by vLLM
+            body["tools"] = list(request.tools)
+        return orjson.dumps(body)
+
+    async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
+        reader = AnswerReader()
+        async with self._respond(body, reader) as chunks:
+            async for chunk in chunks:
+                for item in reader.feed(chunk):
+                    yield item
+                if reader.done:
+                    await _drain(chunks)
+                    break
+        for item in reader.finish():
+            yield item
+
+    @asynccontextmanager
+    async def _respond(self, body: bytes, reader: AnswerReader) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The body of the answer, in the pieces the network delivers. All that can go wrong becomes a `Fault`."""
+        import aiohttp
+        import httpx2
+        import openai
+
+        response: httpx2.Response | None = None
+        try:
+            answer: object = await self._client.get().post(
+                "/chat/completions",
+                content=body,
+                cast_to=httpx2.Response,
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
+            )
+            response = cast(httpx2.Response, answer)  # `cast_to` says so, the overloads do not
+            yield response.aiter_bytes()
+        except openai.APIStatusError as error:
+            raise self._status_fault(error) from None
+        except (openai.APIConnectionError, httpx2.RequestError, aiohttp.ClientError, OSError) as error:
+            if not reader.whole:
+                raise _network_fault(error, self._client.connection.idle_seconds) from None
+        finally:
+            if response is not None:
+                await response.aclose()
+
+    def _status_fault(self, error: "APIStatusError") -> Fault:
+        headers = error.response.headers
+        return status_fault(
+            error.status_code,
+            error.body,
+            retry_after=parse_retry_after(headers, self._clock.now()),
+            should_retry=headers.get("x-should-retry"),
+        )
+
+
+def _network_fault(error: BaseException, idle_seconds: float) -> Fault:
+    """The root of the chain says what happened; the layers above it say "Connection error."."""
+    import httpx2
+
+    silent = False
+    while True:
+        silent = silent or isinstance(error, httpx2.ReadTimeout)
+        if error.__cause__ is None:
+            break
+        error = error.__cause__
+    if silent:  # not tried again: the server may be working on it still, and a second answer costs as much again
+        return Fault("idle", f"nothing came for {idle_seconds:g} s")
+    return Fault("connection", str(error) or type(error).__name__, retry=True)
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """Read to the end of the body, which normally is there already, so that the connection can be used again."""
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in chunks:
+                pass
+    except TimeoutError:
+        pass

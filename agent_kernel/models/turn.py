@@ -1,0 +1,241 @@
+"""Reads one answer of a chat-completions server: bytes in, deltas and at last a `ModelTurn` out. No input or output of
+its own, so that any chunking of the same bytes can be tested."""
+
+import json
+from typing import Any
+
+import orjson
+
+from agent_kernel.models.base import (
+    ModelItem,
+    ModelTurn,
+    ReasoningDelta,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
+from agent_kernel.models.calls import CallAssembler
+from agent_kernel.models.faults import Fault, error_object_fault
+from agent_kernel.models.sse import EventReader
+from agent_kernel.protocol.vocabulary import FinishReason
+
+_DONE = b"[DONE]"
+_LENGTH = frozenset({"length", "max_tokens", "model_length"})
+
+
+class AnswerReader:
+    """Feed it the body as it arrives. Deltas of one kind within one chunk are joined into one item, because each
+    item costs everything downstream of it more than reading it cost here."""
+
+    def __init__(self) -> None:
+        self.done = False
+        """True once the server said that nothing follows."""
+        self._events = EventReader()
+        self._body: list[bytes] | None = None  # a plain JSON body, where the server did not stream
+        self._sniffed = False
+        self._seen = False
+        self._finish: str | None = None
+        self._usage = TokenUsage()
+        self._calls = CallAssembler()
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._fresh_kind = ""
+        self._fresh: list[str] = []
+        self._items: list[ModelItem] = []
+
+    def feed(self, chunk: bytes) -> list[ModelItem]:
+        """The deltas in `chunk`. Raises `Fault`."""
+        if not self._sniffed:
+            self._sniff(chunk)
+        if self._body is not None:
+            self._body.append(chunk)
+            return []
+        for event in self._events.feed(chunk):
+            if event == _DONE:
+                self.done = True
+            elif not self.done:
+                self._add_event(event)
+        return self._take()
+
+    def finish(self) -> list[ModelItem]:
+        """The end of the body was reached. The last item is the turn. Raises `Fault` if it was cut off."""
+        if self._body is not None:
+            self._add_event(b"".join(self._body), whole=True)
+        else:
+            for event in self._events.finish():
+                if event.strip() == _DONE:
+                    self.done = True
+                elif event.strip():
+                    self._add_event(event)
+        items = self._take()
+        self._check_whole()
+        return [*items, self._turn()]
+
+    @property
+    def whole(self) -> bool:
+        """Whether a connection that breaks now has lost nothing."""
+        return self.done or (self._finish is not None and self._calls.unfinished() is None)
+
+    def _sniff(self, chunk: bytes) -> None:
+        start = chunk.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if start:
+            self._sniffed = True
+            if start.startswith(b"{"):
+                self._body = []
+            elif start.startswith(b"<"):
+                raise Fault("address", "it answered with a web page")
+
+    def _add_event(self, raw: bytes, *, whole: bool = False) -> None:
+        event = _load(raw)
+        if not isinstance(event, dict):
+            raise Fault("answer", "the server sent an event that is no JSON object", retry=True)
+        if event.get("error") or event.get("object") == "error":
+            raise error_object_fault(event.get("error") or event)
+        usage = event.get("usage")
+        if usage:
+            self._usage = _usage(usage)
+        choices = event.get("choices")
+        if not choices:
+            if whole:
+                raise Fault("address", "it answered with JSON that holds no choices")
+            return
+        self._seen = True
+        choice = choices[0]
+        if choice.get("finish_reason"):
+            self._finish = choice["finish_reason"]
+        delta = choice.get("delta") or choice.get("message")
+        if delta:
+            self._add_delta(delta, raw)
+
+    def _add_delta(self, delta: dict[str, Any], raw: bytes) -> None:
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+        if reasoning:
+            self._add_text("reasoning", _plain(reasoning))
+        content = delta.get("content")
+        if content:
+            if isinstance(content, str):
+                self._add_text("text", content)
+            else:
+                self._add_parts(content)
+        if delta.get("refusal"):
+            self._add_text("text", delta["refusal"])
+        pieces = _call_pieces(delta)
+        if pieces:
+            if any(_has_object(piece) for piece in pieces):  # orjson would round big integers in them
+                choice = json.loads(raw)["choices"][0]
+                pieces = _call_pieces(choice.get("delta") or choice["message"])
+            for index, name in self._calls.add(pieces):
+                self._close_text()
+                self._items.append(ToolCallDelta(index, name))
+
+    def _add_parts(self, content: Any) -> None:
+        for part in content if isinstance(content, list) else [content]:
+            if isinstance(part, dict) and part.get("type") in ("thinking", "reasoning"):
+                self._add_text("reasoning", _plain(part))
+            else:
+                self._add_text("text", _plain(part))
+
+    def _add_text(self, kind: str, text: str) -> None:
+        if not text:
+            return
+        if kind != self._fresh_kind:
+            self._close_text()
+            self._fresh_kind = kind
+        self._fresh.append(text)
+
+    def _close_text(self) -> None:
+        if not self._fresh:
+            return
+        text = "".join(self._fresh)
+        self._fresh.clear()
+        if self._fresh_kind == "reasoning":
+            self._reasoning.append(text)
+            self._items.append(ReasoningDelta(text))
+        else:
+            self._content.append(text)
+            self._items.append(TextDelta(text))
+        self._fresh_kind = ""
+
+    def _take(self) -> list[ModelItem]:
+        self._close_text()
+        items, self._items = self._items, []
+        return items
+
+    def _check_whole(self) -> None:
+        if not self._seen:
+            raise Fault("answer", "the server sent no answer", retry=True)
+        if self._finish == "error":
+            raise Fault("answer", "the server ended the answer with an error", retry=True)
+        if self._finish is None and not self.done:
+            raise Fault("answer", self._cut("the connection ended"), retry=True)
+        broken = self._calls.broken_off()
+        if broken and self._finish is None:
+            raise Fault("answer", self._cut("the server stopped"), retry=True)
+        if broken and self._finish in _LENGTH:
+            raise Fault("answer", self._cut("the answer reached its length limit"))
+
+    def _cut(self, how: str) -> str:
+        name = self._calls.unfinished()
+        return f"{how} in the middle of " + (f"a call of {name}" if name else "the answer")
+
+    def _turn(self) -> ModelTurn:
+        return ModelTurn(
+            content="".join(self._content),
+            reasoning="".join(self._reasoning),
+            tool_calls=self._calls.result(),
+            finish_reason=_finish_reason(self._finish),
+            usage=self._usage,
+        )
+
+
+def _load(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        pass
+    try:  # half an emoji, as some servers send it: orjson refuses what can't be written as UTF-8
+        lenient = json.loads(raw.decode("utf-8", "replace"))
+        return orjson.loads(json.dumps(lenient, ensure_ascii=False).encode("utf-8", "replace"))
+    except ValueError:
+        start = raw[:80].decode("utf-8", "replace")
+        raise Fault("answer", f"the server sent an event that is not JSON: {start}", retry=True) from None
+
+
+def _call_pieces(delta: dict[str, Any]) -> list[dict[str, Any]]:
+    pieces = delta.get("tool_calls")
+    if isinstance(pieces, dict):
+        return [pieces]
+    if pieces:
+        return [piece for piece in pieces if isinstance(piece, dict)]
+    legacy = delta.get("function_call")
+    return [{"function": legacy}] if isinstance(legacy, dict) else []
+
+
+def _has_object(piece: dict[str, Any]) -> bool:
+    function = piece.get("function")
+    function = function if isinstance(function, dict) else piece
+    return isinstance(function.get("arguments"), dict) or isinstance(function.get("parameters"), dict)
+
+
+def _plain(part: Any) -> str:
+    """The text of a content part, however deep it sits."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, list):
+        return "".join(_plain(item) for item in part)
+    if isinstance(part, dict):
+        return _plain(part.get("text") or part.get("thinking") or part.get("content") or "")
+    return ""
+
+
+def _usage(usage: dict[str, Any]) -> TokenUsage:
+    return TokenUsage(
+        input_tokens=int(usage.get("prompt_tokens") or usage.get("input_tokens") or 0),
+        output_tokens=int(usage.get("completion_tokens") or usage.get("output_tokens") or 0),
+    )
+
+
+def _finish_reason(reason: str | None) -> FinishReason:
+    if reason in _LENGTH:
+        return "length"
+    return "content_filter" if reason == "content_filter" else "stop"

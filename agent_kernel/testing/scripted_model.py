@@ -1,0 +1,105 @@
+"""A model that says what a test wrote, and fails where the test and the loop disagree."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from types import TracebackType
+from typing import Self
+
+from agent_kernel.models.base import (
+    ModelItem,
+    ModelRequest,
+    ModelTurn,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+)
+
+ScriptedTurn = ModelTurn | Exception | Callable[[ModelRequest], ModelTurn]
+"""A turn to say, an error to raise instead, or a function that looks at the request and decides."""
+
+
+class ScriptMismatch(AssertionError):
+    """The loop asked for a turn that nobody wrote, or never asked for one that was written."""
+
+
+class ScriptedModel:
+    """Says `turns` one after another, its text in odd pieces.
+
+    `requests` holds every request as it was when it was made. Leaving it as a context manager, or
+    `assert_consumed()`, raises `ScriptMismatch` if a turn was not asked for or a request had no turn.
+    """
+
+    def __init__(self, turns: Iterable[ScriptedTurn], *, name: str = "scripted", recorded: bool = False) -> None:
+        self._turns = list(turns)
+        self._name = name
+        self._recorded = recorded
+        self._unexpected = 0
+        self.requests: list[ModelRequest] = []
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def recorded(self) -> bool:
+        return self._recorded
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        taken = len(self.requests) - self._unexpected
+        self.requests.append(ModelRequest(tuple(request.messages), tuple(request.tools)))
+        if taken >= len(self._turns):
+            self._unexpected += 1
+            raise ScriptMismatch(self._describe_unexpected(request))
+        scripted = self._turns[taken]
+        if isinstance(scripted, Exception):
+            raise scripted
+        turn = scripted if isinstance(scripted, ModelTurn) else scripted(request)
+        for item in deltas(turn):
+            yield item
+        yield turn
+
+    async def aclose(self) -> None:
+        pass
+
+    def assert_consumed(self) -> None:
+        if self._unexpected:
+            raise ScriptMismatch(f"The model was asked for {self._unexpected} more turns than were written.")
+        left = len(self._turns) - len(self.requests)
+        if left:
+            raise ScriptMismatch(f"{left} of {len(self._turns)} written turns were never asked for.")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.assert_consumed()
+
+    def _describe_unexpected(self, request: ModelRequest) -> str:
+        last = request.messages[-1] if request.messages else {}
+        said = str(last.get("content"))[:200]
+        return (
+            f"All {len(self._turns)} written turns were said, and the loop asks for another. "
+            f"Its last message, of role {last.get('role')!r}: {said}"
+        )
+
+
+def deltas(turn: ModelTurn) -> list[ModelItem]:
+    """The deltas of a turn, its text in pieces of one, two, three, five... characters."""
+    items: list[ModelItem] = [ReasoningDelta(piece) for piece in odd_pieces(turn.reasoning)]
+    items += [TextDelta(piece) for piece in odd_pieces(turn.content)]
+    items += [ToolCallDelta(index, requested.name) for index, requested in enumerate(turn.tool_calls)]
+    return items
+
+
+def odd_pieces(text: str) -> list[str]:
+    """`text` cut at places that no word or character boundary explains."""
+    sizes = (1, 2, 3, 5, 8, 13, 1, 4)
+    pieces: list[str] = []
+    start = 0
+    while start < len(text):
+        size = sizes[len(pieces) % len(sizes)]
+        pieces.append(text[start : start + size])
+        start += size
+    return pieces

@@ -1,0 +1,131 @@
+"""How a chat-completions server would send a turn, and the many ways in which servers send it wrong."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+from agent_kernel.models.base import ModelTurn, RequestedCall
+from agent_kernel.testing.scripted_model import odd_pieces
+
+Chunk = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One HTTP answer of the fake server."""
+
+    body: bytes = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "text/event-stream"
+    split_every: int | None = None
+    """Bytes in each write to the socket; `None` means one write for each line that ends an event."""
+    pause: float = 0.0
+    """Seconds between writes."""
+    cut_after: int | None = None
+    """Drop the connection after this many bytes."""
+    hang_after: int | None = None
+    """Fall silent after this many bytes, until the client leaves."""
+    times: int = 1
+    """How many requests in a row get this answer."""
+
+
+def delta(finish_reason: str | None = None, **fields: Any) -> Chunk:
+    """One chunk: `delta(content="Hel")`, `delta("stop")`."""
+    return {
+        "id": "chatcmpl-fake",
+        "object": "chat.completion.chunk",
+        "created": 1_750_000_000,
+        "model": "fake",
+        "choices": [{"index": 0, "delta": fields, "finish_reason": finish_reason}],
+    }
+
+
+def usage_chunk(input_tokens: int, output_tokens: int) -> Chunk:
+    total = input_tokens + output_tokens
+    usage = {"prompt_tokens": input_tokens, "completion_tokens": output_tokens, "total_tokens": total}
+    return {**delta(), "choices": [], "usage": usage}
+
+
+def chunks_of(turn: ModelTurn, *, ids: bool = True, indices: bool = True, interleave: bool = False) -> list[Chunk]:
+    """The chunks of a turn, text and arguments in odd pieces. `interleave` sends parallel calls in turns."""
+    chunks = [delta(role="assistant", content="")]
+    chunks += [delta(reasoning_content=piece) for piece in odd_pieces(turn.reasoning)]
+    chunks += [delta(content=piece) for piece in odd_pieces(turn.content)]
+    columns = [_call_pieces(call, index, ids, indices) for index, call in enumerate(turn.tool_calls)]
+    rows = zip_longest(*columns) if interleave else ((piece,) for column in columns for piece in column)
+    chunks += [delta(tool_calls=[piece]) for row in rows for piece in row if piece is not None]
+    chunks.append(delta("tool_calls" if turn.tool_calls else turn.finish_reason))
+    if turn.usage.input_tokens or turn.usage.output_tokens:
+        chunks.append(usage_chunk(turn.usage.input_tokens, turn.usage.output_tokens))
+    return chunks
+
+
+def _call_pieces(call: RequestedCall, index: int, ids: bool, indices: bool) -> list[Chunk]:
+    place: Chunk = {"index": index} if indices else {}
+    first: Chunk = {**place, "type": "function", "function": {"name": call.name, "arguments": ""}}
+    if ids:
+        first["id"] = call.id or f"call_fake_{index}"
+    return [first, *({**place, "function": {"arguments": piece}} for piece in odd_pieces(call.arguments))]
+
+
+def event_stream(chunks: Iterable[Chunk], *, newline: str = "\n", done: bool = True, comments: bool = False) -> bytes:
+    """The chunks as server-sent events; `comments` puts a keep-alive before each."""
+    lines: list[str] = []
+    for chunk in chunks:
+        if comments:
+            lines += [": keep-alive", ""]
+        lines += [f"data: {json.dumps(chunk, ensure_ascii=False)}", ""]
+    if done:
+        lines += ["data: [DONE]", ""]
+    return "".join(line + newline for line in lines).encode()
+
+
+def streamed(
+    turn: ModelTurn,
+    *,
+    ids: bool = True,
+    indices: bool = True,
+    interleave: bool = False,
+    newline: str = "\n",
+    done: bool = True,
+    comments: bool = False,
+    **options: Any,
+) -> Reply:
+    """A turn as a stream. `options` are fields of `Reply`: `split_every=1`, `cut_after=300`, `hang_after=0`."""
+    chunks = chunks_of(turn, ids=ids, indices=indices, interleave=interleave)
+    return Reply(body=event_stream(chunks, newline=newline, done=done, comments=comments), **options)
+
+
+def events(*chunks: Chunk, done: bool = True, **options: Any) -> Reply:
+    """Chunks exactly as given."""
+    return Reply(body=event_stream(chunks, done=done), **options)
+
+
+def failure(status: int, message: str = "the fake server fails", *, times: int = 1, **headers: str) -> Reply:
+    """An error answer. Headers by keyword, `_` for `-`: `failure(429, retry_after="2")`."""
+    body = json.dumps({"error": {"message": message, "type": "fake_error", "param": None, "code": None}}).encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(body=body, status=status, headers=named, content_type="application/json", times=times)
+
+
+def rate_limited(times: int = 1, retry_after: str = "1") -> Reply:
+    """A storm of 429 answers."""
+    return failure(429, "Rate limit reached", times=times, retry_after=retry_after)
+
+
+def plain(turn: ModelTurn) -> Reply:
+    """The turn as one JSON body, from a server that does not stream."""
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in turn.tool_calls
+    ]
+    message = {"role": "assistant", "content": turn.content, "tool_calls": calls or None}
+    body = {
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}],
+        "usage": {"prompt_tokens": turn.usage.input_tokens, "completion_tokens": turn.usage.output_tokens},
+    }
+    return Reply(body=json.dumps(body).encode(), content_type="application/json")

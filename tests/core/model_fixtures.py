@@ -1,0 +1,42 @@
+"""What the tests of models share."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn
+from agent_kernel.models.openai import Connection, OpenAIModel, SharedClient
+from agent_kernel.testing import FakeOpenAI, VirtualClock
+from agent_kernel.testing.fake_openai import FAKE_KEY, Scripted
+
+REQUEST = ModelRequest(messages=({"role": "user", "content": "How many penguins are there?"},))
+
+
+async def collect(model: Model, request: ModelRequest = REQUEST) -> list[ModelItem]:
+    return [item async for item in model.stream(request)]
+
+
+async def turn_of(model: Model, request: ModelRequest = REQUEST) -> ModelTurn:
+    items = await collect(model, request)
+    last = items[-1]
+    assert isinstance(last, ModelTurn)
+    assert not any(isinstance(item, ModelTurn) for item in items[:-1])
+    assert "".join(item.content for item in items[:-1] if item.type == "text") == last.content
+    assert "".join(item.content for item in items[:-1] if item.type == "reasoning") == last.reasoning
+    assert [item.name for item in items[:-1] if item.type == "tool_call"] == [call.name for call in last.tool_calls]
+    return last
+
+
+@asynccontextmanager
+async def connected(
+    *script: Scripted, clock: VirtualClock | None = None, **options: Any
+) -> AsyncIterator[tuple[FakeOpenAI, OpenAIModel]]:
+    """A fake server and a model that talks to it over a real socket."""
+    async with FakeOpenAI(script) as server:
+        options.setdefault("base_url", server.url)
+        options.setdefault("key", lambda: FAKE_KEY)
+        model = OpenAIModel("fake", SharedClient(Connection(**options)), clock=clock or VirtualClock())
+        try:
+            yield server, model
+        finally:
+            await model.aclose()
