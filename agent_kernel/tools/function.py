@@ -165,6 +165,7 @@ def _from_langchain(tool: Any) -> Tool:
         name=str(tool.name), description=str(tool.description or ""), parameters=_langchain_schema(tool)
     )
     schema.check(declaration)
+    schema.check_schema(declaration.name, declaration.parameters)
     return Tool(declaration, run_async if only_async else run)
 
 

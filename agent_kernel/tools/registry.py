@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError
 from agent_kernel.tools.arguments import canonical, parse
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.schema import check
+from agent_kernel.tools.schema import check, check_schema
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -28,6 +28,7 @@ class ToolRegistry:
         self._validators: dict[str, Draft202012Validator] = {}
         for declaration in declarations:
             check(declaration)
+            check_schema(declaration.name, declaration.parameters)
             if declaration.name in self._declarations:
                 raise ToolDeclarationError(
                     f"Two tools are named {declaration.name!r}. Rename one of them with @ak.tool(name=...)."

@@ -1,10 +1,12 @@
 """JSON Schemas of tools: made from a function's signature, and checked before a tool is offered to a model."""
 
 import inspect
+import json
 import re
 import typing
 import warnings
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -45,18 +47,31 @@ def check(declaration: ToolDeclaration) -> None:
     for parameter, described in schema.get("properties", {}).items():
         if not isinstance(described, Mapping) or not _SAYS_TYPE & described.keys():
             raise refuse(name, f"its parameter {parameter!r} has no type", "Give it one, such as str or int | str.")
-    check_schema(name, schema)
+    _check_references(name, schema)
 
 
 def check_schema(name: str, schema: dict[str, Any]) -> None:
-    """Refuse what is not a JSON Schema, and references that would have to be fetched from elsewhere."""
+    """Refuse what is not a JSON Schema. The first call loads jsonschema, which can take a second."""
+    fault = _schema_fault(json.dumps(schema, sort_keys=True, default=repr))
+    if fault:
+        raise refuse(name, f"its parameters are not a JSON Schema: {fault}", "Correct them.")
+
+
+@lru_cache(maxsize=512)
+def _schema_fault(schema: str) -> str:
+    """Each run offers much the same tools, and checking ten of them takes 10 ms."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
     try:
-        Draft202012Validator.check_schema(schema)
+        Draft202012Validator.check_schema(json.loads(schema))
     except SchemaError as error:
-        raise refuse(name, f"its parameters are not a JSON Schema: {error.message[:200]}", "Correct it.") from None
+        return error.message[:200]
+    return ""
+
+
+def _check_references(name: str, schema: dict[str, Any]) -> None:
+    """Refuse references that would have to be fetched from elsewhere."""
     pending: list[Any] = [schema]
     while pending:
         node = pending.pop()
