@@ -3,12 +3,14 @@
 `ScriptedModel`     a model in this process that says written turns, and fails on unexpected and on unconsumed ones
 `FakeOpenAI`        a real HTTP server that speaks chat completions, with every fault that servers are known for
 `say, call, calls`  turns, for both of them
+`record_cassette`   wraps a real model and writes what it says as a cassette, to be played with `replay:PATH`
 `VirtualClock`      time for retries that a test moves
 `approve_all, deny_all, script`  decisions for runs that nobody watches
 """
 
 from typing import TYPE_CHECKING, Any
 
+from agent_kernel.models.recorder import record_cassette
 from agent_kernel.testing.approver import approve_all, deny_all, script
 from agent_kernel.testing.clock import VirtualClock
 from agent_kernel.testing.scripted_model import ScriptedModel, ScriptMismatch
@@ -26,6 +28,7 @@ __all__ = [
     "call",
     "calls",
     "deny_all",
+    "record_cassette",
     "requested",
     "say",
     "script",

@@ -1,0 +1,150 @@
+"""The file format of recorded conversations.
+
+A cassette is UTF-8 JSON:
+
+    {
+      "version": 1,
+      "title": "Penguins",
+      "model": "gpt-5.2",                  what was recorded; shown, never called
+      "notice": "Recorded answers; ...",   shown beside the answer; may be empty
+      "conversations": [
+        {
+          "prompt": "Summarise the table",
+          "turns": [
+            {"step": 0, "after": "any", "content": "", "reasoning": "Let me look.",
+             "tool_calls": [{"name": "run_python", "arguments": {"code": "df.describe()"}}],
+             "usage": {"input_tokens": 812, "output_tokens": 31}},
+            {"step": 1, "after": "success", "content": "There are 344 rows."},
+            {"step": 1, "after": "denied", "content": "Understood, I leave the table alone."}
+          ],
+          "decisions": [{"tool_name": "run_python", "approved": true, "reason": null}]
+        }
+      ]
+    }
+
+`step` counts the assistant's turns since the prompt, from 0. `after` says what became of the calls of the step before
+(`success`, `denied`, `error`, `edited`; of several the first of denied, error, edited, success); `any` is used where no
+other alternative fits. `arguments` given as text are sent as they are. `decisions` answer approvals where nobody is
+there to ask. Fields other than `prompt`, `turns` and `step` may be left out; unknown fields are refused.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
+
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.models.base import CONTEXT_OPEN, WireMessage
+from agent_kernel.tools.outcome_text import DENIED_PREFIX, EDITED_NOTE, ERROR_PREFIX
+
+LARGEST_CASSETTE = 16 * 1024 * 1024
+"""Bytes. A larger file is no cassette."""
+
+StepOutcome = Literal["success", "denied", "error", "edited"]
+_WEIGHT: tuple[StepOutcome, ...] = ("denied", "error", "edited", "success")
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RecordedCall(_Wire):
+    name: str
+    arguments: dict[str, Any] | str = Field(default_factory=dict)
+
+
+class RecordedUsage(_Wire):
+    input_tokens: NonNegativeInt = 0
+    output_tokens: NonNegativeInt = 0
+
+
+class RecordedTurn(_Wire):
+    step: NonNegativeInt
+    after: Literal["any"] | StepOutcome = "any"
+    content: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[RecordedCall, ...] = ()
+    usage: RecordedUsage = RecordedUsage()
+
+
+class RecordedDecision(_Wire):
+    approved: bool
+    tool_name: str | None = None
+    reason: str | None = None
+
+
+class RecordedConversation(_Wire):
+    prompt: str
+    turns: tuple[RecordedTurn, ...]
+    decisions: tuple[RecordedDecision, ...] = ()
+
+
+class Cassette(_Wire):
+    version: Literal[1] = 1
+    title: str = ""
+    model: str = ""
+    notice: str = ""
+    conversations: tuple[RecordedConversation, ...] = ()
+
+
+def load_cassette(path: Path) -> Cassette:
+    """Raises `ConfigurationError`, naming the file and the first fault in it."""
+    try:
+        if path.stat().st_size > LARGEST_CASSETTE:
+            raise ConfigurationError(f"{path.name} is larger than 16 MiB, so it is no cassette.")
+        return Cassette.model_validate(orjson.loads(path.read_bytes()))
+    except OSError as error:
+        raise ConfigurationError(f"The cassette {path.name} can't be read: {error.strerror}.") from None
+    except orjson.JSONDecodeError as error:
+        raise ConfigurationError(f"The cassette {path.name} is not JSON: {error}.") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ConfigurationError(f"The cassette {path.name} is not valid at {place}: {first['msg']}.") from None
+
+
+def same_prompt(text: str) -> str:
+    """The form in which prompts are compared: without the notebook's context, white space made equal."""
+    return " ".join(text.partition(CONTEXT_OPEN)[0].split())
+
+
+def place_in(messages: Sequence[WireMessage]) -> tuple[str, int, frozenset[StepOutcome]]:
+    """Where a conversation stands: its last prompt, the step to take, and what became of the last step's calls."""
+    prompt, step = "", 0
+    outcomes: set[StepOutcome] = set()
+    for message in messages:
+        match message.get("role"):
+            case "user":
+                prompt, step = same_prompt(text_of(message)), 0
+                outcomes.clear()
+            case "assistant":
+                step += 1
+                outcomes.clear()
+            case "tool":
+                outcomes.add(_outcome(text_of(message)))
+            case _:
+                pass
+    return prompt, step, frozenset(outcomes)
+
+
+def weightiest(outcomes: frozenset[StepOutcome]) -> StepOutcome | None:
+    return next((outcome for outcome in _WEIGHT if outcome in outcomes), None)
+
+
+def text_of(message: WireMessage) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _outcome(text: str) -> StepOutcome:
+    if text.startswith(DENIED_PREFIX):
+        return "denied"
+    # The note of an edit stands before the result, so an edited call's error begins a later line.
+    edited = EDITED_NOTE in text
+    if text.startswith(ERROR_PREFIX) or (edited and f"\n{ERROR_PREFIX}" in text):
+        return "error"
+    return "edited" if edited else "success"

@@ -1,0 +1,91 @@
+"""Writes what a real model says as a cassette, so that it can be played back with `replay:PATH`."""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import orjson
+
+from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn
+from agent_kernel.models.cassette import (
+    Cassette,
+    RecordedCall,
+    RecordedConversation,
+    RecordedTurn,
+    RecordedUsage,
+    load_cassette,
+    place_in,
+    weightiest,
+)
+
+
+def record_cassette(path: Path, model: Model, *, title: str = "") -> "RecordingModel":
+    """Wrap `model`: each turn it says is added to the cassette at `path`, which is replaced whole each time.
+
+    A prompt, step and outcome that are there already are recorded anew; the rest of an existing cassette stays.
+    Raises `ConfigurationError` if `path` holds something else.
+    """
+    existing = load_cassette(path) if path.exists() else Cassette(title=title or path.stem, model=model.name)
+    return RecordingModel(path, model, existing)
+
+
+class RecordingModel:
+    """A model that says what another says, and writes it down."""
+
+    def __init__(self, path: Path, model: Model, cassette: Cassette) -> None:
+        self._path = path
+        self._model = model
+        self._writing = asyncio.Lock()
+        self.cassette = cassette
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def recorded(self) -> bool:
+        return self._model.recorded
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        """The other model's stream; raises what it raises, and `OSError` if the cassette can't be written."""
+        async for item in self._model.stream(request):
+            if isinstance(item, ModelTurn):
+                async with self._writing:
+                    self._add(request, item)
+                    await asyncio.to_thread(_write, self._path, self.cassette)
+            yield item
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+
+    def _add(self, request: ModelRequest, turn: ModelTurn) -> None:
+        prompt, step, outcomes = place_in(request.messages)
+        new = RecordedTurn(
+            step=step,
+            after=weightiest(outcomes) or "any",
+            content=turn.content,
+            reasoning=turn.reasoning,
+            tool_calls=tuple(RecordedCall(name=call.name, arguments=call.arguments) for call in turn.tool_calls),
+            usage=RecordedUsage(input_tokens=turn.usage.input_tokens, output_tokens=turn.usage.output_tokens),
+        )
+        conversations = {one.prompt: one for one in self.cassette.conversations}
+        old = conversations.get(prompt) or RecordedConversation(prompt=prompt, turns=())
+        kept = [one for one in old.turns if (one.step, one.after) != (new.step, new.after)]
+        turns = sorted([*kept, new], key=lambda one: one.step)
+        conversations[prompt] = old.model_copy(update={"turns": tuple(turns)})
+        self.cassette = self.cassette.model_copy(update={"conversations": tuple(conversations.values())})
+
+
+def _write(path: Path, cassette: Cassette) -> None:
+    """Replace the file at once, so that nobody ever reads half a cassette."""
+    content = orjson.dumps(cassette.model_dump(mode="json"), option=orjson.OPT_INDENT_2)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content + b"\n")
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

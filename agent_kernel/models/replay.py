@@ -1,0 +1,142 @@
+"""A model that plays a cassette: no key, no network, the same words each time. Tool calls are real all the same.
+
+The file format is described in `agent_kernel.models.cassette`.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from agent_kernel.errors import ModelRefused
+from agent_kernel.loop.settings import ScriptedDecision
+from agent_kernel.models.base import (
+    ModelItem,
+    ModelRequest,
+    ModelTurn,
+    ReasoningDelta,
+    RequestedCall,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
+from agent_kernel.models.cassette import (
+    Cassette,
+    RecordedConversation,
+    RecordedTurn,
+    StepOutcome,
+    load_cassette,
+    place_in,
+    same_prompt,
+    weightiest,
+)
+from agent_kernel.models.retry import Clock, SystemClock
+
+DEMO_CASSETTE = Path(__file__).parent / "cassettes" / "demo.json"
+_WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+$")
+
+
+class ReplayModel:
+    """Plays `cassette`. `pace` is the seconds between two words; 0 says everything at once."""
+
+    def __init__(self, cassette: Cassette, *, name: str, pace: float = 0.0, clock: Clock | None = None) -> None:
+        self.cassette = cassette
+        self._name = name
+        self._pace = pace
+        self._clock = clock or SystemClock()
+        self._conversations = {same_prompt(one.prompt): one for one in cassette.conversations}
+
+    @classmethod
+    def from_file(cls, path: Path, *, name: str | None = None, pace: float = 0.0) -> "ReplayModel":
+        """Raises `ConfigurationError`."""
+        return cls(load_cassette(path), name=name or f"replay:{path.name}", pace=pace)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def recorded(self) -> bool:
+        return True
+
+    @property
+    def notice(self) -> str:
+        """What a card says beside a recorded answer."""
+        return self.cassette.notice
+
+    def scripted_decisions(self, prompt: str) -> tuple[ScriptedDecision, ...]:
+        """The recorded answers to the approvals that `prompt` leads to; none for a prompt that is not recorded."""
+        conversation = self._conversations.get(same_prompt(prompt))
+        return tuple(
+            ScriptedDecision(approved=one.approved, tool_name=one.tool_name, reason=one.reason)
+            for one in (conversation.decisions if conversation else ())
+        )
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        """Stream the recorded turn. Raises `ModelRefused` where nothing is recorded."""
+        turn = self._turn(request)
+        for piece in _words(turn.reasoning):
+            await self._wait()
+            yield ReasoningDelta(piece)
+        for piece in _words(turn.content):
+            await self._wait()
+            yield TextDelta(piece)
+        for index, call in enumerate(turn.tool_calls):
+            yield ToolCallDelta(index, call.name)
+        yield turn
+
+    async def aclose(self) -> None:
+        pass
+
+    async def _wait(self) -> None:
+        if self._pace:
+            await self._clock.sleep(self._pace)
+
+    def _turn(self, request: ModelRequest) -> ModelTurn:
+        prompt, step, outcomes = place_in(request.messages)
+        conversation = self._conversations.get(prompt)
+        if conversation is None:
+            raise ModelRefused(self._unknown(prompt))
+        outcome = weightiest(outcomes)
+        recorded = _choose(conversation, step, outcome)
+        if recorded is None:
+            after = f" after {outcome}" if outcome else ""
+            raise ModelRefused(
+                f"{self._name} has no recorded answer to {conversation.prompt!r} at step {step}{after}. {_REAL_MODEL}"
+            )
+        return _as_turn(recorded)
+
+    def _unknown(self, prompt: str) -> str:
+        known = "\n".join(f"- {one.prompt}" for one in self.cassette.conversations) or "- (none)"
+        asked = prompt if len(prompt) <= 200 else prompt[:199] + "…"
+        return f"{self._name} is a recording and can't answer {asked!r}. It answers:\n{known}\n{_REAL_MODEL}"
+
+
+_REAL_MODEL = (
+    "To ask anything else, use a real model: set OPENAI_API_KEY (or OPENAI_BASE_URL and AGENT_KERNEL_MODEL for Ollama, "
+    "vLLM or LM Studio), restart, and leave out --model or name one with it."
+)
+
+
+def _choose(conversation: RecordedConversation, step: int, outcome: StepOutcome | None) -> RecordedTurn | None:
+    """The alternative for this outcome; an edited call that went well may share the words of one that was not."""
+    wanted = [outcome, "success", "any"] if outcome == "edited" else [outcome, "any"]
+    turns = [turn for turn in conversation.turns if turn.step == step]
+    return next((turn for after in wanted for turn in turns if turn.after == after), None)
+
+
+def _as_turn(recorded: RecordedTurn) -> ModelTurn:
+    return ModelTurn(
+        content=recorded.content,
+        reasoning=recorded.reasoning,
+        tool_calls=tuple(RequestedCall("", call.name, _text(call.arguments)) for call in recorded.tool_calls),
+        usage=TokenUsage(recorded.usage.input_tokens, recorded.usage.output_tokens),
+    )
+
+
+def _text(arguments: dict[str, object] | str) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text)
