@@ -1,0 +1,99 @@
+"""One JupyterLab and one browser for all browser tests; a page, a notebook and a model's script for each."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.e2e.browser import find_browser
+from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.model import WrittenModel
+
+RESULTS = Path(__file__).parents[2] / "test-results"
+CHROMIUM = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # no page of ours needs the network
+]
+OpenNotebook = Callable[..., NotebookPage]
+expect.set_options(timeout=30_000)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if report.when == "call" and report.failed and isinstance(page := getattr(item, "funcargs", {}).get("page"), Page):
+        RESULTS.mkdir(exist_ok=True)
+        page.screenshot(path=RESULTS / f"{re.sub(r'[^A-Za-z0-9]+', '-', item.name)}.png", full_page=True)
+        report.sections.append(("browser console", "\n".join(getattr(page, "console_lines", []))))
+        report.sections.append(("server log", item.funcargs["lab"].log_text()[-6000:]))
+    return report
+
+
+# Package scope, not session: Playwright's event loop must be gone before other folders' asyncio tests begin.
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    path = find_browser()
+    assert path is not None, "No browser: run `python tests/e2e/browser.py`, which installs one."
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="package")
+def shared_model() -> Iterator[WrittenModel]:
+    model = WrittenModel()
+    model.server.start()
+    yield model
+    model.server.stop()
+
+
+@pytest.fixture(scope="package")
+def lab(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    with LabServer(tmp_path_factory.mktemp("lab"), shared_model.server.environment()) as server:
+        yield server
+
+
+@pytest.fixture
+def model(shared_model: WrittenModel) -> Iterator[WrittenModel]:
+    shared_model.begin()
+    yield shared_model
+    shared_model.assert_consumed()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    context.set_default_timeout(30_000)
+    page = context.new_page()
+    lines: list[str] = []
+    page.console_lines = lines  # type: ignore[attr-defined]
+    page.on("console", lambda message: lines.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: lines.append(f"error: {error}"))
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def open_notebook(lab: LabServer, page: Page, request: pytest.FixtureRequest) -> Iterator[OpenNotebook]:
+    """`open_notebook([...cells])` writes a notebook named after the test and opens it, in this page or another."""
+
+    def open_it(cells: Sequence[str], page: Page = page) -> NotebookPage:
+        path = lab.write_notebook(f"{request.node.name}.ipynb", cells)
+        return NotebookPage(lab, page, path)
+
+    yield open_it
+    lab.close_kernels()

@@ -1,0 +1,239 @@
+"""A real JupyterLab with a private home, and what a person does in it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import nbformat
+from playwright.sync_api import Locator, Page, expect
+
+T = TypeVar("T")
+TOKEN = "a-token-of-the-tests"
+SETTINGS: dict[str, dict[str, Any]] = {
+    "@jupyterlab/apputils-extension/notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+        "doNotDisturbMode": True,
+    },
+    # Outputs off screen are rendered too, so that a test need not scroll.
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
+}
+_READY = """() => {
+  const widget = window.jupyterapp?.shell?.currentWidget;
+  return Boolean(widget?.content?.widgets && widget.sessionContext);
+}"""
+_KERNEL_READY = """async () => {
+  const widget = window.jupyterapp.shell.currentWidget;
+  await widget.context.ready;
+  await widget.sessionContext.ready;
+  await widget.sessionContext.session.kernel.info;
+}"""
+_RUN_CELL = """async ([index, wait]) => {
+  const { shell, commands } = window.jupyterapp;
+  shell.currentWidget.content.activeCellIndex = index;
+  const done = commands.execute('notebook:run-cell');
+  if (wait) await done;
+}"""
+_COMMAND = "async ([name, args]) => { await window.jupyterapp.commands.execute(name, args); }"
+_OUTPUTS = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.getOutputs()"
+_PROMPT = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.executionCount"
+
+
+def wait_until(look: Callable[[], T], what: str, seconds: float = 30) -> T:
+    """Look again and again until `look` returns something true."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if seen := look():
+            return seen
+        time.sleep(0.05)
+    raise AssertionError(f"Waited {seconds:.0f} s for {what}.")
+
+
+class LabServer:
+    """JupyterLab as a program of its own, on a port of its own choice."""
+
+    def __init__(self, home: Path, variables: Mapping[str, str]) -> None:
+        self.home = home
+        self.root = home / "notebooks"
+        self.root.mkdir(parents=True)
+        for plugin, settings in SETTINGS.items():
+            file = home / "lab-settings" / f"{plugin}.jupyterlab-settings"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(settings))
+        self._log = (home / "server.log").open("wb")
+        self._process = subprocess.Popen(
+            self._command(),
+            env={**os.environ, **self._directories(), **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            cwd=self.root,
+        )
+        self.url = wait_until(self._find_url, "the server's info file", 60)
+        wait_until(self._answers, "the server to answer", 60)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+    def _directories(self) -> dict[str, str]:
+        places = {"CONFIG_DIR": "config", "DATA_DIR": "data", "RUNTIME_DIR": "runtime"}
+        return {
+            "HOME": str(self.home),
+            "IPYTHONDIR": str(self.home / "ipython"),
+            "JUPYTERLAB_SETTINGS_DIR": str(self.home / "lab-settings"),
+            "JUPYTERLAB_WORKSPACES_DIR": str(self.home / "lab-workspaces"),
+            **{f"JUPYTER_{name}": str(self.home / place) for name, place in places.items()},
+        }
+
+    def _command(self) -> list[str]:
+        return [
+            *(sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ip=127.0.0.1", "--port=0"),
+            f"--IdentityProvider.token={TOKEN}",
+            f"--ServerApp.root_dir={self.root}",
+            "--ServerApp.jpserver_extensions={'agent_kernel_server': True}",
+            "--LabApp.expose_app_in_browser=True",
+            "--LabApp.news_url=None",
+            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+            "--LabApp.extension_manager=readonly",
+        ]
+
+    def _find_url(self) -> str | None:
+        self._check_alive()
+        for file in (self.home / "runtime").glob("jpserver-*.json"):
+            try:
+                info = json.loads(file.read_text())
+            except ValueError:
+                return None  # still being written
+            return f"http://127.0.0.1:{info['port']}{info['base_url']}"
+        return None
+
+    def _answers(self) -> bool:
+        self._check_alive()
+        try:
+            self.api("GET", "api/status")
+        except (urllib.error.URLError, ConnectionError):
+            return False
+        return True
+
+    def _check_alive(self) -> None:
+        assert self._process.poll() is None, self.log_text()[-4000:]
+
+    def log_text(self) -> str:
+        return (self.home / "server.log").read_text(errors="replace")
+
+    def api(self, method: str, path: str, body: object = None) -> Any:
+        """JSON from the server's HTTP interface, as the user."""
+        request = urllib.request.Request(
+            self.url + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"token {TOKEN}", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            text = response.read()
+        return json.loads(text) if text else None
+
+    def write_notebook(self, name: str, cells: Sequence[str]) -> Path:
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+        notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        path = self.root / name
+        nbformat.write(notebook, path)
+        return path
+
+    def close_kernels(self) -> None:
+        for session in self.api("GET", "api/sessions"):
+            self.api("DELETE", f"api/sessions/{session['id']}")
+
+
+class NotebookPage:
+    """One notebook in one page, and what a person sees and does there."""
+
+    def __init__(self, lab: LabServer, page: Page, path: Path) -> None:
+        self.lab, self.page, self.path = lab, page, path
+        page.goto(f"{lab.url}doc/tree/{path.relative_to(lab.root)}?token={TOKEN}")
+        self._wait_for_kernel()
+
+    def _wait_for_kernel(self) -> None:
+        self.page.wait_for_function(_READY, timeout=60_000)
+        self.page.evaluate(_KERNEL_READY)
+
+    def reload(self) -> None:
+        self.page.reload()
+        self._wait_for_kernel()
+
+    def run(self, index: int, *, wait: bool = True) -> None:
+        """Run a cell; `wait` until it has ended."""
+        self.page.evaluate(_RUN_CELL, [index, wait])
+
+    def run_through(self, index: int) -> None:
+        for position in range(index + 1):
+            self.run(position)
+
+    def command(self, name: str, **arguments: Any) -> None:
+        self.page.evaluate(_COMMAND, [name, arguments])
+
+    def outputs(self, index: int) -> list[dict[str, Any]]:
+        outputs: list[dict[str, Any]] = self.page.evaluate(_OUTPUTS, index)
+        return outputs
+
+    def text(self, index: int) -> str:
+        """What a cell printed and its last value, as plain text."""
+        parts = [
+            output.get("text") or output.get("data", {}).get("text/plain", "") or output.get("evalue", "")
+            for output in self.outputs(index)
+        ]
+        return "".join("".join(part) for part in parts).strip()
+
+    def prompt_number(self, index: int) -> int:
+        number: int = self.page.evaluate(_PROMPT, index)
+        return number
+
+    def save(self) -> nbformat.NotebookNode:
+        """Save as the user does, and read the file."""
+        self.command("docmanager:save")
+        return nbformat.read(self.path, as_version=4)
+
+    def cards(self) -> Locator:
+        return self.page.locator("[data-tool-call-id][role=group]")
+
+    def card(self, index: int = 0) -> Locator:
+        return self.cards().nth(index)
+
+    def record(self) -> Locator:
+        return self.page.locator("[data-agent-record]")
+
+    def wait_for_state(self, state: str, card: int = 0, seconds: float = 30) -> None:
+        expect(self.card(card)).to_have_attribute("data-state", state, timeout=seconds * 1000)
+
+    def press(self, name: str, card: int = 0) -> None:
+        """Press one of a card's buttons, as soon as it is there and takes clicks."""
+        self.card(card).get_by_role("button", name=name, exact=True).click()
+
+    def press_until_reason(self, reason: str, card: int = 0) -> None:
+        """Deny with a reason, straight after another decision: for 0.4 s the other cards ignore clicks on purpose."""
+        field = self.card(card).get_by_role("textbox", name="Reason")
+
+        def opened() -> bool:
+            if not field.is_visible():
+                self.press("Deny", card)
+            return field.is_visible()
+
+        wait_until(opened, "the field for a reason")
+        field.fill(reason)
+        field.press("Enter")

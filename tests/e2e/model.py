@@ -1,0 +1,60 @@
+"""The model of the browser tests: a fake server whose turns each test writes."""
+
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_kernel.models.base import ModelTurn
+from agent_kernel.testing import FakeOpenAI
+from agent_kernel.testing.wire import Reply, failure
+
+
+@dataclass(slots=True)
+class Gate:
+    """A turn that the model says when the test lets it, so that a card can be looked at before the run ends."""
+
+    turn: ModelTurn
+    opened: threading.Event = field(default_factory=threading.Event)
+
+    def open(self) -> None:
+        self.opened.set()
+
+
+class WrittenModel:
+    def __init__(self) -> None:
+        self._turns: deque[ModelTurn | Gate] = deque()
+        self._unexpected: list[dict[str, Any]] = []
+        self._first = 0
+        self.server = FakeOpenAI([self._answer], repeat=True)
+
+    def says(self, *turns: ModelTurn | Gate) -> None:
+        self._turns.extend(turns)
+
+    def begin(self) -> None:
+        """Forget what an earlier test left."""
+        self._turns.clear()
+        self._unexpected.clear()
+        self._first = len(self.server.requests)
+
+    def assert_consumed(self) -> None:
+        assert not self._unexpected, f"The model was asked for more turns than were written: {self._unexpected}"
+        assert not self._turns, f"The model was never asked for: {list(self._turns)}"
+
+    def requests(self) -> list[list[dict[str, Any]]]:
+        """The messages of each request of this test."""
+        return [request.body["messages"] for request in self.server.requests[self._first :]]
+
+    def heard(self) -> list[str]:
+        """What the model was told of its calls, in order: the tool messages of the last request."""
+        return [message["content"] for message in self.requests()[-1] if message["role"] == "tool"]
+
+    def _answer(self, body: dict[str, Any]) -> ModelTurn | Reply:
+        if not self._turns:
+            self._unexpected.append(body["messages"][-1])
+            return failure(400, "no turn was written for this request")
+        turn = self._turns.popleft()
+        if isinstance(turn, Gate):
+            turn.opened.wait(60)
+            return turn.turn
+        return turn

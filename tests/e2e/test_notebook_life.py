@@ -1,0 +1,119 @@
+"""The notebook goes on living around a run: other cells, reloads, closed pages, saved files."""
+
+from typing import Any
+
+import nbformat
+from playwright.sync_api import Browser, Page, expect
+
+from agent_kernel.testing import call, say
+from tests.e2e.conftest import OpenNotebook
+from tests.e2e.lab import LabServer, NotebookPage, wait_until
+from tests.e2e.model import WrittenModel
+
+LOAD = "%load_ext agent_kernel"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def bundles(notebook: nbformat.NotebookNode, cell: int) -> list[dict[str, Any]]:
+    return [output["data"] for output in notebook.cells[cell].outputs if "data" in output]
+
+
+def assert_record_is_saved(saved: nbformat.NotebookNode, cell: int, *words: str) -> None:
+    (record,) = [data for data in bundles(saved, cell) if "data-agent-record" in data.get("text/html", "")]
+    assert WIDGET not in record
+    for mime in ("text/html", "text/markdown", "text/plain"):
+        for word in words:
+            assert word in record[mime], f"{word!r} is not in the record's {mime}"
+    assert not any(WIDGET in data for data in bundles(saved, cell))
+
+
+def test_another_cell_runs_while_a_call_waits(open_notebook: OpenNotebook, model: WrittenModel) -> None:
+    model.says(call("run_python", code="rows = 3\nrows"), say("There are 3 rows."))
+    notebook = open_notebook([LOAD, "%%agent\nCount the rows.", "6 * 7", "_", "2 + 2"])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.run(2)
+    assert notebook.text(2) == "42"
+    expect(notebook.card()).to_have_attribute("data-state", "awaiting_approval")
+
+    notebook.press("Approve")
+    expect(notebook.record()).to_contain_text("There are 3 rows.")
+    notebook.run(3)
+    assert notebook.text(3) == "42", "the call changed the user's _"
+    notebook.run(4)
+    assert [notebook.prompt_number(cell) for cell in range(5)] == [1, 2, 3, 4, 5]
+
+
+def test_reload_while_a_call_waits_then_approve(open_notebook: OpenNotebook, model: WrittenModel) -> None:
+    model.says(call("run_python", code="print('after the reload')"), say("It ran."))
+    notebook = open_notebook([LOAD, "%%agent\nSay something."])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.save()
+    notebook.reload()
+    notebook.wait_for_state("awaiting_approval")
+    notebook.press("Approve")
+    expect(notebook.record()).to_contain_text("It ran.")
+    assert model.heard() == ["after the reload"]
+
+
+def test_the_saved_file_holds_a_readable_record(open_notebook: OpenNotebook, model: WrittenModel) -> None:
+    model.says(call("run_python", code="print('measured')"), say("All of it is **measured**."))
+    notebook = open_notebook([LOAD, "%%agent\nMeasure it."])
+    notebook.run_through(1)
+    notebook.press("Approve")
+    expect(notebook.record()).to_be_visible()
+    assert_record_is_saved(notebook.save(), 1, "Measure it.", "run_python", "print(", "measured")
+
+
+def test_the_record_reaches_the_file_though_no_page_was_open_at_the_end(
+    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer, page: Page, browser: Browser
+) -> None:
+    model.says(call("run_python", code="print('nobody looks')"), say("Finished while nobody looked."))
+    notebook = open_notebook([LOAD, "%%agent\nTake your time."])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.save()
+    page.close()
+
+    (waiting,) = lab.api("GET", "agent-kernel/api/approvals?state=awaiting_approval")
+    lab.api("POST", f"agent-kernel/api/approvals/{waiting['approval_id']}", {"approved": True})
+    conversation = f"agent-kernel/api/conversations/{waiting['conversation_id']}"
+    wait_until(lambda: lab.api("GET", conversation)["runs"][-1]["status"] == "complete", "the run to end")
+
+    with browser.new_context(viewport={"width": 1200, "height": 900}) as context:
+        again = NotebookPage(lab, context.new_page(), notebook.path)
+        expect(again.page.get_by_text("Finished while nobody looked.").first).to_be_visible()
+        expect(again.page.get_by_text("Error displaying widget")).to_have_count(0)
+        saved = wait_until(lambda: _with_record(again), "the record in the saved file")
+    assert_record_is_saved(saved, 1, "Finished while nobody looked.", "nobody looks")
+
+
+def _with_record(notebook: NotebookPage) -> nbformat.NotebookNode | None:
+    saved = notebook.save()
+    return saved if any("data-agent-record" in data.get("text/html", "") for data in bundles(saved, 1)) else None
+
+
+def test_the_letters_typed_in_a_card_do_not_change_the_notebook(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    model.says(call("run_python", code="1"), say("Understood."))
+    notebook = open_notebook([LOAD, "%%agent\nGo on.", "'last'"])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.press("Deny")
+    notebook.card().get_by_role("textbox", name="Reason").press_sequentially("dad, abba: no x")
+    notebook.card().get_by_role("textbox", name="Reason").press("Enter")
+    expect(notebook.record()).to_contain_text("dad, abba: no x")
+    assert len(notebook.save().cells) == 3
+
+
+def test_keys_decide_when_the_focus_is_in_a_card(open_notebook: OpenNotebook, model: WrittenModel) -> None:
+    model.says(call("run_python", code="print('by key')"), say("By key."))
+    notebook = open_notebook([LOAD, "%%agent\nGo on."])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.card().get_by_role("button", name="Approve", exact=True).focus()
+    notebook.page.keyboard.press("a")
+    expect(notebook.record()).to_contain_text("By key.")
+    assert model.heard() == ["by key"]
