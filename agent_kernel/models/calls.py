@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from agent_kernel.models.base import RequestedCall
+from agent_kernel.models.base import RequestedCall, ToolCallDelta
 
 
 @dataclass(slots=True)
@@ -50,8 +50,8 @@ class CallAssembler:
     def __bool__(self) -> bool:
         return bool(self._calls)
 
-    def add(self, pieces: list[dict[str, Any]]) -> list[tuple[int, str]]:
-        """Take in the pieces of one chunk. Returns the position and name of each call that they began."""
+    def add(self, pieces: list[dict[str, Any]]) -> list[ToolCallDelta]:
+        """Take in the pieces of one chunk. Returns a delta for each call that they began."""
         begun = [self._add_piece(piece, position, alone=len(pieces) == 1) for position, piece in enumerate(pieces)]
         return [item for item in begun if item is not None]
 
@@ -67,7 +67,7 @@ class CallAssembler:
         """The calls in order. No arguments at all become `{}`, which is what servers mean by it."""
         return tuple(RequestedCall(call.id, call.name, call.arguments.strip() or "{}") for call in self._calls)
 
-    def _add_piece(self, piece: dict[str, Any], position: int, *, alone: bool) -> tuple[int, str] | None:
+    def _add_piece(self, piece: dict[str, Any], position: int, *, alone: bool) -> ToolCallDelta | None:
         function = piece.get("function")
         function = function if isinstance(function, dict) else piece
         identifier = _text(piece.get("id"))
@@ -87,7 +87,7 @@ class CallAssembler:
         had_name = bool(call.name)
         _take_name(call, name)
         _take_arguments(call, arguments)
-        return None if had_name or not call.name else (self._calls.index(call), call.name)
+        return None if had_name or not call.name else ToolCallDelta(self._calls.index(call), call.name, call.id)
 
     def _current(self, index: object, identifier: str, position: int, *, alone: bool) -> _Call | None:
         """The call that a piece may belong to."""

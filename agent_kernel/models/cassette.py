@@ -11,7 +11,7 @@ A cassette is UTF-8 JSON:
         {
           "prompt": "Summarise the table",
           "turns": [
-            {"step": 0, "after": "any", "content": "", "reasoning": "Let me look.",
+            {"step": 0, "after": "start", "content": "", "reasoning": "Let me look.",
              "tool_calls": [{"name": "run_python", "arguments": {"code": "df.describe()"}}],
              "usage": {"input_tokens": 812, "output_tokens": 31}},
             {"step": 1, "after": "success", "content": "There are 344 rows."},
@@ -22,10 +22,11 @@ A cassette is UTF-8 JSON:
       ]
     }
 
-`step` counts the assistant's turns since the prompt, from 0. `after` says what became of the calls of the step before
-(`success`, `denied`, `error`, `edited`; of several the first of denied, error, edited, success); `any` is used where no
-other alternative fits. `arguments` given as text are sent as they are. `decisions` answer approvals where nobody is
-there to ask. Fields other than `prompt`, `turns` and `step` may be left out; unknown fields are refused.
+`step` counts the assistant's turns since the prompt, from 0. `after` says what became of the calls of the step before:
+`success`, `denied`, `error` or `edited`; of several, the first of denied, error, edited, success. `start` says that there
+was no step before. `any`, the default, is used where no other alternative fits. `arguments` given as text are sent as they
+are. `decisions` answer approvals where nobody is there to ask. Only `prompt`, `turns` and `step` are required; unknown
+fields are refused.
 """
 
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ LARGEST_CASSETTE = 16 * 1024 * 1024
 """Bytes. A larger file is no cassette."""
 
 StepOutcome = Literal["success", "denied", "error", "edited"]
+After = Literal["any", "start"] | StepOutcome
 _WEIGHT: tuple[StepOutcome, ...] = ("denied", "error", "edited", "success")
 
 
@@ -62,7 +64,7 @@ class RecordedUsage(_Wire):
 
 class RecordedTurn(_Wire):
     step: NonNegativeInt
-    after: Literal["any"] | StepOutcome = "any"
+    after: After = "any"
     content: str = ""
     reasoning: str = ""
     tool_calls: tuple[RecordedCall, ...] = ()
@@ -129,8 +131,11 @@ def place_in(messages: Sequence[WireMessage]) -> tuple[str, int, frozenset[StepO
     return prompt, step, frozenset(outcomes)
 
 
-def weightiest(outcomes: frozenset[StepOutcome]) -> StepOutcome | None:
-    return next((outcome for outcome in _WEIGHT if outcome in outcomes), None)
+def what_happened(step: int, outcomes: frozenset[StepOutcome]) -> After:
+    """The alternative that fits best."""
+    if step == 0:
+        return "start"
+    return next((outcome for outcome in _WEIGHT if outcome in outcomes), "any")
 
 
 def text_of(message: WireMessage) -> str:

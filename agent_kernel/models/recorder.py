@@ -17,7 +17,7 @@ from agent_kernel.models.cassette import (
     RecordedUsage,
     load_cassette,
     place_in,
-    weightiest,
+    what_happened,
 )
 
 
@@ -64,7 +64,7 @@ class RecordingModel:
         prompt, step, outcomes = place_in(request.messages)
         new = RecordedTurn(
             step=step,
-            after=weightiest(outcomes) or "any",
+            after=what_happened(step, outcomes),
             content=turn.content,
             reasoning=turn.reasoning,
             tool_calls=tuple(RecordedCall(name=call.name, arguments=call.arguments) for call in turn.tool_calls),

@@ -21,14 +21,14 @@ from agent_kernel.models.base import (
     ToolCallDelta,
 )
 from agent_kernel.models.cassette import (
+    After,
     Cassette,
     RecordedConversation,
     RecordedTurn,
-    StepOutcome,
     load_cassette,
     place_in,
     same_prompt,
-    weightiest,
+    what_happened,
 )
 from agent_kernel.models.retry import Clock, SystemClock
 
@@ -97,12 +97,12 @@ class ReplayModel:
         conversation = self._conversations.get(prompt)
         if conversation is None:
             raise ModelRefused(self._unknown(prompt))
-        outcome = weightiest(outcomes)
-        recorded = _choose(conversation, step, outcome)
+        after = what_happened(step, outcomes)
+        recorded = _choose(conversation, step, after)
         if recorded is None:
-            after = f" after {outcome}" if outcome else ""
             raise ModelRefused(
-                f"{self._name} has no recorded answer to {conversation.prompt!r} at step {step}{after}. {_REAL_MODEL}"
+                f"{self._name} has no recorded answer to {conversation.prompt!r} at step {step} after {after}. "
+                f"{_REAL_MODEL}"
             )
         return _as_turn(recorded)
 
@@ -118,11 +118,11 @@ _REAL_MODEL = (
 )
 
 
-def _choose(conversation: RecordedConversation, step: int, outcome: StepOutcome | None) -> RecordedTurn | None:
-    """The alternative for this outcome; an edited call that went well may share the words of one that was not."""
-    wanted = [outcome, "success", "any"] if outcome == "edited" else [outcome, "any"]
+def _choose(conversation: RecordedConversation, step: int, after: After) -> RecordedTurn | None:
+    """The alternative that fits; an edited call that went well may share the words of one that was not edited."""
+    wanted = [after, "success", "any"] if after == "edited" else [after, "any"]
     turns = [turn for turn in conversation.turns if turn.step == step]
-    return next((turn for after in wanted for turn in turns if turn.after == after), None)
+    return next((turn for one in wanted for turn in turns if turn.after == one), None)
 
 
 def _as_turn(recorded: RecordedTurn) -> ModelTurn:

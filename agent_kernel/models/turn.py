@@ -12,7 +12,6 @@ from agent_kernel.models.base import (
     ReasoningDelta,
     TextDelta,
     TokenUsage,
-    ToolCallDelta,
 )
 from agent_kernel.models.calls import CallAssembler
 from agent_kernel.models.faults import Fault, error_object_fault
@@ -124,9 +123,9 @@ class AnswerReader:
             if any(_has_object(piece) for piece in pieces):  # orjson would round big integers in them
                 choice = json.loads(raw)["choices"][0]
                 pieces = _call_pieces(choice.get("delta") or choice["message"])
-            for index, name in self._calls.add(pieces):
+            for begun in self._calls.add(pieces):
                 self._close_text()
-                self._items.append(ToolCallDelta(index, name))
+                self._items.append(begun)
 
     def _add_parts(self, content: Any) -> None:
         for part in content if isinstance(content, list) else [content]:

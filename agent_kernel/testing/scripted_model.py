@@ -89,7 +89,7 @@ def deltas(turn: ModelTurn) -> list[ModelItem]:
     """The deltas of a turn, its text in pieces of one, two, three, five... characters."""
     items: list[ModelItem] = [ReasoningDelta(piece) for piece in odd_pieces(turn.reasoning)]
     items += [TextDelta(piece) for piece in odd_pieces(turn.content)]
-    items += [ToolCallDelta(index, requested.name) for index, requested in enumerate(turn.tool_calls)]
+    items += [ToolCallDelta(index, one.name, one.id) for index, one in enumerate(turn.tool_calls)]
     return items
 
 
