@@ -121,11 +121,12 @@ def move(
 
 
 def decide(
-    sql: sqlite3.Connection, approval_id: str, verdict: Verdict, *, seen_digest: str | None = None
+    sql: sqlite3.Connection, approval_id: str, verdict: Verdict, *, denial: str, seen_digest: str | None = None
 ) -> ToolCallView:
     """Commit the first decision on a call that waits for one, or that policy decides at once.
 
-    `seen_digest` is what the decider saw; the decision counts for exactly those arguments.
+    `denial` becomes the call's result if it is denied. `seen_digest` is what the decider saw; the decision counts for
+    exactly those arguments.
     Raises `UnknownApproval`, `AlreadyDecided` (with the first decision), `DigestMismatch`.
     """
     call = find_approval(sql, approval_id)
@@ -150,7 +151,7 @@ def decide(
             "preview": verdict.edit.preview and verdict.edit.preview.model_dump_json(),
         }
     if not verdict.approved:
-        columns["ended_at"] = now
+        columns |= {"ended_at": now, "result": denial}
     move(sql, conversation, call.tool_call_id, "approved" if verdict.approved else "denied", **columns)
     decided = read_call(sql, conversation, call.tool_call_id)
     _record_decision(sql, decided, verdict, now)

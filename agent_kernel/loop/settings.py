@@ -1,6 +1,7 @@
 """What is asked of a run, as frozen values. Both hosts build these; the loop reads them."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import PolicyMode
@@ -28,6 +29,8 @@ class RunSpec:
     tools: tuple[ToolDeclaration, ...] = ()
     policy: PolicyMode | None = None
     """`None` means ask."""
+    rules: tuple[str, ...] = ()
+    """The notebook's own rules (`agent_kernel.approvals.rules`); a site's cap drops those that allow."""
     system: str | None = None
     budget: BudgetLimits = field(default_factory=BudgetLimits)
     widget_model_id: str | None = None
@@ -41,10 +44,16 @@ class BrainSettings:
     default_model: str | None = None
     policy_cap: PolicyMode | None = None
     """The most permissive mode a notebook may choose; a site sets it."""
+    site_rules: tuple[str, ...] = ()
+    approval_seconds: float | None = None
+    """A waiting call expires after this time; `None` means never."""
     result_characters: int = 25_000
     result_lines: int = 1_000
     step_characters: int = 200_000
-    call_timeout: float | None = None
+    output_directory: Path | None = None
+    """Where outputs go that are too long for the model; `None` means the system's temporary directory."""
+    stop_seconds: float = 10.0
+    """How long an interrupted call may take to end before its outcome counts as unknown."""
     token_flush_seconds: float = 0.03
     validation_retries: int = 3
     default_budget: BudgetLimits = field(default_factory=lambda: BudgetLimits(tool_calls=100, steps=100))

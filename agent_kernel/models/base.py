@@ -29,6 +29,8 @@ class ToolCallDelta:
 
     index: int
     name: str
+    id: str = ""
+    """As in `RequestedCall`."""
     type: Literal["tool_call"] = "tool_call"
 
 
@@ -86,6 +88,7 @@ class Model(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
 
 CONTEXT_OPEN = "\n\n<notebook_context>\n"
 CONTEXT_CLOSE = "\n</notebook_context>"

@@ -1,0 +1,38 @@
+"""Pending futures of calls that wait for a person, a page or a script.
+
+The ledger holds the truth; a future only wakes the one task that waits. So a future is resolved after the decision
+was committed, a second resolve is harmless, and a lost future loses nothing.
+"""
+
+import asyncio
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Broker(Generic[T]):
+    def __init__(self) -> None:
+        self._pending: dict[str, asyncio.Future[T]] = {}
+
+    def expect(self, key: str) -> asyncio.Future[T]:
+        """The future that `resolve(key)` will resolve. Made before the request is shown, so no answer is missed."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._pending[key] = future
+        future.add_done_callback(lambda done: self._forget(key, done))
+        return future
+
+    def resolve(self, key: str, value: T) -> bool:
+        """Wake whoever waits for `key`. False if nobody does (any more)."""
+        future = self._pending.get(key)
+        if future is None or future.done():
+            return False
+        future.set_result(value)
+        return True
+
+    def keys(self) -> list[str]:
+        """What is waited for."""
+        return list(self._pending)
+
+    def _forget(self, key: str, done: asyncio.Future[T]) -> None:
+        if self._pending.get(key) is done:
+            del self._pending[key]

@@ -1,0 +1,92 @@
+"""Policy: deny > ask > allow, default ask, fail closed.
+
+A judgement weighs what the tool declares, the run's mode, the run's and the site's rules and the rules that people
+saved. It is pure: the same call under the same policy is judged the same, and it is judged again at execution.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from agent_kernel.approvals.rules import Rule
+from agent_kernel.protocol.vocabulary import Approval, PolicyMode
+
+# From the most to the least restrictive. A site's cap is the most permissive mode that a notebook may choose.
+_STRICTNESS: tuple[PolicyMode, ...] = ("deny", "plan", "ask", "allow")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    approval: Approval
+    reason: str | None = None
+    """Why a call is denied, in the words that the card shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCall:
+    """What policy looks at."""
+
+    tool_name: str
+    arguments: dict[str, Any]
+    digest: str
+    declared: Approval
+    """What the tool itself says, after its own callable was asked."""
+    read_only: bool
+    edited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The effective policy of a run. `Policy(rules=["deny run_shell"], default="ask")` is the public form."""
+
+    rules: Sequence[str] = ()
+    default: PolicyMode = "ask"
+
+    def __post_init__(self) -> None:
+        for text in self.rules:
+            Rule.parse(text)
+
+    def capped(self, cap: PolicyMode | None) -> "Policy":
+        """No more permissive than `cap`."""
+        if cap is None or _STRICTNESS.index(self.default) <= _STRICTNESS.index(cap):
+            return self
+        return Policy(self.rules, cap)
+
+    def judge(self, call: JudgedCall) -> Judgement:
+        verbs = {text: Rule.parse(text) for text in self.rules}
+        covering = {text: rule for text, rule in verbs.items() if rule.covers(call.tool_name, call.arguments, call.digest)}
+        for text, rule in covering.items():
+            if rule.verb == "deny":
+                return Judgement("deny", f"By policy: {text}.")
+        if call.declared == "deny":
+            return Judgement("deny", f"By policy: the tool {call.tool_name} is declared as never to be run.")
+        if any(rule.verb == "ask" for rule in covering.values()):
+            return self._asked()
+        if call.edited:
+            return self._asked()
+        if any(rule.verb == "allow" for rule in covering.values()):
+            return Judgement("allow")
+        return self._by_mode(call)
+
+    def _asked(self) -> Judgement:
+        """A rule asks; the mode may still be stricter than asking."""
+        if self.default in ("deny", "plan"):
+            return self._refused()
+        return Judgement("ask")
+
+    def _by_mode(self, call: JudgedCall) -> Judgement:
+        match self.default:
+            case "ask":
+                return Judgement(call.declared)
+            case "allow":
+                return Judgement("allow")
+            case "deny":
+                return self._refused()
+            case "plan":
+                return Judgement("allow") if call.read_only and call.declared == "allow" else self._refused()
+            case _:
+                assert_never(self.default)
+
+    def _refused(self) -> Judgement:
+        words = "Plan only: reads, never acts." if self.default == "plan" else "The policy of this run denies every action."
+        return Judgement("deny", words)

@@ -1,0 +1,39 @@
+"""Small things on their way to the log: what arrives within one interval becomes one commit."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Batcher(Generic[T]):
+    """The first item is written at once; the next ones wait until `seconds` have passed and go together."""
+
+    def __init__(self, write: Callable[[list[T]], Awaitable[None]], seconds: float) -> None:
+        self._write = write
+        self._seconds = seconds
+        self._items: list[T] = []
+        self._closing = asyncio.Event()
+        self._flusher: asyncio.Task[None] | None = None
+
+    def add(self, item: T) -> None:
+        self._items.append(item)
+        if self._flusher is None or self._flusher.done():
+            self._flusher = asyncio.create_task(self._flush_until_empty(), name="agent-kernel-batch")
+
+    async def aclose(self) -> None:
+        """Write what is left. Raises what a write raised."""
+        self._closing.set()
+        if self._flusher is not None:
+            await self._flusher
+
+    async def _flush_until_empty(self) -> None:
+        while self._items:
+            items, self._items = self._items, []
+            await self._write(items)
+            try:
+                async with asyncio.timeout(self._seconds):
+                    await self._closing.wait()
+            except TimeoutError:
+                continue

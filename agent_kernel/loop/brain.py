@@ -1,0 +1,139 @@
+"""The brain: the conversations of one host, over one log."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from agent_kernel.errors import UnknownConversation
+from agent_kernel.log import journal, ledger, runs
+from agent_kernel.log.store import Log
+from agent_kernel.loop.conversation import Conversation, Host, ModelSource
+from agent_kernel.loop.lifetime import read_result
+from agent_kernel.loop.recovery import close_interrupted_runs
+from agent_kernel.loop.run import RunResult
+from agent_kernel.loop.settings import BrainSettings
+from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.ids import new_conversation_id
+from agent_kernel.protocol.views import ConversationView, RunView, ToolCallView
+
+DEFAULT_SETTINGS = BrainSettings()
+
+
+class Brain:
+    """Owns the log, the conversations and their tasks. Use `Brain.open`; close with `aclose`.
+
+    All methods are coroutines for the event loop in which the brain was opened.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._conversations: dict[str, Conversation] = {}
+        self._loading = asyncio.Lock()
+
+    @classmethod
+    async def open(
+        cls,
+        log_path: Path | None,
+        models: ModelSource,
+        settings: BrainSettings = DEFAULT_SETTINGS,
+        *,
+        attended: bool = True,
+    ) -> Self:
+        """Open the log (in memory where `log_path` is `None`) and close what an earlier process left open.
+
+        `attended=False` where nobody can be asked: see `agent_kernel.loop.settings.ScriptedDecision`.
+        Raises `ConfigurationError`.
+        """
+        log = await Log.open(log_path)
+        await close_interrupted_runs(log, settings)
+        return cls(Host(log, models, settings, attended, TaskOwner()))
+
+    async def aclose(self) -> None:
+        """End all tasks and close the log. Runs that were under way are closed honestly at the next start."""
+        await self._host.tasks.aclose()
+        for conversation in self._conversations.values():
+            conversation.close()
+        await self._host.log.aclose()
+
+    async def create_conversation(
+        self,
+        *,
+        kernel_id: str | None = None,
+        model: str | None = None,
+        conversation_id: str | None = None,
+        notebook_path: str | None = None,
+    ) -> Conversation:
+        """A new conversation, or the one that has this id already."""
+        wanted = conversation_id or new_conversation_id()
+        try:
+            return await self.conversation(wanted)
+        except UnknownConversation:
+            row = await self._host.log.write(
+                lambda t: runs.add_conversation(t.sql, wanted, kernel_id, model, notebook_path)
+            )
+        return self._remember(Conversation(self._host, row, 0))
+
+    async def conversation(self, conversation_id: str) -> Conversation:
+        """Raises `UnknownConversation`."""
+        async with self._loading:
+            known = self._conversations.get(conversation_id)
+            if known is not None:
+                return known
+            row, last = await self._host.log.read(
+                lambda sql: (
+                    row := runs.read_conversation(sql, conversation_id),
+                    journal.last_seq(sql, row.number),
+                )
+            )
+            return self._remember(Conversation(self._host, row, last))
+
+    async def list_conversations(self) -> list[ConversationView]:
+        rows = await self._host.log.read(runs.list_conversations)
+        return [await (await self.conversation(row.conversation_id)).view() for row in rows]
+
+    async def delete_conversation(self, conversation_id: str) -> None:
+        """Stop its runs and remove it from the log; the decisions stay. Raises `UnknownConversation`."""
+        conversation = await self.conversation(conversation_id)
+        await conversation.stop_all()
+        conversation.close()
+        del self._conversations[conversation_id]
+        await self._host.log.write(lambda t: runs.delete_conversation(t.sql, conversation_id))
+
+    async def approvals(self, state: str | None = None) -> list[ToolCallView]:
+        """Tool calls in a state, or all."""
+        return await self._host.log.read(lambda sql: ledger.list_calls(sql, state=state))
+
+    async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
+        """Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
+        call = await self._host.log.read(lambda sql: ledger.find_approval(sql, approval_id))
+        conversation = await self.conversation(call.conversation_id)
+        return await conversation.decide(approval_id, decision, decided_by=decided_by)
+
+    async def find_run(self, run_id: str) -> Conversation:
+        """The conversation of a run. Raises `UnknownRun`."""
+        view = await self._host.log.read(lambda sql: runs.read_run(sql, run_id))
+        return await self.conversation(view.conversation_id)
+
+    async def run_of_widget(self, widget_model_id: str) -> RunView | None:
+        """The run that a widget shows, if this log knows it."""
+        return await self._host.log.read(lambda sql: runs.run_of_widget(sql, widget_model_id))
+
+    async def result(self, run_id: str) -> RunResult:
+        """The transcript of a run. Raises `UnknownRun`."""
+        conversation = await self.find_run(run_id)
+        number = conversation.row.number
+        return await self._host.log.read(lambda sql: read_result(sql, number, runs.read_run(sql, run_id)))
+
+    async def counts(self) -> Mapping[str, int]:
+        """How many conversations and waiting calls there are."""
+        return await self._host.log.read(
+            lambda sql: {
+                "conversations": len(runs.list_conversations(sql)),
+                "awaiting_approval": len(ledger.list_calls(sql, state="awaiting_approval")),
+            }
+        )
+
+    def _remember(self, conversation: Conversation) -> Conversation:
+        return self._conversations.setdefault(conversation.conversation_id, conversation)

@@ -1,0 +1,95 @@
+"""Moves of a call together with the events that show them: one transaction each."""
+
+from typing import Any
+
+from agent_kernel.log import ledger
+from agent_kernel.loop.run import Commit
+from agent_kernel.loop.tool_messages import outcome_status
+from agent_kernel.protocol.events import (
+    ApprovalRequestEvent,
+    ApprovalResponseEvent,
+    ToolCompleteEvent,
+    ToolStartEvent,
+    utc_now,
+)
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.protocol.vocabulary import CallState
+
+
+def settle(
+    commit: Commit, tool_call_id: str, state: CallState, result: str, *, reason: str | None = None, **columns: Any
+) -> ToolCallView:
+    """End a call: its outcome is committed, then shown. Raises `IllegalTransition` if it ended before."""
+    if reason is not None:
+        columns["reason"] = reason
+    ledger.move(commit.sql, commit.number, tool_call_id, state, result=result, ended_at=utc_now(), **columns)
+    call = ledger.read_call(commit.sql, commit.number, tool_call_id)
+    show_end(commit, call)
+    return call
+
+
+def show_end(commit: Commit, call: ToolCallView) -> None:
+    commit.emit(
+        ToolCompleteEvent(
+            run_id=call.run_id,
+            tool_call_id=call.tool_call_id,
+            tool_name=call.tool_name,
+            tool_result=call.result or "",
+            status=outcome_status(call.state),
+            duration_ms=call.duration_ms,
+            truncated=call.truncated,
+            output_file=call.output_file,
+            state=call.state,
+            reason=call.reason,
+        )
+    )
+
+
+def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None) -> None:
+    ledger.move(commit.sql, commit.number, call.tool_call_id, "awaiting_approval")
+    commit.emit(
+        ApprovalRequestEvent(
+            run_id=call.run_id,
+            approval_id=call.approval_id,
+            tool_call_id=call.tool_call_id,
+            tool_name=call.tool_name,
+            tool_input=call.tool_input,
+            digest=call.digest,
+            warnings=call.warnings,
+            preview=call.preview,
+            scopes=["once", "conversation", "project", "user"],
+            expires_at=expires_at,
+        )
+    )
+
+
+def decide(
+    commit: Commit, approval_id: str, verdict: ledger.Verdict, *, denial: str, seen_digest: str | None = None
+) -> ToolCallView:
+    """Commit a decision, and the end of the call if it was denied. Raises as `ledger.decide`."""
+    call = ledger.decide(commit.sql, approval_id, verdict, denial=denial, seen_digest=seen_digest)
+    commit.emit(
+        ApprovalResponseEvent(
+            run_id=call.run_id,
+            approval_id=approval_id,
+            tool_call_id=call.tool_call_id,
+            approved=verdict.approved,
+            reason=verdict.reason,
+            edited=call.edited,
+            by=verdict.by,
+            decided_by=verdict.decided_by,
+        )
+    )
+    if not verdict.approved:
+        show_end(commit, call)
+    return call
+
+
+def start(commit: Commit, call: ToolCallView) -> None:
+    """Commit `executing`, before the side effect."""
+    ledger.begin(commit.sql, commit.number, call.tool_call_id, call.digest)
+    commit.emit(
+        ToolStartEvent(
+            run_id=call.run_id, tool_call_id=call.tool_call_id, tool_name=call.tool_name, tool_input=call.tool_input
+        )
+    )

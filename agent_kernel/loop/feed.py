@@ -1,0 +1,93 @@
+"""A conversation's committed events, as exact streams for any number of faces.
+
+A subscription has a cursor and yields cursor + 1, cursor + 2, ... A face that keeps up is served from a short memory;
+one that fell behind reads from the log, so a slow face costs nothing and loses nothing.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+
+from agent_kernel.log.journal import Frame, frames_after
+from agent_kernel.log.store import Log
+
+_REMEMBERED = 512
+_BATCH = 256
+
+
+class Feed:
+    def __init__(self, log: Log, conversation: int, conversation_id: str, last_seq: int) -> None:
+        self._log = log
+        self._conversation = conversation
+        self._conversation_id = conversation_id
+        self._recent: deque[Frame] = deque(maxlen=_REMEMBERED)
+        self._subscriptions: set[Subscription] = set()
+        self.last_seq = last_seq
+        log.listen(conversation, self._publish)
+
+    def close(self) -> None:
+        self._log.listen(self._conversation, None)
+        for subscription in list(self._subscriptions):
+            subscription.close()
+
+    def subscribe(self, after_seq: int | None = None) -> "Subscription":
+        subscription = Subscription(self, self.last_seq if after_seq is None else after_seq)
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def drop(self, subscription: "Subscription") -> None:
+        self._subscriptions.discard(subscription)
+
+    async def after(self, seq: int) -> list[Frame]:
+        """The next frames after `seq`; empty when there are none yet."""
+        if seq >= self.last_seq:
+            return []
+        if self._recent and self._recent[0].seq <= seq + 1:
+            return [frame for frame in self._recent if frame.seq > seq]
+        return await self._log.read(
+            lambda sql: frames_after(sql, self._conversation, self._conversation_id, seq, _BATCH)
+        )
+
+    def _publish(self, frames: list[Frame]) -> None:
+        self._recent.extend(frames)
+        self.last_seq = frames[-1].seq
+        for subscription in self._subscriptions:
+            subscription.wake()
+
+
+class Subscription:
+    """An asynchronous iterator of frames as JSON text: in order, each once, none missing."""
+
+    def __init__(self, feed: Feed, cursor: int) -> None:
+        self._feed = feed
+        self._cursor = cursor
+        self._news = asyncio.Event()
+        self._closed = False
+        self._rewound = False
+
+    def rewind(self, last_seq: int) -> None:
+        """The next frames are those after `last_seq`."""
+        self._cursor = last_seq
+        self._rewound = True
+        self._news.set()
+
+    def wake(self) -> None:
+        self._news.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._news.set()
+        self._feed.drop(self)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        while not self._closed:
+            self._rewound = False
+            self._news.clear()
+            frames = await self._feed.after(self._cursor)
+            if not frames and not self._rewound:
+                await self._news.wait()
+            for frame in frames:
+                if self._rewound or self._closed:
+                    break
+                self._cursor = frame.seq
+                yield frame.text

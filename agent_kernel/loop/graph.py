@@ -1,0 +1,69 @@
+"""The graph: a model node, one task per tool call, and back to the model when every call has its outcome.
+
+    START -> model -> (one `call` per tool call, at the same time) -> model -> ... -> END
+
+It only routes. Its state holds the ids of a step's calls; messages, arguments and outcomes are in the log, so there
+is nothing to checkpoint and nothing that could disagree with the log.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, TypedDict
+
+from agent_kernel.loop.model_step import call_model
+from agent_kernel.loop.run import ActiveRun
+from agent_kernel.loop.tool_step import run_tool_call
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.runtime import Runtime
+    from langgraph.types import Send
+
+
+class RunState(TypedDict):
+    calls: list[str]
+    """The calls of the step at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What the nodes share. It is handed through, never written to the state."""
+
+    run: ActiveRun
+
+
+class CallState(TypedDict):
+    tool_call_id: str
+
+
+@cache
+def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]":
+    """Compile the graph. The first call imports LangGraph, which takes about half a second: call it in a thread."""
+    from langgraph.graph import END, START, StateGraph
+    from langgraph.runtime import Runtime
+    from langgraph.types import Send
+
+    async def model(state: RunState, runtime: Runtime[RunContext]) -> RunState:
+        return {"calls": await call_model(runtime.context.run)}
+
+    async def call(state: CallState, runtime: Runtime[RunContext]) -> None:
+        await run_tool_call(runtime.context.run, state["tool_call_id"])
+
+    def fan_out(state: RunState) -> "list[Send] | str":
+        return [Send("call", CallState(tool_call_id=tool_call_id)) for tool_call_id in state["calls"]] or END
+
+    graph = StateGraph(RunState, context_schema=RunContext)
+    graph.add_node("model", model)
+    graph.add_node("call", call)
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", fan_out, ["call", END])
+    graph.add_edge("call", "model")
+    return graph.compile()
+
+
+async def run_to_end(run: ActiveRun) -> None:
+    """Go round until the model asks for no more calls, or the run is stopped or fails."""
+    graph = await asyncio.to_thread(run_graph)
+    # Each step is two supersteps; the run's own budget is what limits it.
+    await graph.ainvoke({"calls": []}, context=RunContext(run), config={"recursion_limit": 1_000_000})

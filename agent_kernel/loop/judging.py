@@ -1,0 +1,46 @@
+"""One call under the run's policy: what the tool declares, then what policy makes of it. Fails closed."""
+
+import asyncio
+import logging
+from typing import Any
+
+from agent_kernel.approvals.policy import JudgedCall, Judgement
+from agent_kernel.errors import KernelGone
+from agent_kernel.loop.run import ActiveRun
+from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.arguments import digest, parse
+
+logger = logging.getLogger(__name__)
+_JUDGE_SECONDS = 5.0
+
+
+async def judge(run: ActiveRun, tool_name: str, tool_input: str, *, edited: bool) -> Judgement:
+    """Judge arguments that are valid, in their canonical form."""
+    arguments: dict[str, Any] = parse(tool_input)
+    declaration = run.registry.declaration(tool_name)
+    return run.policy.judge(
+        JudgedCall(
+            tool_name=tool_name,
+            arguments=arguments,
+            digest=digest(tool_input),
+            declared=await _declared(run, tool_name, tool_input),
+            read_only=declaration.read_only,
+            edited=edited,
+        )
+    )
+
+
+async def _declared(run: ActiveRun, tool_name: str, tool_input: str) -> Approval:
+    """The tool's own word. Its callable lives with the hands; no clear answer counts as `ask`."""
+    approval = run.registry.declaration(tool_name).approval
+    if approval != "dynamic":
+        return approval
+    hands = run.setting.hands
+    if hands is None:
+        return "ask"
+    try:
+        async with asyncio.timeout(_JUDGE_SECONDS):
+            return await hands.judge(tool_name, tool_input)
+    except (TimeoutError, KernelGone) as error:
+        logger.warning("The approval rule of %s gave no answer (%s): the call asks", tool_name, error)
+        return "ask"

@@ -1,0 +1,197 @@
+"""The beginning and the end of a run."""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agent_kernel.errors import KernelGone
+from agent_kernel.log import journal, ledger
+from agent_kernel.log.rules import rules_in_force
+from agent_kernel.log.runs import ConversationRow, save_run
+from agent_kernel.log.store import Log
+from agent_kernel.loop import calls, tool_messages
+from agent_kernel.loop.budgets import tighter
+from agent_kernel.loop.effective_policy import effective_policy, scope_keys
+from agent_kernel.loop.graph import run_to_end
+from agent_kernel.loop.history import read_history
+from agent_kernel.loop.model_step import add_user_message
+from agent_kernel.loop.prompts import SYSTEM_PROMPT
+from agent_kernel.loop.results import answer_calls
+from agent_kernel.loop.run import ActiveRun, Commit, RunResult, RunSetting
+from agent_kernel.loop.settings import RunSpec, ScriptedDecision
+from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
+from agent_kernel.protocol.ids import new_message_id
+from agent_kernel.protocol.views import ErrorView, PolicyView, RunView, Usage
+from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
+from agent_kernel.tools.hands import Hands
+
+if TYPE_CHECKING:
+    from agent_kernel.loop.conversation import Host
+
+logger = logging.getLogger(__name__)
+_ENVIRONMENT_SECONDS = 5.0
+
+
+def queued_view(host: "Host", row: ConversationRow, spec: RunSpec) -> RunView:
+    return RunView(
+        run_id=spec.run_id,
+        conversation_id=row.conversation_id,
+        prompt=spec.prompt,
+        status="queued",
+        model=spec.model or row.model or host.settings.default_model or "",
+        recorded=False,
+        policy=PolicyView(mode=spec.policy or "ask"),
+        usage=Usage(),
+        budget=tighter(spec.budget, host.settings.default_budget),
+        started_at=utc_now(),
+    )
+
+
+async def save_queued(log: Log, row: ConversationRow, spec: RunSpec, view: RunView) -> None:
+    def work(commit: Commit) -> None:
+        save_run(commit.sql, commit.number, view, spec.widget_model_id)
+        commit.emit(RunEvent(run_id=view.run_id, run=view))
+
+    await log.write(lambda transaction: work(Commit(transaction, row)))
+
+
+async def begin(
+    host: "Host",
+    row: ConversationRow,
+    spec: RunSpec,
+    view: RunView,
+    hands: Hands | None,
+    scripted: Sequence[ScriptedDecision],
+) -> ActiveRun:
+    """Resolve the model and the policy, read the history, show that the run has begun, and log the prompt.
+
+    Raises `NoModelError`, `ConfigurationError`, `ToolDeclarationError`.
+    """
+    # Resolving may import the openai package, which takes half a second.
+    model = await asyncio.to_thread(host.models.resolve, spec.model or row.model or host.settings.default_model)
+    keys = scope_keys(row)
+    saved = await host.log.read(lambda sql: rules_in_force(sql, keys))
+    policy, shown = effective_policy(host.settings, spec, saved)
+    setting = RunSetting(row, host.log, host.settings, model, policy, hands, host.attended, scripted)
+    run = ActiveRun(spec, setting, view)
+    run.change(status="running", model=model.name, recorded=model.recorded, policy=shown, started_at=utc_now())
+    run.history = await host.log.read(lambda sql: read_history(sql, row.number))
+    run.history.insert(0, {"role": "system", "content": spec.system or SYSTEM_PROMPT})
+    await run.commit(run.save)
+    await add_user_message(run, spec.prompt, await _environment(hands))
+    return run
+
+
+async def _environment(hands: Hands | None) -> str:
+    if hands is None:
+        return ""
+    try:
+        async with asyncio.timeout(_ENVIRONMENT_SECONDS):
+            return await hands.describe_environment()
+    except (TimeoutError, KernelGone) as error:
+        logger.warning("The notebook could not be described to the model: %s", error)
+        return ""
+
+
+async def carry_out(run: ActiveRun) -> RunResult:
+    """Run to the end, whatever the end is."""
+    try:
+        await run_to_end(run)
+    except Exception:
+        logger.exception("The run %s broke", run.view.run_id)
+        await run.fail(
+            "INTERNAL_ERROR",
+            "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details.",
+        )
+        await _settle_leftovers(run)
+    return await _end(run)
+
+
+async def _settle_leftovers(run: ActiveRun) -> None:
+    """After a fault of our own: no call stays open, and the model will hear of each."""
+
+    def work(commit: Commit) -> None:
+        for call in ledger.list_calls(commit.sql, conversation=commit.number, run_id=run.view.run_id):
+            if call.state == "executing":
+                text = tool_messages.unknown("Agent Kernel broke while it ran.")
+                calls.settle(commit, call.tool_call_id, "unknown", text)
+            elif call.state in ledger.UNFINISHED:
+                text = tool_messages.cancelled_before_start("Agent Kernel broke.")
+                calls.settle(commit, call.tool_call_id, "cancelled", text)
+
+    await run.commit(work)
+    await answer_calls(run)
+
+
+async def _end(run: ActiveRun) -> RunResult:
+    status: RunStatus = "complete"
+    finish: FinishReason = run.finish_reason
+    if run.failure is not None:
+        status, finish = "error", "error"
+    elif run.stopping is not None:
+        status, finish = "cancelled", "cancelled"
+    run.change(status=status, ended_at=utc_now(), error=run.failure)
+
+    def work(commit: Commit) -> RunResult:
+        commit.emit(_complete(run.view, run.last_message_id, finish))
+        run.save(commit)
+        return read_result(commit.sql, commit.number, run.view)
+
+    return await run.commit(work)
+
+
+async def end_unstarted(log: Log, row: ConversationRow, view: RunView) -> RunResult:
+    """End a run that never left the queue."""
+    ended = view.model_copy(update={"status": "cancelled", "ended_at": utc_now()})
+    return await _close(log, row, ended, "cancelled")
+
+
+async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: RunView, message: str) -> RunResult:
+    """End a run that could not begin: no model, a faulty tool. The prompt is logged, so that it is not lost."""
+    error = ErrorView(code="LLM_ERROR", message=message)
+    ended = view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
+    message_id = new_message_id()
+
+    def work(commit: Commit) -> None:
+        body = {"role": "user", "content": spec.prompt}
+        journal.append_message(commit.sql, commit.number, message_id, view.run_id, body)
+        commit.emit(MessageEvent(run_id=view.run_id, message_id=message_id, role="user", content=spec.prompt))
+        commit.emit(ErrorEvent(run_id=view.run_id, code=error.code, message=error.message))
+
+    await log.write(lambda transaction: work(Commit(transaction, row)))
+    return await _close(log, row, ended, "error")
+
+
+async def _close(log: Log, row: ConversationRow, view: RunView, finish: FinishReason) -> RunResult:
+    def work(commit: Commit) -> RunResult:
+        commit.emit(_complete(view, None, finish))
+        save_run(commit.sql, commit.number, view)
+        commit.emit(RunEvent(run_id=view.run_id, run=view))
+        return read_result(commit.sql, commit.number, view)
+
+    return await log.write(lambda transaction: work(Commit(transaction, row)))
+
+
+def _complete(view: RunView, message_id: str | None, finish: FinishReason) -> CompleteEvent:
+    return CompleteEvent(
+        run_id=view.run_id, message_id=message_id, finish_reason=finish, usage=view.usage, error=view.error
+    )
+
+
+def read_result(sql: sqlite3.Connection, conversation: int, view: RunView) -> RunResult:
+    """The transcript of one run, as the log has it."""
+    messages = [m for m in journal.message_views(sql, conversation) if m.run_id == view.run_id]
+    outputs = journal.outputs_by_call(sql, conversation)
+    run_calls = [
+        call.model_copy(update={"outputs": outputs.get(call.tool_call_id, [])})
+        for call in ledger.list_calls(sql, conversation=conversation, run_id=view.run_id)
+    ]
+    answers = [message.content for message in messages if message.role == "assistant" and message.content]
+    return RunResult(run=view, text=answers[-1] if answers else "", messages=messages, tool_calls=run_calls)
+
+
+async def note_kernel_death(run: ActiveRun, reason: str) -> None:
+    """Tell faces that the kernel died, while the run goes on with the kernel that comes back."""
+    await run.emit(ErrorEvent(run_id=run.view.run_id, code="KERNEL_DIED", message=reason))

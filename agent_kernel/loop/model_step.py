@@ -1,0 +1,253 @@
+"""The model node: one request, its tokens into the log, its calls into the ledger."""
+
+import asyncio
+from dataclasses import replace
+
+from agent_kernel.errors import BudgetExceeded, InvalidArguments, ModelError
+from agent_kernel.log import ledger
+from agent_kernel.log.journal import append_message
+from agent_kernel.loop import tool_messages
+from agent_kernel.loop.batches import Batcher
+from agent_kernel.loop.calls import settle
+from agent_kernel.loop.results import answer_calls
+from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.models.base import ModelRequest, ModelTurn, ReasoningDelta, RequestedCall, TextDelta, ToolCallDelta
+from agent_kernel.protocol.events import (
+    LoggedEvent,
+    MessageEvent,
+    ReasoningEvent,
+    TokenEvent,
+    ToolCompleteEvent,
+    ToolStateEvent,
+)
+from agent_kernel.protocol.ids import new_approval_id, new_message_id, new_tool_call_id
+from agent_kernel.tools.arguments import digest
+from agent_kernel.tools.preview import preview, warnings
+
+Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
+"""What a stream leaves in the log: text to be joined, and cards that appear or end."""
+
+
+async def call_model(run: ActiveRun) -> list[str]:
+    """Answer the last step's calls, ask the model, and propose the calls it asks for. Returns the ids of those that
+    are to be decided and run; none where the run is over."""
+    await answer_calls(run)
+    if run.stopping is not None or run.failure is not None:
+        return []
+    await _take_new_messages(run)
+    try:
+        run.meter.check(run.view.usage)
+        turn = await _stream(run)
+    except BudgetExceeded as error:
+        await run.fail("BUDGET_EXCEEDED", str(error))
+        return []
+    except ModelError as error:
+        await run.fail("LLM_ERROR", str(error))
+        return []
+    if turn is None:
+        return []
+    run.finish_reason = turn.finish_reason
+    proposals = await _record(run, turn)
+    return await _check_validity(run, proposals)
+
+
+async def _take_new_messages(run: ActiveRun) -> None:
+    """Messages that came while the run was busy go to the model now."""
+    for content in run.inbox:
+        await add_user_message(run, content)
+    run.inbox.clear()
+
+
+async def add_user_message(run: ActiveRun, content: str, environment: str = "") -> None:
+    message_id = new_message_id()
+    body = {"role": "user", "content": content, "environment": environment}
+
+    def work(commit: Commit) -> None:
+        append_message(commit.sql, commit.number, message_id, run.view.run_id, body)
+        commit.emit(MessageEvent(run_id=run.view.run_id, message_id=message_id, role="user", content=content))
+
+    await run.commit(work)
+    run.remember(body)
+
+
+async def _stream(run: ActiveRun) -> ModelTurn | None:
+    """One turn of the model, or `None` where the run was stopped while it streamed; what had come is kept."""
+    message_id = new_message_id()
+    run.last_message_id = message_id
+    received: list[str] = []
+    stream = asyncio.create_task(_consume(run, message_id, received), name=f"model {run.view.run_id}")
+    run.streaming = stream
+    try:
+        return await stream
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if not stream.cancelled() or (current is not None and current.cancelling()):
+            raise
+        if received:
+            await _record(run, ModelTurn(content="".join(received), finish_reason="cancelled"))
+        return None
+    finally:
+        run.streaming = None
+
+
+async def _consume(run: ActiveRun, message_id: str, received: list[str]) -> ModelTurn:
+    run_id = run.view.run_id
+
+    async def write(parts: list[Part]) -> None:
+        await run.emit(*_events(parts, run_id, message_id))
+
+    batcher = Batcher(write, run.setting.settings.token_flush_seconds)
+    request = ModelRequest(messages=run.history, tools=run.registry.openai_format())
+    turn: ModelTurn | None = None
+    ids: dict[int, str] = {}
+    try:
+        async for item in run.setting.model.stream(request):
+            match item:
+                case TextDelta():
+                    received.append(item.content)
+                    batcher.add(item)
+                case ReasoningDelta():
+                    batcher.add(item)
+                case ToolCallDelta() if item.id:
+                    ids[item.index] = await _own_id(run, item.id, ids)
+                    batcher.add(
+                        ToolStateEvent(
+                            run_id=run_id, tool_call_id=ids[item.index], tool_name=item.name, state="proposed"
+                        )
+                    )
+                case ToolCallDelta():
+                    continue  # its id is not known before the turn ends, so its card can't be shown yet
+                case ModelTurn():
+                    turn = item
+    except (ModelError, asyncio.CancelledError):
+        for tool_call_id in ids.values():
+            batcher.add(_cut_off(run_id, tool_call_id))
+        raise
+    finally:
+        await batcher.aclose()
+    if turn is None:
+        raise ModelError(f"{run.setting.model.name} ended its answer without an end. Try again.")
+    calls = [
+        replace(call, id=ids[index] if index in ids else await _own_id(run, call.id, ids))
+        for index, call in enumerate(turn.tool_calls)
+    ]
+    return replace(turn, tool_calls=tuple(calls))
+
+
+def _cut_off(run_id: str, tool_call_id: str) -> ToolCompleteEvent:
+    """The end of a card whose call the model never finished writing; the ledger has no such call."""
+    return ToolCompleteEvent(
+        run_id=run_id,
+        tool_call_id=tool_call_id,
+        tool_name="",
+        tool_result=tool_messages.cancelled_before_start("The model was cut off while it wrote this call."),
+        status="cancelled",
+        state="cancelled",
+        reason="The model was cut off while it wrote this call.",
+    )
+
+
+def _events(parts: list[Part], run_id: str, message_id: str) -> list[LoggedEvent]:
+    """Join neighbouring deltas of a kind into one event each."""
+    events: list[LoggedEvent] = []
+    texts: list[str] = []
+    for index, part in enumerate(parts):
+        if not isinstance(part, TextDelta | ReasoningDelta):
+            events.append(part)
+            continue
+        texts.append(part.content)
+        if index + 1 == len(parts) or type(parts[index + 1]) is not type(part):
+            make = TokenEvent if isinstance(part, TextDelta) else ReasoningEvent
+            events.append(make(run_id=run_id, message_id=message_id, content="".join(texts)))
+            texts = []
+    return events
+
+
+async def _own_id(run: ActiveRun, wanted: str, taken: dict[int, str]) -> str:
+    """The model's id for a call, or a new one where it sent none or one that this conversation has used."""
+    number = run.setting.conversation.number
+    if not wanted or wanted in taken.values():
+        return new_tool_call_id()
+    used = await run.setting.log.read(lambda sql: ledger.has_call(sql, number, wanted))
+    return new_tool_call_id() if used else wanted
+
+
+async def _record(run: ActiveRun, turn: ModelTurn) -> list[tuple[ledger.Proposal, str | None]]:
+    """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any."""
+    checked = [_check(run, call) for call in turn.tool_calls]
+    run.spend(turn.usage, len(checked))
+    body = _assistant_body(turn)
+    message_id = run.last_message_id or new_message_id()
+    run_id = run.view.run_id
+
+    def work(commit: Commit) -> None:
+        append_message(commit.sql, commit.number, message_id, run_id, body)
+        if turn.content:
+            commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=turn.content))
+        for proposal, fault in checked:
+            ledger.propose(commit.sql, commit.number, proposal)
+            commit.emit(
+                ToolStateEvent(
+                    run_id=run_id,
+                    tool_call_id=proposal.tool_call_id,
+                    tool_name=proposal.tool_name,
+                    tool_input=proposal.tool_input,
+                    state="proposed",
+                )
+            )
+            if fault is not None:
+                settle(commit, proposal.tool_call_id, "invalid", tool_messages.invalid(fault), reason=fault)
+        run.save(commit)
+
+    await run.commit(work)
+    run.remember(body)
+    run.step_calls = [proposal.tool_call_id for proposal, _ in checked]
+    return checked
+
+
+def _check(run: ActiveRun, call: RequestedCall) -> tuple[ledger.Proposal, str | None]:
+    fault: str | None = None
+    try:
+        tool_input = run.registry.validate(call.name, call.arguments)
+    except InvalidArguments as error:
+        fault, tool_input = str(error), call.arguments
+    known = call.name in run.registry
+    proposal = ledger.Proposal(
+        tool_call_id=call.id,
+        approval_id=new_approval_id(),
+        run_id=run.view.run_id,
+        tool_name=call.name,
+        tool_input=tool_input,
+        digest=digest(tool_input),
+        read_only=known and run.registry.declaration(call.name).read_only,
+        recorded=run.setting.model.recorded,
+        warnings=() if fault else tuple(warnings(call.name, tool_input)),
+        preview=None if fault else preview(call.name, tool_input),
+    )
+    return proposal, fault
+
+
+def _assistant_body(turn: ModelTurn) -> dict[str, object]:
+    body: dict[str, object] = {"role": "assistant", "content": turn.content}
+    if turn.reasoning:
+        body["reasoning"] = turn.reasoning
+    if turn.tool_calls:
+        body["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
+            for call in turn.tool_calls
+        ]
+    return body
+
+
+async def _check_validity(run: ActiveRun, proposals: list[tuple[ledger.Proposal, str | None]]) -> list[str]:
+    """The ids of a step's calls. A model that sends nothing but invalid calls is stopped after a few tries."""
+    run.invalid_steps = run.invalid_steps + 1 if proposals and all(fault for _, fault in proposals) else 0
+    if run.invalid_steps > run.setting.settings.validation_retries:
+        await answer_calls(run)
+        await run.fail(
+            "LLM_ERROR",
+            f"The model sent calls that are not valid {run.invalid_steps} times in a row. "
+            "Say what you want in other words, or choose another model.",
+        )
+        return []
+    return [proposal.tool_call_id for proposal, _ in proposals]

@@ -1,0 +1,52 @@
+"""Tool messages: exactly one per call, in the model's order, before the next model call."""
+
+import sqlite3
+from typing import Any
+
+from agent_kernel.log import ledger
+from agent_kernel.log.journal import append_message, read_messages
+from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.protocol.ids import new_message_id
+from agent_kernel.tools.truncation import TextLimits, truncate
+
+
+async def answer_calls(run: ActiveRun) -> None:
+    """Append the tool messages of the step that ended."""
+    if not run.step_calls:
+        return
+    calls, run.step_calls = run.step_calls, []
+    budget = run.setting.settings.step_characters
+
+    def work(commit: Commit) -> list[dict[str, Any]]:
+        return add_tool_messages(commit.sql, commit.number, run.view.run_id, calls, budget)
+
+    for body in await run.commit(work):
+        run.remember(body)
+
+
+def add_tool_messages(
+    sql: sqlite3.Connection, conversation: int, run_id: str, calls: list[str], step_characters: int
+) -> list[dict[str, Any]]:
+    """One message per call; a step whose results are too long together has each cut to its share."""
+    results = [ledger.read_call(sql, conversation, tool_call_id) for tool_call_id in calls]
+    share = step_characters // max(1, len(results))
+    total = sum(len(call.result or "") for call in results)
+    bodies = []
+    for call in results:
+        content = call.result or ""
+        if total > step_characters:
+            content = truncate(content, TextLimits(characters=share)).text
+        body = {"role": "tool", "tool_call_id": call.tool_call_id, "content": content}
+        append_message(sql, conversation, new_message_id(), run_id, body)
+        bodies.append(body)
+    return bodies
+
+
+def unanswered_calls(sql: sqlite3.Connection, conversation: int) -> list[str]:
+    """Calls that an assistant message asked for and that no tool message answers, in the model's order."""
+    asked: dict[str, None] = {}
+    for _, _, body in read_messages(sql, conversation):
+        for call in body.get("tool_calls", ()):
+            asked[call["id"]] = None
+        asked.pop(body.get("tool_call_id", ""), None)
+    return list(asked)

@@ -1,0 +1,142 @@
+"""One run while it goes: what its steps share, and how it is stopped.
+
+The log is the truth; this holds what is only of use while the run lives: the model, the futures, the history as the
+model gets it.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from agent_kernel.approvals.broker import Broker
+from agent_kernel.approvals.policy import Policy
+from agent_kernel.log.runs import ConversationRow, save_run
+from agent_kernel.log.store import Log, Transaction
+from agent_kernel.loop.budgets import Meter
+from agent_kernel.loop.history import wire_message
+from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
+from agent_kernel.models.base import Model, TokenUsage, WireMessage
+from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent
+from agent_kernel.protocol.views import ErrorView, MessageView, PolicyView, RunView, ToolCallView, Usage
+from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
+from agent_kernel.tools.hands import Hands, Outcome
+from agent_kernel.tools.registry import ToolRegistry
+from agent_kernel.tools.scheduler import CallScheduler
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a finished run leaves: its view, its answer, and its whole transcript."""
+
+    run: RunView
+    text: str
+    messages: list[MessageView]
+    tool_calls: list[ToolCallView]
+
+
+class Commit:
+    """A transaction on one conversation."""
+
+    def __init__(self, transaction: Transaction, conversation: ConversationRow) -> None:
+        self.sql: sqlite3.Connection = transaction.sql
+        self.number = conversation.number
+        self._transaction = transaction
+        self._conversation_id = conversation.conversation_id
+
+    def emit(self, event: LoggedEvent) -> None:
+        self._transaction.append(self.number, self._conversation_id, event)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetting:
+    """Where a run takes place."""
+
+    conversation: ConversationRow
+    log: Log
+    settings: BrainSettings
+    model: Model
+    policy: Policy
+    hands: Hands | None
+    attended: bool
+    """False where nobody is there to ask: scripted decisions answer, or else the call is denied."""
+    scripted: Sequence[ScriptedDecision] = field(default_factory=tuple)
+
+
+class ActiveRun:
+    """The mutable side of a run. Used in the brain's event loop only."""
+
+    def __init__(self, spec: RunSpec, setting: RunSetting, view: RunView) -> None:
+        self.spec = spec
+        self.setting = setting
+        self.view = view
+        self.policy = setting.policy
+        self.registry = ToolRegistry(spec.tools)
+        self.scheduler = CallScheduler()
+        self.meter = Meter(view.budget)
+        self.decisions: Broker[ToolCallView] = Broker()
+        self.answers: Broker[Outcome] = Broker()
+        self.scripted = list(setting.scripted)
+        self.history: list[WireMessage] = []
+        self.inbox: list[str] = []
+        self.step_calls: list[str] = []
+        self.invalid_steps = 0
+        self.executing: dict[str, asyncio.Task[Outcome]] = {}
+        self.streaming: asyncio.Task[object] | None = None
+        self.stopping: str | None = None
+        """Why the run is being stopped; its steps look at it after every wait."""
+        self.failure: ErrorView | None = None
+        self.last_message_id: str | None = None
+        self.finish_reason: FinishReason = "stop"
+
+    def remember(self, body: dict[str, Any]) -> None:
+        """Add a logged message to what the model gets next."""
+        self.history.append(wire_message(body))
+
+    async def commit(self, work: Callable[[Commit], T]) -> T:
+        """Run `work` as one transaction on this run's conversation."""
+        conversation = self.setting.conversation
+        return await self.setting.log.write(lambda transaction: work(Commit(transaction, conversation)))
+
+    async def emit(self, *events: LoggedEvent) -> None:
+        def work(commit: Commit) -> None:
+            for event in events:
+                commit.emit(event)
+
+        await self.commit(work)
+
+    def save(self, commit: Commit) -> None:
+        """Write the run's row and show it."""
+        save_run(commit.sql, commit.number, self.view, self.spec.widget_model_id)
+        commit.emit(RunEvent(run_id=self.view.run_id, run=self.view))
+
+    def change(self, **fields: object) -> None:
+        """Change the view; `save` writes it."""
+        self.view = self.view.model_copy(update=fields)
+
+    def spend(self, tokens: TokenUsage, calls: int) -> None:
+        usage = self.view.usage
+        self.change(
+            usage=Usage(
+                input_tokens=usage.input_tokens + tokens.input_tokens,
+                output_tokens=usage.output_tokens + tokens.output_tokens,
+                total_tokens=usage.total_tokens + tokens.input_tokens + tokens.output_tokens,
+                tool_calls=usage.tool_calls + calls,
+                steps=usage.steps + 1,
+            )
+        )
+
+    async def show_policy(self, policy: Policy, view: PolicyView) -> None:
+        self.policy = policy
+        self.change(policy=view)
+        await self.commit(self.save)
+
+    async def fail(self, code: ErrorCode, message: str) -> None:
+        """Note why the run ends in error. The first reason stays."""
+        if self.failure is not None:
+            return
+        self.failure = ErrorView(code=code, message=message)
+        await self.emit(ErrorEvent(run_id=self.view.run_id, code=code, message=message))

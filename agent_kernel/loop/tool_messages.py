@@ -1,0 +1,64 @@
+"""What the model is told of a call that ended. One text per end; denied is not failed is not done."""
+
+from typing import assert_never
+
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.protocol.vocabulary import CallState, OutcomeStatus
+from agent_kernel.tools.outcome_text import DENIED_PREFIX, EDITED_NOTE, ERROR_PREFIX
+
+NOTHING_RAN = "Nothing ran."
+
+
+def outcome_status(state: CallState) -> OutcomeStatus:
+    """The coarse word for a final state."""
+    match state:
+        case "success" | "denied" | "cancelled" | "unknown":
+            return state
+        case "error" | "invalid":
+            return "error"
+        case "superseded" | "expired":
+            return "cancelled"
+        case "proposed" | "awaiting_approval" | "approved" | "executing":
+            raise ValueError(f"{state} is not a final state")
+        case _:
+            assert_never(state)
+
+
+def invalid(fault: str) -> str:
+    return f"{ERROR_PREFIX}: this call is not valid and did not run. {fault}"
+
+
+def denied(by: str, reason: str | None) -> str:
+    said = f" Reason: {reason}" if reason else ""
+    return f"{DENIED_PREFIX} {by}.{said} {NOTHING_RAN} Do not send the same call again."
+
+
+def cancelled_before_start(reason: str) -> str:
+    return f"Cancelled before it started. {reason} {NOTHING_RAN}"
+
+
+def superseded() -> str:
+    return f"Replaced by a new message of the user. {NOTHING_RAN}"
+
+
+def expired() -> str:
+    return f"Expired: nobody decided in time. {NOTHING_RAN}"
+
+
+def unknown(reason: str) -> str:
+    return (
+        f"Outcome unknown. {reason} The call may have finished, run in part, or not run at all. "
+        "Look before you act on it."
+    )
+
+
+def ended(call: ToolCallView, state: CallState, content: str) -> str:
+    """The text of a call that ran."""
+    text = content
+    if state == "error" and not content.startswith(ERROR_PREFIX):
+        text = f"{ERROR_PREFIX}: {content}"
+    if state == "cancelled":
+        text = f"Cancelled by the user while it ran; what ran before that stays.\n{content}"
+    if call.edited:
+        text = f"{EDITED_NOTE} before approving. What ran: {call.tool_input}\n\n{text}"
+    return text

@@ -1,0 +1,179 @@
+"""The tool node: one call from `proposed` to its outcome. It never raises for what a call does; only cancellation
+passes through."""
+
+import asyncio
+import logging
+import time
+from datetime import UTC, datetime, timedelta
+
+from agent_kernel.errors import AlreadyDecided, IllegalTransition, KernelGone
+from agent_kernel.log import ledger
+from agent_kernel.loop import calls, tool_messages
+from agent_kernel.loop.batches import Batcher
+from agent_kernel.loop.judging import judge
+from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.protocol.events import ToolOutputEvent
+from agent_kernel.protocol.views import OutputView, ToolCallView
+from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.spill import shorten
+from agent_kernel.tools.truncation import TextLimits
+
+logger = logging.getLogger(__name__)
+NOBODY = "Nobody was there to ask: this notebook ran without a page."
+
+
+async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
+    """Decide on a call and run it. Returns when the ledger has its outcome, whoever brought it about."""
+    number = run.setting.conversation.number
+    call = await run.setting.log.read(lambda sql: ledger.read_call(sql, number, tool_call_id))
+    if call.state != "proposed":
+        return
+    try:
+        decided = await _decide(run, call)
+        if decided.state == "approved":
+            await _run_approved(run, decided)
+    except (IllegalTransition, AlreadyDecided) as race:
+        # The call was cancelled, superseded or decided elsewhere between two of our steps; that outcome stands.
+        logger.debug("%s", race)
+
+
+async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    judgement = await judge(run, call.tool_name, call.tool_input, edited=False)
+    match judgement.approval:
+        case "deny":
+            return await decide_without_asking(run, call, ledger.Verdict(False, "policy", judgement.reason))
+        case "allow":
+            return await decide_without_asking(run, call, ledger.Verdict(True, "policy"))
+        case "ask" if run.setting.attended:
+            return await _ask(run, call)
+        case "ask":
+            return await decide_without_asking(run, call, _scripted_verdict(run, call.tool_name))
+
+
+async def decide_without_asking(run: ActiveRun, call: ToolCallView, verdict: ledger.Verdict) -> ToolCallView:
+    denial = tool_messages.denied(f"by {verdict.by}" if verdict.by != "user" else "by the user", verdict.reason)
+    return await run.commit(lambda commit: calls.decide(commit, call.approval_id, verdict, denial=denial))
+
+
+def _scripted_verdict(run: ActiveRun, tool_name: str) -> ledger.Verdict:
+    """The next scripted decision that fits, used once; nobody acts unasked where there is none."""
+    for index, decision in enumerate(run.scripted):
+        if decision.tool_name in (None, tool_name):
+            del run.scripted[index]
+            return ledger.Verdict(decision.approved, "script", decision.reason)
+    return ledger.Verdict(False, "policy", NOBODY)
+
+
+async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    seconds = run.setting.settings.approval_seconds
+    expires = None
+    if seconds is not None:
+        expires = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
+    decision = run.decisions.expect(call.approval_id)
+    await run.commit(lambda commit: calls.request_approval(commit, call, expires))
+    try:
+        async with asyncio.timeout(seconds):
+            return await decision
+    except TimeoutError:
+        text = tool_messages.expired()
+        return await run.commit(lambda commit: calls.settle(commit, call.tool_call_id, "expired", text))
+
+
+async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
+    if run.registry.declaration(call.tool_name).runs_in == "page":
+        await _ask_page(run, call)
+        return
+    async with run.scheduler.slot(read_only=call.read_only):
+        if await _still_allowed(run, call):
+            await _execute(run, call)
+
+
+async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
+    """Policy is judged again at execution: a rule may have changed while the call waited for its turn."""
+    judgement = await judge(run, call.tool_name, call.tool_input, edited=call.edited)
+    if judgement.approval == "allow" or (judgement.approval == "ask" and call.by in ("user", "script")):
+        return True
+    reason = judgement.reason or "The rule that allowed this call is no longer in force."
+    denial = tool_messages.denied("by policy", reason)
+    await run.commit(lambda commit: calls.settle(commit, call.tool_call_id, "denied", denial, reason=reason))
+    return False
+
+
+async def _ask_page(run: ActiveRun, call: ToolCallView) -> None:
+    """A call that a face answers."""
+    if not run.setting.attended:
+        outcome = Outcome("error", NOBODY)
+        await run.commit(lambda commit: calls.start(commit, call))
+    else:
+        answer = run.answers.expect(call.tool_call_id)
+        await run.commit(lambda commit: calls.start(commit, call))
+        outcome = await answer
+    await _finish(run, call, outcome, time.monotonic())
+
+
+async def _execute(run: ActiveRun, call: ToolCallView) -> None:
+    run_id = run.view.run_id
+    index = -1
+
+    async def write(outputs: list[ToolOutputEvent]) -> None:
+        await run.emit(*outputs)
+
+    batcher = Batcher(write, run.setting.settings.token_flush_seconds)
+
+    def emit(output: OutputView) -> None:
+        nonlocal index
+        index += 1
+        batcher.add(ToolOutputEvent(run_id=run_id, tool_call_id=call.tool_call_id, index=index, output=output))
+
+    await run.commit(lambda commit: calls.start(commit, call))
+    started = time.monotonic()
+    try:
+        outcome = await _on_hands(run, call, emit)
+    finally:
+        await batcher.aclose()
+    await _finish(run, call, outcome, started)
+
+
+async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Outcome:
+    hands = run.setting.hands
+    if hands is None:
+        return Outcome("error", "This conversation has no kernel to run the call in.")
+    approved = ApprovedCall(call.tool_call_id, call.tool_name, call.tool_input, call.digest)
+    execution = asyncio.create_task(hands.execute(approved, emit), name=f"call {call.tool_call_id}")
+    run.executing[call.tool_call_id] = execution
+    try:
+        return await execution
+    except KernelGone as gone:
+        return Outcome("unknown", tool_messages.unknown(str(gone)))
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if not execution.cancelled() or (current is not None and current.cancelling()):
+            raise
+        return Outcome("unknown", tool_messages.unknown("It did not end when it was interrupted."))
+    except Exception:
+        logger.exception("The hands failed on %s", call.tool_name)
+        return Outcome("unknown", tool_messages.unknown("Something broke between Agent Kernel and the kernel."))
+    finally:
+        del run.executing[call.tool_call_id]
+
+
+async def _finish(run: ActiveRun, call: ToolCallView, outcome: Outcome, started: float) -> None:
+    settings = run.setting.settings
+    limits = TextLimits(characters=settings.result_characters, lines=settings.result_lines)
+    kept = await asyncio.to_thread(shorten, call.tool_name, outcome.content, limits, settings.output_directory)
+    result = tool_messages.ended(call, outcome.status, kept.text)
+    duration = round((time.monotonic() - started) * 1000)
+    output_file = str(kept.output_file) if kept.output_file else None
+
+    def work(commit: Commit) -> None:
+        calls.settle(
+            commit,
+            call.tool_call_id,
+            outcome.status,
+            result,
+            duration_ms=duration,
+            truncated=kept.truncated,
+            output_file=output_file,
+        )
+
+    await run.commit(work)
