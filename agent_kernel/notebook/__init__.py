@@ -1,0 +1,22 @@
+"""The hands: what runs in the notebook's kernel. `take` and `take_async` are how a queued message runs a call."""
+
+
+def install() -> None:
+    """Let the server's requests into this kernel. Idempotent."""
+    from agent_kernel.notebook.link import install as install_link
+
+    install_link()
+
+
+def take(tool_call_id: str) -> None:
+    """Run a deposited call on this, the main, thread. Does nothing if somebody else has claimed it."""
+    from agent_kernel.notebook.workshop import workshop
+
+    workshop().executor.run_next(tool_call_id)
+
+
+async def take_async(tool_call_id: str) -> None:
+    """As `take`, for a call that awaits."""
+    from agent_kernel.notebook.workshop import workshop
+
+    await workshop().executor.run_next_async(tool_call_id)

@@ -1,0 +1,71 @@
+"""An agent that lives in a notebook. It works in the user's own kernel, asks before it acts, and leaves a record.
+
+    %load_ext agent_kernel            # %%agent and %agent
+
+    import agent_kernel as ak
+    run = ak.Agent(tools=[my_function]).start("prompt")
+
+Layers, from the inside out: `protocol`; the core (`tools`, `models`, `log`, `approvals`, `loop`, `record`); its hosts
+(`notebook` here, `agent_kernel_server` beside it). Everything is loaded on first use: importing this package is cheap.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agent_kernel.loop.settings import ScriptedDecision
+    from agent_kernel.notebook.agent import Agent, Budget, Policy, last_run
+    from agent_kernel.notebook.run import Run
+    from agent_kernel.tools.function import Tool, tool
+
+__all__ = [
+    "Agent",
+    "Budget",
+    "Policy",
+    "Run",
+    "ScriptedDecision",
+    "Tool",
+    "__version__",
+    "last_run",
+    "load_ipython_extension",
+    "tool",
+    "unload_ipython_extension",
+]
+
+_PLACES = {
+    "Agent": "agent_kernel.notebook.agent",
+    "Budget": "agent_kernel.notebook.agent",
+    "Policy": "agent_kernel.notebook.agent",
+    "last_run": "agent_kernel.notebook.agent",
+    "Run": "agent_kernel.notebook.run",
+    "ScriptedDecision": "agent_kernel.loop.settings",
+    "Tool": "agent_kernel.tools.function",
+    "tool": "agent_kernel.tools.function",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("agent-kernel")
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext agent_kernel`: `%%agent`, `%agent`, and the link to the server."""
+    from agent_kernel.notebook.magics import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    from agent_kernel.notebook.magics import unload
+
+    unload(shell)

@@ -1,0 +1,244 @@
+"""What one call prints, shows and raises, as outputs for the faces and as text for the model."""
+
+import base64
+import codecs
+import io
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from agent_kernel.notebook.transcript import Transcript, plain
+from agent_kernel.protocol.views import OutputView
+
+StreamName = Literal["stdout", "stderr"]
+
+CHUNK_SECONDS = 0.03
+CHUNK_CHARACTERS = 32_768
+LIVE_CHARACTERS = 1_048_576
+"""Most stream text sent to faces for one call."""
+DISPLAY_CHARACTERS = 16_777_216
+"""Most display data sent to faces for one call. A plot is about 50,000, a table 5,000, a Plotly page 4,700,000."""
+
+_LIVE_NOTE = "\n[The live output stops here, at 1 MiB. The call goes on; the model gets the beginning and the end.]\n"
+
+
+class OutputCapture:
+    """Collects the outputs of one call. Thread-safe: threads that the call starts print here too.
+
+    `emit` receives each output in order, while a lock is held: it must be quick and must not print.
+    """
+
+    def __init__(self, emit: Callable[[OutputView], None]) -> None:
+        self._emit = emit
+        self._lock = threading.RLock()
+        self._wake = threading.Condition(self._lock)
+        self._transcript = Transcript()
+        self._displays: list[tuple[str | None, str]] = []
+        self._errors: list[str] = []
+        self._pending: list[str] = []
+        self._pending_name: StreamName = "stdout"
+        self._pending_length = 0
+        self._sent_stream = 0
+        self._sent_display = 0
+        self._clear_next = False
+        self._closed = False
+        self._flusher: threading.Thread | None = None
+
+    @property
+    def output_file(self) -> str | None:
+        return self._transcript.path
+
+    def write(self, name: StreamName, text: str) -> None:
+        if not text:
+            return
+        with self._lock:
+            if self._closed:
+                return
+            self._clear_if_asked()
+            self._transcript.append(text)
+            if self._sent_stream + self._pending_length > LIVE_CHARACTERS:
+                return
+            if self._pending and self._pending_name != name:
+                self._send_pending()
+            self._pending_name = name
+            self._pending.append(text)
+            self._pending_length += len(text)
+            if self._pending_length >= CHUNK_CHARACTERS:
+                self._send_pending()
+            else:
+                self._flush_soon()
+
+    def display(self, data: Mapping[str, Any], display_id: str | None = None) -> None:
+        """Record a MIME bundle; a later one with the same `display_id` replaces it."""
+        bundle = {mime: _json_value(mime, value) for mime, value in data.items()}
+        with self._lock:
+            if self._closed:
+                return
+            self._send_pending()
+            self._clear_if_asked()
+            self._keep_display(display_id, _words(bundle))
+            size = sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in bundle.values())
+            self._sent_display += size
+            if self._sent_display > DISPLAY_CHARACTERS:
+                shown = _words(bundle)[:2_000]
+                bundle = {"text/plain": f"{shown}\n[Too large to show here: {size:,} characters.]"}
+            self._emit(OutputView(kind="display", data=bundle, display_id=display_id))
+
+    def knows(self, display_id: str) -> bool:
+        with self._lock:
+            return any(known == display_id for known, _ in self._displays)
+
+    def clear(self, wait: bool) -> None:
+        with self._lock:
+            self._clear_next = True
+            if not wait:
+                self._clear_if_asked()
+
+    def error(self, name: str, message: str, traceback: str) -> None:
+        with self._lock:
+            self._send_pending()
+            text = plain(traceback).rstrip()
+            self._errors.append(text)
+            self._emit(OutputView(kind="error", text=text, data={"ename": name, "evalue": message}))
+
+    @property
+    def has_error(self) -> bool:
+        return bool(self._errors)
+
+    def flush(self) -> None:
+        with self._lock:
+            self._send_pending()
+
+    def close(self) -> None:
+        """Send what is pending. What is printed later, by a thread that lives on, is dropped."""
+        with self._lock:
+            if not self._closed:
+                self._send_pending()
+                self._closed = True
+                self._transcript.close()
+                self._wake.notify_all()
+
+    def text_for_model(self) -> str:
+        """Streams in order, then displays, then the traceback; empty where there was nothing."""
+        with self._lock:
+            parts = [self._transcript.text(), *(words for _, words in self._displays), *self._errors]
+        return "\n".join(part.rstrip("\n") for part in parts if part.strip())
+
+    def _keep_display(self, display_id: str | None, words: str) -> None:
+        if display_id is not None:
+            for index, (known, _) in enumerate(self._displays):
+                if known == display_id:
+                    self._displays[index] = (display_id, words)
+                    return
+        self._displays.append((display_id, words))
+
+    def _clear_if_asked(self) -> None:
+        if self._clear_next:
+            self._clear_next = False
+            self._pending.clear()
+            self._pending_length = 0
+            self._transcript.clear()
+            self._displays.clear()
+            self._emit(OutputView(kind="clear"))
+
+    def _send_pending(self) -> None:
+        if not self._pending:
+            return
+        text = "".join(self._pending)
+        self._pending.clear()
+        self._pending_length = 0
+        room = LIVE_CHARACTERS - self._sent_stream
+        self._sent_stream += len(text)
+        for start in range(0, min(len(text), room), CHUNK_CHARACTERS):
+            piece = text[start : min(start + CHUNK_CHARACTERS, room)]
+            self._emit(OutputView(kind="stream", name=self._pending_name, text=piece))
+        if len(text) > room:
+            self._emit(OutputView(kind="stream", name="stderr", text=_LIVE_NOTE))
+
+    def _flush_soon(self) -> None:
+        if self._flusher is None:
+            self._flusher = threading.Thread(target=self._flush_loop, name="agent-kernel-output", daemon=True)
+            self._flusher.start()
+        elif len(self._pending) == 1:
+            self._wake.notify_all()
+
+    def _flush_loop(self) -> None:
+        with self._lock:
+            while not self._closed:
+                if not self._pending:
+                    self._wake.wait()
+                else:
+                    # Released while waiting: more text joins this chunk.
+                    self._wake.wait(CHUNK_SECONDS)
+                    self._send_pending()
+
+
+class CapturedStream(io.TextIOBase):
+    """Stands in for `sys.stdout` or `sys.stderr` while a call runs."""
+
+    encoding = "utf-8"
+    errors = "replace"
+
+    def __init__(self, name: StreamName, capture: OutputCapture) -> None:
+        self.name = f"<{name}>"
+        self._stream: StreamName = name
+        self._capture = capture
+        self.buffer = _BinaryStream(self)
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return False
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        self._capture.write(self._stream, text)
+        return len(text)
+
+    def flush(self) -> None:
+        self._capture.flush()
+
+    def close(self) -> None:
+        """A call can't close the stream for the rest of the kernel."""
+
+
+class _BinaryStream(io.BufferedIOBase):
+    """`sys.stdout.buffer`. A character that is split between two writes waits for its rest."""
+
+    def __init__(self, stream: CapturedStream) -> None:
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._stream = stream
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        raw = bytes(data)
+        self._stream.write(self._decode(raw))
+        return len(raw)
+
+
+def _json_value(mime: str, value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, str):
+        return value.rstrip("\n") if mime in {"image/png", "image/jpeg"} else value
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def _words(bundle: Mapping[str, Any]) -> str:
+    """A bundle as the model reads it: its plain text, and a note for each image."""
+    images = [f"[{mime} shown to the user]" for mime in bundle if mime.startswith("image/")]
+    text = bundle.get("text/plain")
+    for mime in ("text/markdown", "text/latex", "text/html"):
+        if text is None and not images:
+            text = bundle.get(mime)
+    if text is None and not images:
+        images = [f"[{mime} shown to the user]" for mime in bundle]
+    return "\n".join([*([plain(str(text))] if text is not None else []), *images])

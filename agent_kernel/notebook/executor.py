@@ -1,0 +1,209 @@
+"""Runs approved calls on the main thread and captures all they do. It never decides whether a call may run."""
+
+import asyncio
+import contextvars
+import inspect
+import json
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+
+from agent_kernel.errors import InvalidArguments, ToolFailed
+from agent_kernel.notebook.capture import OutputCapture
+from agent_kernel.notebook.interrupts import Escaped, InterruptGate, run_beside, shielded
+from agent_kernel.notebook.mailbox import Entry, Mailbox
+from agent_kernel.notebook.surroundings import captured, show_pages
+from agent_kernel.notebook.tracebacks import NameOf, cell_names, render
+from agent_kernel.notebook.values import ToolText, value_text
+from agent_kernel.tools.function import Tool
+from agent_kernel.tools.hands import Outcome
+
+INTERRUPTED = "The call was interrupted before it finished. What ran before that stays."
+
+FindTool = Callable[[str | None, str], Tool | None]
+"""A tool, by the id of the run that offers it and by its name."""
+
+current_call: contextvars.ContextVar[str | None] = contextvars.ContextVar("agent_kernel_current_call", default=None)
+"""The call whose code this is. A call's code may itself start a run and wait for it."""
+
+
+class Executor:
+    """Owns the way from a claimed call to its outcome. `run_python` needs no function: it is the shell itself."""
+
+    def __init__(self, shell: InteractiveShell, mailbox: Mailbox, find: FindTool) -> None:
+        self._shell = shell
+        self._mailbox = mailbox
+        self._find = find
+
+    def run_next(self, tool_call_id: str | None = None) -> bool:
+        """Claim a deposited call and run it now, on this thread. False if there was none to claim."""
+        entry = self._claim(tool_call_id)
+        if entry is None:
+            return False
+        execution = _Execution(self._shell, self._mailbox, self._find, entry)
+        _drive(execution.settle(execution.wait_beside))
+        return True
+
+    async def run_next_async(self, tool_call_id: str | None = None) -> bool:
+        """As `run_next`; where the call's code awaits, it does so on this event loop."""
+        entry = self._claim(tool_call_id)
+        if entry is None:
+            return False
+        execution = _Execution(self._shell, self._mailbox, self._find, entry)
+        await execution.settle(execution.wait_here)
+        return True
+
+    def needs_await(self, tool_name: str, arguments_json: str, run_id: str | None = None) -> bool:
+        """Whether the call wants an event loop. Safe in any thread."""
+        if tool_name != "run_python":
+            tool = self._find(run_id, tool_name)
+            return tool is not None and tool.needs_await
+        try:
+            code = str(json.loads(arguments_json)["code"])
+            # Without the prefilter, which is for the main thread only.
+            transformed = self._shell.input_transformer_manager.transform_cell(code)
+        except (ValueError, KeyError, TypeError, SyntaxError):
+            return False
+        return self._shell.should_run_async(code, transformed_cell=transformed)
+
+    def _claim(self, tool_call_id: str | None) -> Entry | None:
+        if threading.current_thread() is not threading.main_thread():
+            return None
+        return self._mailbox.claim(tool_call_id, inside=current_call.get())
+
+
+class _Execution:
+    """One call while it runs."""
+
+    def __init__(self, shell: InteractiveShell, mailbox: Mailbox, find: FindTool, entry: Entry) -> None:
+        self._shell = shell
+        self._mailbox = mailbox
+        self._find = find
+        self._entry = entry
+        self._gate = InterruptGate()
+        self._name_of: NameOf = str
+        self._capture = OutputCapture(lambda output: mailbox.output(entry, output))
+
+    async def settle(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> None:
+        """Run the call and put its outcome into the mailbox, whatever happens."""
+        outcome = Outcome("error", "The call could not be run: Agent Kernel itself failed.")
+        token = current_call.set(self._entry.call.tool_call_id)
+        with self._gate.installed():
+            try:
+                outcome = await self._outcome(wait)
+            except asyncio.CancelledError:
+                # Not an interrupt of the call: the cell that waits for it was cancelled.
+                outcome = self._ended("cancelled", INTERRUPTED)
+                raise
+            finally:
+                self._capture.close()
+                self._mailbox.rest(self._entry)
+                current_call.reset(token)
+                self._mailbox.finish(self._entry, outcome)
+
+    async def _outcome(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> Outcome:
+        try:
+            arguments = json.loads(self._entry.call.arguments_json)
+            code = arguments.get("code", "") if self._entry.call.tool_name == "run_python" else ""
+            self._name_of = cell_names(self._shell, code, self._entry.call.tool_name)
+            with captured(self._shell, self._capture, code, self._name_of) as pages:
+                value: Any = None
+                try:
+                    with self._gate.open():
+                        value = self._begin(arguments)
+                    if inspect.isawaitable(value):
+                        value = await wait(value)
+                    if isinstance(value, Escaped):
+                        raise value.error
+                    with self._gate.open():
+                        self._after(value)
+                        show_pages(pages, self._capture)
+                        return self._succeeded(value)
+                except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 -- user code
+                    return self._failed(error)
+                except asyncio.CancelledError as error:
+                    if not self._gate.interrupted:
+                        raise
+                    return self._failed(error)
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 -- an outcome in any case
+            return self._failed(error)
+
+    def _begin(self, arguments: dict[str, Any]) -> Any:
+        """Start the call's code: its value, or an awaitable of it."""
+        name = self._entry.call.tool_name
+        if name == "run_python":
+            return self._run_code(str(arguments["code"]))
+        tool = self._find(self._entry.run_id, name)
+        if tool is None:
+            raise LookupError(f"This kernel has no tool named {name!r}. Run the cell that declares it again.")
+        return tool.call(arguments)
+
+    def _run_code(self, code: str) -> Any:
+        failure: BaseException | None = None
+        transformed = code
+        try:
+            transformed = self._shell.transform_cell(code)
+        except Exception as error:  # noqa: BLE001 -- shown as the call's error, as IPython does
+            failure = error
+        coroutine = self._shell.run_cell_async(
+            code,
+            store_history=False,
+            transformed_cell=transformed,
+            preprocessing_exc_tuple=(type(failure), failure, failure.__traceback__) if failure else None,
+        )
+        # Not `run_cell`: it would file the call's output in the user's history.
+        if failure is None and self._shell.should_run_async(code, transformed_cell=transformed):
+            return coroutine
+        return _drive(coroutine)
+
+    async def wait_here(self, awaitable: Awaitable[Any]) -> Any:
+        task = asyncio.get_running_loop().create_task(shielded(awaitable))
+        with self._gate.open(task):
+            return await task
+
+    async def wait_beside(self, awaitable: Awaitable[Any]) -> Any:
+        return run_beside(awaitable, self._gate)
+
+    def _after(self, value: Any) -> None:
+        # Plots are drawn by what listens here.
+        self._shell.events.trigger("post_execute")
+        if isinstance(value, ExecutionResult):
+            self._shell.events.trigger("post_run_cell", value)
+
+    def _succeeded(self, value: Any) -> Outcome:
+        if isinstance(value, ExecutionResult):
+            error = value.error_before_exec or value.error_in_exec
+            return self._failed(error) if error is not None else self._ended("success")
+        if isinstance(value, ToolText):
+            self._capture.close()
+            return Outcome("success", value)
+        return self._ended("success", value_text(value, self._shell, self._capture))
+
+    def _failed(self, error: BaseException) -> Outcome:
+        stopped = isinstance(error, KeyboardInterrupt | asyncio.CancelledError)
+        if stopped and (self._gate.interrupted or isinstance(error, KeyboardInterrupt)):
+            return self._ended("cancelled", INTERRUPTED)
+        if isinstance(error, ToolFailed | InvalidArguments):
+            # Said in words that the model can act on; where it was raised is of no use to anybody.
+            self._capture.error(type(error).__name__, str(error), str(error))
+            return Outcome("error", str(error))
+        if not self._capture.has_error:
+            self._capture.error(type(error).__name__, str(error), render(error, self._name_of))
+        return self._ended("error")
+
+    def _ended(self, status: Any, last: str = "") -> Outcome:
+        self._capture.close()
+        text = "\n".join(part for part in (self._capture.text_for_model(), last) if part)
+        return Outcome(status, text or f"({self._entry.call.tool_name} completed with no output)")
+
+
+def _drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine that never really waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    coroutine.close()
+    raise RuntimeError("the call waits for an event loop where there is none")

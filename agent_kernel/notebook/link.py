@@ -1,0 +1,172 @@
+"""The kernel's end of the link to the server extension.
+
+Requests come on the control channel, which ipykernel reads in a thread of its own, so that a kernel whose main thread
+waits still answers. `control_handlers` is not documented API of ipykernel: nothing outside this module touches it.
+"""
+
+import asyncio
+import dataclasses
+import json
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from agent_kernel.notebook.context import describe_environment
+from agent_kernel.notebook.workshop import Workshop, workshop
+from agent_kernel.protocol.views import OutputView, RunView
+from agent_kernel.tools.arguments import digest
+from agent_kernel.tools.hands import ApprovedCall, Outcome
+
+REQUEST = "agent_kernel_request"
+REPLY = "agent_kernel_reply"
+EVENT = "agent_kernel_event"
+TOPIC = b"agent_kernel"
+
+ANNOUNCE_SECONDS = 1.0
+ANNOUNCE_TRIES = 15
+JUDGE_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+def install() -> None:
+    """Let the server's requests in. Does nothing the second time, or where there is no kernel."""
+    shop = workshop()
+    kernel = getattr(shop.shell, "kernel", None)
+    if kernel is not None and REQUEST not in kernel.control_handlers:
+        kernel.control_handlers[REQUEST] = _Requests(kernel, shop).handle
+
+
+class Link:
+    """Sends events to the server, from any thread: as IOPub messages under a topic that JupyterLab ignores."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+
+    def send(self, event: str, **fields: Any) -> None:
+        self._kernel.session.send(self._kernel.iopub_socket, EVENT, {"event": event, **fields}, ident=TOPIC)
+
+    def output(self, tool_call_id: str, index: int, output: OutputView) -> None:
+        self.send("output", tool_call_id=tool_call_id, index=index, output=output.model_dump(mode="json"))
+
+    def done(self, tool_call_id: str, outcome: Outcome) -> None:  # noqa: ARG002 -- the server collects it
+        self.send("outcome", tool_call_id=tool_call_id)
+
+    def announce(self, run_id: str, conversation_id: str, heard: threading.Event, unheard: Callable[[], None]) -> None:
+        """Say that there is a new run, each second until `heard` is set; `unheard` is called if nobody asks for it."""
+
+        def repeat() -> None:
+            for _ in range(ANNOUNCE_TRIES):
+                self.send("announce", run_id=run_id, conversation_id=conversation_id)
+                if heard.wait(ANNOUNCE_SECONDS):
+                    return
+            unheard()
+
+        threading.Thread(target=repeat, name="agent-kernel-announce", daemon=True).start()
+
+
+class _Requests:
+    """Answers the server's requests, in the control thread."""
+
+    def __init__(self, kernel: Any, shop: Workshop) -> None:
+        self._kernel = kernel
+        self._shop = shop
+        self._link = Link(kernel)
+        self._operations: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "declare": self._declare,
+            "tools": self._tools,
+            "state": self._state,
+            "finish": self._finish,
+            "call": self._call,
+            "interrupt": self._interrupt,
+            "collect": self._collect,
+            "judge": self._judge,
+            "environment": self._environment,
+        }
+
+    async def handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        content = parent["content"]
+        try:
+            operation = self._operations[content["op"]]
+            answer = operation(content)
+            reply = {"ok": True, **(await answer if asyncio.iscoroutine(answer) else answer)}
+        except Exception as error:  # noqa: BLE001 -- it becomes the reply
+            # The server must hear of any failure; a request without a reply would wait for ever.
+            _log.debug("A request of the server failed", exc_info=True)
+            reply = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+        self._kernel.session.send(stream, REPLY, reply, parent, ident)
+
+    def _declare(self, content: dict[str, Any]) -> dict[str, Any]:
+        run = self._shop.run(content["run_id"])
+        run.heard.set()
+        return {"declaration": run.declaration()}
+
+    def _tools(self, _: dict[str, Any]) -> dict[str, Any]:
+        from agent_kernel.notebook.toolbox import offered_tools
+
+        return {"tools": [dataclasses.asdict(tool.declaration) for tool in offered_tools(self._shop.shell, ())]}
+
+    def _state(self, content: dict[str, Any]) -> dict[str, Any]:
+        view = RunView.model_validate(content["run"])
+        self._shop.run(view.run_id).update(view)
+        return {}
+
+    def _finish(self, content: dict[str, Any]) -> dict[str, Any]:
+        from agent_kernel.notebook.run import RunEnd
+
+        end = RunEnd.model_validate(content["result"])
+        self._shop.run(end.run.run_id).finish(end)
+        return {}
+
+    def _call(self, content: dict[str, Any]) -> dict[str, Any]:
+        call = ApprovedCall(content["tool_call_id"], content["tool_name"], content["arguments_json"], content["digest"])
+        if digest(call.arguments_json) != call.digest:
+            raise ValueError("the arguments are not the ones that were approved; nothing was run")
+        run_id = content.get("run_id")
+        needs_await = self._shop.executor.needs_await(call.tool_name, call.arguments_json, run_id)
+        self._shop.mailbox.deposit(call, self._link, run_id)
+        return {"needs_await": needs_await}
+
+    def _interrupt(self, content: dict[str, Any]) -> dict[str, Any]:
+        return {"sent": self._shop.mailbox.interrupt(content["tool_call_id"])}
+
+    def _collect(self, content: dict[str, Any]) -> dict[str, Any]:
+        found = self._shop.mailbox.collect(content["tool_call_id"], int(content.get("after_index", 0)))
+        outcome = None if found.outcome is None else dataclasses.asdict(found.outcome)
+        outputs = [output.model_dump(mode="json") for output in found.outputs]
+        return {"state": found.state, "outputs": outputs, "outcome": outcome}
+
+    async def _judge(self, content: dict[str, Any]) -> dict[str, Any]:
+        return {"approval": await judge(self._shop, content["tool_name"], content["arguments_json"])}
+
+    def _environment(self, content: dict[str, Any]) -> dict[str, Any]:
+        return {"text": describe_environment(self._shop.shell, content.get("notebook_path"))}
+
+
+async def judge(shop: Workshop, tool_name: str, arguments_json: str, run_id: str | None = None) -> str:
+    """A tool's own verdict on a call; "ask" where it fails, hangs or gives no clear answer."""
+    tool = shop.find_tool(run_id, tool_name)
+    if tool is None:
+        return "ask"
+    verdict: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+
+    def settle(answer: str) -> None:
+        if not verdict.done():
+            verdict.set_result(answer)
+
+    def ask_tool() -> None:
+        try:
+            answer: str = tool.judge(json.loads(arguments_json))
+        except Exception:  # noqa: BLE001 -- the function is the user's
+            _log.warning("The approval function of %s failed; the user is asked.", tool_name, exc_info=True)
+            answer = "ask"
+        loop.call_soon_threadsafe(settle, answer)
+
+    # A thread of its own: the function is the user's, and may hang.
+    threading.Thread(target=ask_tool, name="agent-kernel-judge", daemon=True).start()
+    try:
+        return await asyncio.wait_for(verdict, JUDGE_SECONDS)
+    except TimeoutError:
+        return "ask"

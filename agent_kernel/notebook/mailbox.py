@@ -1,0 +1,169 @@
+"""Calls on their way to the main thread. Claiming a call is atomic: nothing runs twice.
+
+A call is deposited from another thread (the control thread, or the embedded brain's), claimed by the main thread, and
+stays readable for a while after it is done. The mailbox never decides whether a call may run.
+"""
+
+import signal
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from agent_kernel.errors import UnknownToolCall
+from agent_kernel.protocol.views import OutputView
+from agent_kernel.tools.hands import ApprovedCall, Outcome
+
+CallPlace = Literal["deposited", "running", "done", "unknown"]
+
+KEPT_CALLS = 64
+"""Finished calls whose outputs and outcome can still be collected."""
+
+WITHDRAWN = Outcome("cancelled", "The call was cancelled before it started. Nothing ran.")
+
+
+class Observer(Protocol):
+    """Told of a call's outputs, in order, and of its end. Called in any thread; must be quick."""
+
+    def output(self, tool_call_id: str, index: int, output: OutputView) -> None: ...
+
+    def done(self, tool_call_id: str, outcome: Outcome) -> None: ...
+
+
+@dataclass(slots=True)
+class Entry:
+    """One call in the mailbox. Its fields change only under the mailbox's lock."""
+
+    call: ApprovedCall
+    run_id: str | None
+    observer: Observer
+    place: CallPlace = "deposited"
+    outputs: list[OutputView] = field(default_factory=list)
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    state: CallPlace
+    outputs: tuple[OutputView, ...]
+    outcome: Outcome | None
+
+
+class Mailbox:
+    """Thread-safe. `on_claimable` callbacks are how waiting main threads learn that there is something to claim."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._entries: OrderedDict[str, Entry] = OrderedDict()
+        self._executing: list[str] = []
+        self._forgotten: set[str] = set()
+        self._listeners: set[Callable[[], None]] = set()
+
+    def deposit(self, call: ApprovedCall, observer: Observer, run_id: str | None = None) -> None:
+        """Lay a call down for the main thread. A second deposit of a known call changes nothing."""
+        with self._lock:
+            if call.tool_call_id not in self._entries and call.tool_call_id not in self._forgotten:
+                self._entries[call.tool_call_id] = Entry(call, run_id, observer)
+                self._forget_old()
+                self._announce()
+
+    def claim(self, tool_call_id: str | None = None, inside: str | None = None) -> Entry | None:
+        """Take a deposited call (the oldest one, where no id is given) to run it now; `None` if there is none.
+
+        One call runs at a time; only the code of the call that runs, `inside`, may claim another.
+        """
+        with self._lock:
+            if (self._executing[-1] if self._executing else None) != inside:
+                return None
+            for entry in self._entries.values():
+                if entry.place == "deposited" and tool_call_id in (None, entry.call.tool_call_id):
+                    entry.place = "running"
+                    self._executing.append(entry.call.tool_call_id)
+                    return entry
+            return None
+
+    def output(self, entry: Entry, output: OutputView) -> None:
+        with self._lock:
+            entry.outputs.append(output)
+            index = len(entry.outputs) - 1
+            entry.observer.output(entry.call.tool_call_id, index, output)
+
+    def rest(self, entry: Entry) -> None:
+        """The call's code has ended: from here on an interrupt no longer reaches it."""
+        with self._lock:
+            self._executing.remove(entry.call.tool_call_id)
+
+    def finish(self, entry: Entry, outcome: Outcome) -> None:
+        with self._lock:
+            self._end(entry, outcome)
+            self._announce()
+
+    def collect(self, tool_call_id: str, first_index: int = 0) -> Collected:
+        """The outputs from `first_index` on, and the outcome if there is one."""
+        with self._lock:
+            entry = self._entries.get(tool_call_id)
+            if entry is None:
+                return Collected("unknown", (), None)
+            return Collected(entry.place, tuple(entry.outputs[first_index:]), entry.outcome)
+
+    def interrupt(self, tool_call_id: str) -> bool:
+        """Interrupt this call if it is the one that runs, or withdraw it if it waits. True if anything was done."""
+        with self._lock:
+            if self._executing and self._executing[-1] == tool_call_id:
+                # Under the lock: the call can't end, and another begin, between the check and the signal.
+                _interrupt_main_thread()
+                return True
+            return self.withdraw(tool_call_id)
+
+    def withdraw(self, tool_call_id: str) -> bool:
+        with self._lock:
+            entry = self._entries.get(tool_call_id)
+            if entry is None or entry.place != "deposited":
+                return False
+            self._end(entry, WITHDRAWN)
+            return True
+
+    def entry(self, tool_call_id: str) -> Entry:
+        """Raises `UnknownToolCall`."""
+        with self._lock:
+            if tool_call_id not in self._entries:
+                raise UnknownToolCall(tool_call_id)
+            return self._entries[tool_call_id]
+
+    @contextmanager
+    def listening(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Have `listener` called, in any thread, whenever something may have become claimable."""
+        with self._lock:
+            self._listeners.add(listener)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.discard(listener)
+
+    def _end(self, entry: Entry, outcome: Outcome) -> None:
+        entry.place, entry.outcome = "done", outcome
+        entry.observer.done(entry.call.tool_call_id, outcome)
+
+    def _announce(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()
+
+    def _forget_old(self) -> None:
+        done = [key for key, entry in self._entries.items() if entry.place == "done"]
+        for key in done[: max(0, len(done) - KEPT_CALLS)]:
+            del self._entries[key]
+            # The id stays known, so that a late repeat of its deposit can't run it again.
+            self._forgotten.add(key)
+
+
+def _interrupt_main_thread() -> None:
+    main = threading.main_thread().ident
+    if main is not None and hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(main, signal.SIGINT)
+    else:
+        import _thread
+
+        _thread.interrupt_main()

@@ -1,0 +1,211 @@
+"""`Run`: one run of an agent, as the notebook's user holds it."""
+
+import asyncio
+import contextlib
+import dataclasses
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Any, Literal, Protocol, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from agent_kernel.errors import RunFailed
+from agent_kernel.loop.settings import RunSpec, ScriptedDecision
+from agent_kernel.notebook.workshop import Workshop
+from agent_kernel.protocol.views import ErrorView, MessageView, RunView, ToolCallView, Usage
+from agent_kernel.tools.function import Tool
+
+Status = Literal["running", "complete", "cancelled", "error"]
+
+
+class RunEnd(BaseModel):
+    """What a run came to, as the brain tells it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    run: RunView
+    text: str
+    messages: list[MessageView]
+    tool_calls: list[ToolCallView]
+    usage: Usage | None = None
+
+
+class Host(Protocol):
+    """Where the run's brain is: at the server, or in this process."""
+
+    def begin(self, run: "Run") -> None:
+        """Start the run. Raises `ConfigurationError`."""
+        ...
+
+    def cancel(self, run: "Run") -> None: ...
+
+    def ended(self, run: "Run", end: RunEnd) -> None:
+        """Show the record in place of the live cards. Called once, in any thread."""
+        ...
+
+
+class Run:
+    """Started by an agent. `await run` or `run.wait()` holds the cell until it ends; meanwhile its calls run there."""
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        host: Host,
+        spec: RunSpec,
+        conversation_id: str,
+        tools: tuple[Tool, ...],
+        scripted: tuple[ScriptedDecision, ...] = (),
+    ) -> None:
+        self.run_id = spec.run_id
+        self.conversation_id = conversation_id
+        self.prompt = spec.prompt
+        self.tools = tools
+        self.spec = spec
+        self.scripted = scripted
+        self.heard = threading.Event()
+        """Set when the server has asked for the declaration."""
+        self._workshop = workshop
+        self._host = host
+        self._lock = threading.Lock()
+        self._view: RunView | None = None
+        self._end: RunEnd | None = None
+        self._done = threading.Event()
+        self._listeners: set[Callable[[], None]] = set()
+
+    @property
+    def status(self) -> Status:
+        """It is "running" also while the run waits for an earlier one of its conversation, or for an approval."""
+        if self._end is not None and self._end.run.status != "queued":
+            return self._end.run.status
+        return "running"
+
+    @property
+    def done(self) -> bool:
+        return self._done.is_set()
+
+    @property
+    def text(self) -> str:
+        """The answer, in Markdown; "" until it is known. Raises `RunFailed` where the run failed without one."""
+        if self._end is None:
+            return ""
+        if self._end.run.status == "error" and not self._end.text:
+            raise RunFailed(self.error.message if self.error is not None else "The run failed.")
+        return self._end.text
+
+    @property
+    def tool_calls(self) -> list[ToolCallView]:
+        """Each call with its arguments, its state, who decided, and its result."""
+        return [] if self._end is None else list(self._end.tool_calls)
+
+    @property
+    def messages(self) -> list[MessageView]:
+        return [] if self._end is None else list(self._end.messages)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens and calls spent so far."""
+        return self._view.usage if self._view is not None else Usage()
+
+    @property
+    def error(self) -> ErrorView | None:
+        return None if self._end is None else self._end.run.error
+
+    def cancel(self) -> None:
+        """Stop the run. The call that runs is interrupted; what it did before that stays."""
+        if not self.done:
+            self._host.cancel(self)
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Hold this thread until the run ends; on the main thread, run its calls here.
+
+        `timeout` is in seconds. Raises `TimeoutError`; that, and an interrupt outside a call, leave the run going.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        wake = threading.Event()
+        with self._listening(wake.set), _interruptible():
+            while not self.done:
+                wake.clear()
+                if self._workshop.executor.run_next() or self.done:
+                    continue
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    raise TimeoutError(f"The run did not end within {timeout:g} s. It goes on.")
+                wake.wait(left)
+        return self
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self._wait_async().__await__()
+
+    async def _wait_async(self) -> Self:
+        loop = asyncio.get_running_loop()
+        wake = asyncio.Event()
+        with self._listening(lambda: loop.call_soon_threadsafe(wake.set)):
+            while not self.done:
+                wake.clear()
+                if not await self._workshop.executor.run_next_async() and not self.done:
+                    await wake.wait()
+        return self
+
+    @contextlib.contextmanager
+    def _listening(self, listener: Callable[[], Any]) -> Iterator[None]:
+        with self._lock:
+            self._listeners.add(listener)
+        try:
+            with self._workshop.mailbox.listening(listener):
+                yield
+        finally:
+            with self._lock:
+                self._listeners.discard(listener)
+
+    def declaration(self) -> dict[str, Any]:
+        """The run as the server asks for it."""
+        declared = dataclasses.asdict(dataclasses.replace(self.spec, tools=(), budget=None))  # type: ignore[arg-type]
+        return {
+            **declared,
+            "conversation_id": self.conversation_id,
+            "budget": self.spec.budget.model_dump(mode="json"),
+            "tools": [dataclasses.asdict(tool) for tool in self.spec.tools],
+        }
+
+    def update(self, view: RunView) -> None:
+        """The brain says how the run stands."""
+        self.heard.set()
+        self._view = view
+
+    def finish(self, end: RunEnd) -> None:
+        """The brain says how the run ended. A repeat changes nothing."""
+        with self._lock:
+            if self._end is not None:
+                return
+            self._end, self._view = end, end.run
+        try:
+            self._host.ended(self, end)
+        finally:
+            with self._lock:
+                self._done.set()
+                for listener in self._listeners:
+                    listener()
+
+    def __repr__(self) -> str:
+        count = len(self.tool_calls)
+        calls = f", {count} tool call{'' if count == 1 else 's'}" if count else ""
+        return f"<Run {self.status}{calls}: {self.prompt.strip()[:60]!r}>"
+
+    def _repr_mimebundle_(self, **_: Any) -> Mapping[str, str]:
+        """Small on purpose: the cell that started the run shows the run itself."""
+        return {"text/plain": repr(self)}
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """In an async cell ipykernel's handler only sets a flag, which a thread that waits never reads."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

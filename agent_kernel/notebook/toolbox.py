@@ -1,0 +1,98 @@
+"""The tools that a run offers: the built-in ones, and what the user passes."""
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from agent_kernel.errors import ToolDeclarationError
+from agent_kernel.notebook.inspecting import inspect_variables
+from agent_kernel.notebook.values import ToolText
+from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.files import edit_file, read_file, write_file
+from agent_kernel.tools.function import Tool, as_tool
+from agent_kernel.tools.notebooks import read_notebook
+from agent_kernel.tools.registry import ToolRegistry
+from agent_kernel.tools.search import list_files, search_files
+from agent_kernel.tools.shell import run_shell
+
+FOLDER = Path.cwd()
+"""The notebook's folder: where the kernel was when the extension was loaded. The user's code may leave it later."""
+
+
+def offered_tools(shell: InteractiveShell, wanted: Iterable[Any]) -> tuple[Tool, ...]:
+    """The tools of a run. Functions are added to the built-in tools; names choose which of those are offered.
+
+    Raises `ToolDeclarationError` where something is not a tool, or two have one name.
+    """
+    builtin = {tool.declaration.name: tool for tool in _builtin(shell)}
+    named: list[Tool] = []
+    own: list[Tool] = []
+    for candidate in wanted:
+        if not isinstance(candidate, str):
+            own.append(as_tool(candidate))
+        elif candidate in builtin:
+            named.append(builtin[candidate])
+        else:
+            raise ToolDeclarationError(
+                f"There is no tool {candidate!r}. The built-in tools are: {', '.join(builtin)}. "
+                "Pass a function of your own as the function itself."
+            )
+    tools = (*(named or builtin.values()), *own)
+    ToolRegistry(tool.declaration for tool in tools)
+    return tools
+
+
+def named_tools(names: Iterable[str], namespace: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What `--tools a,b` means: a name is the user's variable if there is one that is a tool, else a built-in tool."""
+    return tuple(namespace[name] if callable(namespace.get(name)) else name for name in names)
+
+
+def _builtin(shell: InteractiveShell) -> list[Tool]:
+    functions = _functions(shell)
+
+    def tool(declaration: ToolDeclaration) -> Tool:
+        name = declaration.name
+        return Tool(
+            declaration,
+            functions.get(name, _runs_elsewhere),
+            lambda arguments: builtin_approval(name, arguments, FOLDER),
+        )
+
+    return [tool(declaration) for declaration in BUILTIN_TOOLS]
+
+
+def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
+    def inspect(names: list[str] | None = None) -> str:
+        return inspect_variables(shell.user_ns, shell.user_ns_hidden, names)
+
+    def in_folder(function: Callable[..., str]) -> Callable[..., str]:
+        return functools.partial(function, FOLDER)
+
+    return {
+        "inspect_variables": inspect,
+        "read_notebook": in_folder(read_notebook),
+        "list_files": in_folder(list_files),
+        "search_files": in_folder(search_files),
+        "read_file": in_folder(read_file),
+        "edit_file": in_folder(edit_file),
+        "write_file": in_folder(write_file),
+        "run_shell": _run_shell,
+    }
+
+
+def _run_shell(**arguments: Any) -> ToolText:
+    """Its output is shown as it comes, so that only what follows it is told at the end."""
+    return ToolText(run_shell(FOLDER, **arguments, emit=_show))
+
+
+def _show(text: str) -> None:
+    sys.stdout.write(text)
+
+
+def _runs_elsewhere(**_: Any) -> str:
+    raise NotImplementedError("this tool does not run in the kernel")

@@ -1,0 +1,110 @@
+"""The text of a call's streams, kept for the model in bounded memory.
+
+A short output stays in memory. A long one goes to a private file as well, and memory keeps only its beginning and
+its end.
+"""
+
+import os
+import re
+import tempfile
+from collections import deque
+from typing import BinaryIO
+
+MEMORY_CHARACTERS = 1_048_576
+"""Most characters held in memory; one fifth from the beginning, the rest from the end."""
+
+FILE_BYTES = 50 * 1_048_576
+"""Most bytes written to the file of one call."""
+
+_HEAD_CHARACTERS = MEMORY_CHARACTERS // 5
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]")
+
+
+def plain(text: str) -> str:
+    """Text without terminal escapes, and with each line as it looks after its carriage returns."""
+    text = _ANSI.sub("", text)
+    if "\r" not in text:
+        return text
+    return "\n".join(_overwrite(line) for line in text.replace("\r\n", "\n").split("\n"))
+
+
+def _overwrite(line: str) -> str:
+    shown = ""
+    for part in line.split("\r"):
+        shown = part + shown[len(part) :]
+    return shown
+
+
+class Transcript:
+    """Grows by `append`; not thread-safe, its owner holds a lock."""
+
+    def __init__(self) -> None:
+        self._head: list[str] = []
+        self._head_length = 0
+        self._tail: deque[str] = deque()
+        self._tail_length = 0
+        self._left_out = 0
+        self._file: BinaryIO | None = None
+        self._file_length = 0
+        self.path: str | None = None
+
+    def append(self, text: str) -> None:
+        room = _HEAD_CHARACTERS - self._head_length
+        if room > 0:
+            self._head.append(text[:room])
+            self._head_length += min(room, len(text))
+        rest = text[room:] if room > 0 else text
+        if self._file is not None:
+            self._spool(text)
+        if not rest:
+            return
+        self._tail.append(rest)
+        self._tail_length += len(rest)
+        if self._head_length + self._tail_length > MEMORY_CHARACTERS:
+            if self._file is None:
+                self._open_file()
+            self._drop()
+
+    def clear(self) -> None:
+        """Forget the text, as `clear_output` asks; a file that was begun keeps what it has."""
+        self._head.clear()
+        self._tail.clear()
+        self._head_length = self._tail_length = self._left_out = 0
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def text(self) -> str:
+        head, tail = "".join(self._head), "".join(self._tail)
+        if not self._left_out:
+            return plain(head + tail)
+        kept = "all of it" if self._file_length < FILE_BYTES else f"the first {FILE_BYTES // 1_048_576} MiB"
+        note = f"\n[... {self._left_out:,} characters left out here; {kept} is in the file {self.path} ...]\n"
+        return plain(head) + note + plain(tail)
+
+    def _open_file(self) -> None:
+        # mkstemp creates with mode 0600.
+        descriptor, self.path = tempfile.mkstemp(prefix="agent-kernel-output-", suffix=".txt")
+        self._file = os.fdopen(descriptor, "wb", buffering=262_144)
+        for part in (*self._head, *self._tail):
+            self._spool(part)
+
+    def _spool(self, text: str) -> None:
+        if self._file is None or self._file_length >= FILE_BYTES:
+            return
+        data = text.encode("utf-8", "replace")[: FILE_BYTES - self._file_length]
+        self._file.write(data)
+        self._file_length += len(data)
+
+    def _drop(self) -> None:
+        excess = self._head_length + self._tail_length - MEMORY_CHARACTERS
+        while excess > 0:
+            first = self._tail.popleft()
+            if len(first) > excess:
+                self._tail.appendleft(first[excess:])
+            cut = min(excess, len(first))
+            excess -= cut
+            self._tail_length -= cut
+            self._left_out += cut

@@ -1,0 +1,74 @@
+"""What the hands own in this kernel: the mailbox, the executor, the runs and their tools."""
+
+import functools
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from IPython.core.getipython import get_ipython
+from IPython.core.interactiveshell import InteractiveShell
+
+from agent_kernel.errors import ConfigurationError, UnknownRun
+from agent_kernel.notebook.executor import Executor
+from agent_kernel.notebook.mailbox import Mailbox
+from agent_kernel.tools.function import Tool
+
+if TYPE_CHECKING:
+    from agent_kernel.notebook.run import Run
+
+KEPT_RUNS = 200
+"""Runs that the kernel still knows by id; a `Run` that somebody holds lives on."""
+
+
+class Workshop:
+    """One per kernel process."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.mailbox = Mailbox()
+        self.executor = Executor(shell, self.mailbox, self.find_tool)
+        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._tools: dict[str, Tool] = {}
+
+    def add_run(self, run: "Run") -> None:
+        self._runs[run.run_id] = run
+        self._tools.update({tool.declaration.name: tool for tool in run.tools})
+        while len(self._runs) > KEPT_RUNS:
+            self._runs.popitem(last=False)
+
+    def run(self, run_id: str) -> "Run":
+        """Raises `UnknownRun`."""
+        if run_id not in self._runs:
+            raise UnknownRun(run_id)
+        return self._runs[run_id]
+
+    @property
+    def last_run(self) -> "Run | None":
+        return next(reversed(self._runs.values()), None)
+
+    def find_tool(self, run_id: str | None, name: str) -> Tool | None:
+        """The tool that this run offers; where the run is not known, the one that was offered last by that name."""
+        run = self._runs.get(run_id) if run_id is not None else None
+        for tool in run.tools if run is not None else ():
+            if tool.declaration.name == name:
+                return tool
+        return self._tools.get(name) or self._builtin.get(name)
+
+    @functools.cached_property
+    def _builtin(self) -> dict[str, Tool]:
+        """For runs that were started over HTTP, which no cell declared."""
+        from agent_kernel.notebook.toolbox import offered_tools
+
+        return {tool.declaration.name: tool for tool in offered_tools(self.shell, ())}
+
+
+@functools.cache
+def _workshop_of(shell: InteractiveShell) -> Workshop:
+    return Workshop(shell)
+
+
+def workshop() -> Workshop:
+    """This kernel's workshop. Raises `ConfigurationError` outside IPython."""
+    shell = get_ipython()
+    if shell is None:
+        raise ConfigurationError("Agent Kernel works inside IPython: in a notebook, or in the `ipython` shell.")
+    return _workshop_of(shell)
