@@ -1,6 +1,7 @@
 """`make demo`, as a newcomer sees it: the shipped notebook with the recorded model, in light and dark."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,11 @@ SUMMARY, PLOT, SAVE = 5, 7, 9
 
 
 @pytest.fixture
-def quickstart(lab: LabServer, page: Page, request: pytest.FixtureRequest) -> NotebookPage:
+def quickstart(lab: LabServer, page: Page, request: pytest.FixtureRequest) -> Iterator[NotebookPage]:
     directory = lab.root / request.node.name
     shutil.copytree(NOTEBOOKS, directory)
-    request.addfinalizer(lab.close_kernels)
-    return NotebookPage(lab, page, directory / "quickstart.ipynb")
+    yield NotebookPage(lab, page, directory / "quickstart.ipynb")
+    lab.close_kernels()
 
 
 def waiting(notebook: NotebookPage) -> int:
