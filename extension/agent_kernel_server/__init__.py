@@ -1,0 +1,12 @@
+"""The Jupyter server extension of Agent Kernel: it hosts the brain and links it to the server's kernels."""
+
+from typing import Any
+
+
+def _jupyter_server_extension_points() -> list[dict[str, Any]]:
+    from agent_kernel_server.app import AgentKernelServer
+
+    return [{"module": "agent_kernel_server", "app": AgentKernelServer}]
+
+
+__all__ = ["_jupyter_server_extension_points"]

@@ -1,0 +1,202 @@
+"""AgentKernelServer wires traits to the service, and the service to Jupyter's managers."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from jupyter_core.paths import jupyter_data_dir
+from jupyter_server.extension.application import ExtensionApp
+from traitlets import Bool, Dict, Enum, Float, Integer, List, TraitError, Unicode, default, validate
+
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.loop.settings import BrainSettings
+from agent_kernel.models.resolver import Endpoint, ModelResolver
+from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel_server.handlers import HANDLERS
+from agent_kernel_server.service import Service
+
+SERVER_PID_VARIABLE = "AGENT_KERNEL_SERVER_PID"
+"""A kernel is served by this extension exactly when this equals its own `JPY_PARENT_PID`."""
+
+LOG_NAME = "agent-kernel.sqlite"
+
+_DEFAULTS = BrainSettings()
+
+
+class AgentKernelServer(ExtensionApp):
+    """Hosts the agents of this server's notebooks."""
+
+    name = "agent_kernel_server"
+    app_name = "Agent Kernel"
+    description = "An agent that works in your own kernel and asks before it acts."
+    load_other_extensions = True
+    extension_url = "/"
+    service: Service | None = None
+
+    default_model = Unicode(
+        None,
+        allow_none=True,
+        help="""The model of a run that names none: a name that the endpoint serves, `ENDPOINT/NAME` for one of
+        `endpoints`, `demo`, or `replay:PATH`. Where it is unset, the environment's AGENT_KERNEL_MODEL is used.""",
+    ).tag(config=True)
+
+    endpoints = Dict(
+        help="""OpenAI-compatible endpoints, by name: `{"lab": {"base_url": "http://localhost:11434/v1",
+        "api_key_env": "LAB_KEY", "models": ["qwen3"]}}`. `api_key_env` names the environment variable that holds the
+        key, so no key stands in a configuration file; leave it out for an endpoint that wants none. OPENAI_API_KEY and
+        OPENAI_BASE_URL make one more endpoint.""",
+    ).tag(config=True)
+
+    data_dir = Unicode(
+        help="""The directory of the log (agent-kernel.sqlite, mode 0600).
+        Default: `agent-kernel` in Jupyter's data directory.""",
+    ).tag(config=True)
+
+    policy_cap = Enum(
+        ("ask", "allow", "deny", "plan"),
+        default_value=None,
+        allow_none=True,
+        help="""The most permissive policy that a notebook may choose. `ask` means that nobody can switch approvals off
+        for a whole run. Unset: no cap.""",
+    ).tag(config=True)
+
+    result_characters = Integer(
+        _DEFAULTS.result_characters, min=1, help="How much of one tool's result the model is given, in characters."
+    ).tag(config=True)
+
+    result_lines = Integer(
+        _DEFAULTS.result_lines, min=1, help="How much of one tool's result the model is given, in lines."
+    ).tag(config=True)
+
+    step_characters = Integer(
+        _DEFAULTS.step_characters, min=1, help="How much all results of one step may hold together, in characters."
+    ).tag(config=True)
+
+    site_rules = List(
+        Unicode(),
+        help="Rules of the site that hold for every run beside its policy, such as `deny run_shell`.",
+    ).tag(config=True)
+
+    approval_seconds = Float(
+        _DEFAULTS.approval_seconds,
+        allow_none=True,
+        min=0,
+        help="Seconds until a call that waits for an approval expires. Unset: never.",
+    ).tag(config=True)
+
+    output_dir = Unicode(
+        None,
+        allow_none=True,
+        help="Where outputs go that are too long for the model. Unset: the system's temporary directory.",
+    ).tag(config=True)
+
+    stop_seconds = Float(
+        _DEFAULTS.stop_seconds,
+        min=0,
+        help="How long an interrupted call may take to end before its outcome counts as unknown, in seconds.",
+    ).tag(config=True)
+
+    token_flush_seconds = Float(
+        _DEFAULTS.token_flush_seconds, min=0, help="How long tokens are gathered before they are committed, in seconds."
+    ).tag(config=True)
+
+    validation_retries = Integer(
+        _DEFAULTS.validation_retries,
+        min=0,
+        help="How many steps with only invalid tool calls a model may make before the run ends.",
+    ).tag(config=True)
+
+    default_budget = Dict(
+        help="""The hard limits of a run that sets none: any of `tokens`, `tool_calls`, `seconds`, `steps`.
+        Default: {"tool_calls": 100, "steps": 100}.""",
+    ).tag(config=True)
+
+    warm_up = Bool(
+        True, help="Import the model client and the graph in the background once the server has started."
+    ).tag(config=True)
+
+    @default("data_dir")
+    def _default_data_dir(self) -> str:
+        return str(Path(jupyter_data_dir()) / "agent-kernel")
+
+    @default("default_budget")
+    def _default_default_budget(self) -> dict[str, Any]:
+        return _DEFAULTS.default_budget.model_dump(exclude_none=True)
+
+    @validate("default_budget")
+    def _validate_default_budget(self, proposal: Any) -> dict[str, Any]:
+        known = set(BudgetLimits.model_fields)
+        if unknown := set(proposal["value"]) - known:
+            raise TraitError(f"default_budget: {sorted(unknown)} are none of {sorted(known)}")
+        return BudgetLimits.model_validate(proposal["value"]).model_dump(exclude_none=True)
+
+    def initialize_settings(self) -> None:
+        server = self.serverapp
+        os.environ[SERVER_PID_VARIABLE] = str(os.getpid())
+        self.service = Service(
+            log_path=Path(self.data_dir) / LOG_NAME,
+            models=self._models(),
+            settings=self._brain_settings(),
+            kernel_manager=server.kernel_manager,
+            session_manager=server.session_manager,
+            contents_manager=server.contents_manager,
+            logger=self.log,
+        )
+        self.service.listen(server.event_logger)
+
+    def initialize_handlers(self) -> None:
+        self.handlers.extend(HANDLERS)
+
+    def _models(self) -> ModelResolver:
+        """Raises `ConfigurationError` for an endpoint that is not well formed."""
+        endpoints = [_endpoint(name, fields) for name, fields in self.endpoints.items()]
+        return ModelResolver.from_environment(
+            default=self.default_model, endpoints=endpoints, base_directory=Path(self.serverapp.root_dir)
+        )
+
+    def _brain_settings(self) -> BrainSettings:
+        return BrainSettings(
+            default_model=self.default_model,
+            policy_cap=self.policy_cap,
+            result_characters=self.result_characters,
+            result_lines=self.result_lines,
+            step_characters=self.step_characters,
+            site_rules=tuple(self.site_rules),
+            approval_seconds=self.approval_seconds,
+            output_directory=Path(self.output_dir) if self.output_dir is not None else None,
+            stop_seconds=self.stop_seconds,
+            token_flush_seconds=self.token_flush_seconds,
+            validation_retries=self.validation_retries,
+            default_budget=BudgetLimits.model_validate(self.default_budget),
+        )
+
+    async def _start_jupyter_server_extension(self, _: Any) -> None:
+        assert self.service is not None
+        self.service.kernels.attach_running()
+        if self.warm_up:
+            self.service.start_warm_up()
+
+    async def stop_extension(self) -> None:
+        if os.environ.get(SERVER_PID_VARIABLE) == str(os.getpid()):
+            del os.environ[SERVER_PID_VARIABLE]
+        if self.service is not None:
+            await self.service.aclose()
+            self.service = None
+
+    def current_activity(self) -> dict[str, int] | None:
+        """What keeps the server from being culled: runs that are under way."""
+        runs = self.service.kernels.active_runs() if self.service is not None else 0
+        return {"runs": runs} if runs else None
+
+
+def _endpoint(name: str, fields: dict[str, Any]) -> Endpoint:
+    """Raises `ConfigurationError`, which names the endpoint and the field."""
+    known = {"base_url", "api_key_env", "models"}
+    if not isinstance(fields, dict) or "base_url" not in fields or set(fields) - known:
+        raise ConfigurationError(f"The endpoint {name!r} takes a base_url and may have {sorted(known - {'base_url'})}.")
+    return Endpoint(
+        name=name,
+        base_url=fields["base_url"],
+        api_key_env=fields.get("api_key_env"),
+        models=tuple(fields.get("models", ())),
+    )

@@ -1,0 +1,169 @@
+"""The WebSocket channel: a conversation's committed events down, commands up.
+
+The `session` event goes first. Live events then wait for the face's first frame, or 150 ms, so that a face which
+reconnects can say with `resume` where it left off before anything else arrives.
+"""
+
+import asyncio
+from typing import Any
+
+from jupyter_server.auth.decorator import ws_authenticated
+from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
+from jupyter_server.extension.handler import ExtensionHandlerMixin
+from tornado import web
+from tornado.iostream import StreamClosedError
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from agent_kernel.errors import UnknownConversation
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.feed import Subscription
+from agent_kernel.protocol.events import ErrorEvent, Event, PongEvent, SessionEvent
+from agent_kernel_server.dispatch import InvalidFrame, Reply, dispatch, parse_frame, reply_for
+from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of
+from agent_kernel_server.service import Service
+
+HOLD_SECONDS = 0.15
+ACCEPTED_FRAME_BYTES = 64 * 1024 * 1024
+"""Tornado closes the socket on a larger frame, before anything can be answered. Frames between the protocol's
+`MAX_FRAME_BYTES` and this one are read and refused with INVALID_FORMAT."""
+
+READ_COMMANDS = frozenset({"ping", "resume"})
+"""What someone who may only look may send: these change nothing."""
+
+
+class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, JupyterHandler):
+    auth_resource = AUTH_RESOURCE
+    conversation: Conversation
+    _subscription: Subscription | None = None
+    _writer: asyncio.Task[None] | None = None
+    _resume_from: int | None = None
+
+    @property
+    def service(self) -> Service:
+        service: Service = self.extensionapp.service
+        return service
+
+    @property
+    def max_message_size(self) -> int:
+        return ACCEPTED_FRAME_BYTES
+
+    def set_default_headers(self) -> None:
+        """Nothing: the headers that Jupyter sets are for pages."""
+
+    def skip_check_origin(self) -> bool:
+        """Never. Jupyter skips the check for a token, and a token in a URL is what a foreign page could have."""
+        return False
+
+    @ws_authenticated
+    async def get(self, conversation_id: str) -> None:
+        if not await may(self, "read"):
+            raise web.HTTPError(403)
+        brain = await self.service.brain()
+        try:
+            self.conversation = await brain.conversation(conversation_id)
+        except UnknownConversation as error:
+            raise web.HTTPError(404, str(error)) from error
+        await super().get(conversation_id)
+
+    def open(self, *_: str, **__: str) -> None:
+        super().open()
+        self.set_nodelay(True)
+        self._first_frame = asyncio.Event()
+        self.service.channels.add(self)
+        self._writer = self.service.tasks.spawn(self._write_events(), f"channel of {self.conversation.conversation_id}")
+
+    async def _write_events(self) -> None:
+        try:
+            view = await self.conversation.view()
+            self._subscription = self.conversation.subscribe(view.last_seq)
+            self._rewind()
+            await self._write(
+                SessionEvent(
+                    seq=view.last_seq,
+                    conversation_id=view.conversation_id,
+                    tools=self.service.tools(),
+                    snapshot=view,
+                    pending=[call for call in view.tool_calls if call.state == "awaiting_approval"],
+                    last_seq=view.last_seq,
+                )
+            )
+            try:
+                async with asyncio.timeout(HOLD_SECONDS):
+                    await self._first_frame.wait()
+            except TimeoutError:
+                self._first_frame.set()
+            async for frame in self._subscription:
+                await self.write_message(frame)
+        except (WebSocketClosedError, StreamClosedError):
+            self.log.debug("A face of %s has gone", self.conversation.conversation_id)
+        finally:
+            self.close()
+
+    def _rewind(self) -> None:
+        """A face may say where it left off before its `session` event is read from the log."""
+        if self._subscription is not None and self._resume_from is not None:
+            self._subscription.rewind(min(self._resume_from, self.conversation.last_seq))
+            self._resume_from = None
+
+    async def on_message(self, message: str | bytes) -> None:
+        """One frame. Tornado waits for its end before it reads the next, so commands keep their order."""
+        try:
+            reply = await self._answer(message)
+        finally:
+            self._first_frame.set()
+        if reply is not None:
+            try:
+                await self._write(self._event(reply))
+            except (WebSocketClosedError, StreamClosedError):
+                self.log.debug("A face left before its answer")
+
+    async def _answer(self, message: str | bytes) -> Reply | None:
+        try:
+            command = parse_frame(message)
+        except InvalidFrame as error:
+            return Reply("INVALID_FORMAT", str(error))
+        if command is None:
+            return None
+        if command.type not in READ_COMMANDS and not await may(self, "execute"):
+            return Reply("ACCESS_DENIED", "You may look at this conversation, but not act in it.")
+        if command.type == "ping":
+            return Reply("PONG")
+        if command.type == "resume":
+            self._resume_from = command.last_seq
+            self._rewind()
+            return None
+        try:
+            await dispatch(command, self.conversation, person_of(self.current_user))
+        except Exception as error:  # the socket outlives a fault of one command
+            reply = reply_for(error)
+            if reply.code == "INTERNAL_ERROR":
+                self.log.exception("The command %s failed", command.type)
+            return reply
+        return None
+
+    def _event(self, reply: Reply) -> Event:
+        envelope: dict[str, Any] = {
+            "seq": self.conversation.last_seq,
+            "conversation_id": self.conversation.conversation_id,
+        }
+        if reply.code == "PONG":
+            return PongEvent(**envelope)
+        return ErrorEvent(
+            **envelope,
+            code=reply.code,
+            message=reply.message,
+            tool_call_id=reply.tool_call_id,
+            details=reply.details,
+        )
+
+    async def _write(self, event: Event) -> None:
+        await self.write_message(event.model_dump_json())
+
+    def on_close(self) -> None:
+        self.service.channels.discard(self)
+        if self._subscription is not None:
+            self._subscription.close()
+        if self._writer is not None:
+            self._writer.cancel()
+        super().on_close()

@@ -1,0 +1,124 @@
+"""A face's frames, as commands to the brain, and the brain's errors, as answers to the face."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, assert_never
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from agent_kernel.errors import (
+    AgentKernelError,
+    AlreadyDecided,
+    ConfigurationError,
+    DigestMismatch,
+    IllegalTransition,
+    InvalidArguments,
+    KernelGone,
+    NotFound,
+)
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.protocol.commands import (
+    MAX_FRAME_BYTES,
+    ApprovalResponseCommand,
+    CancelCommand,
+    ClientCommand,
+    Decision,
+    MessageCommand,
+    PingCommand,
+    ResumeCommand,
+    ToolCancelCommand,
+    ToolResultCommand,
+    ToolRetryCommand,
+    client_command_adapter,
+)
+from agent_kernel.protocol.vocabulary import ErrorCode
+
+COMMAND_TYPES = frozenset(
+    {
+        "message",
+        "approval_response",
+        "tool_result",
+        "tool_cancel",
+        "tool_retry",
+        "cancel",
+        "resume",
+        "ping",
+    }
+)
+
+
+class InvalidFrame(Exception):
+    """A frame that is no command; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer to one connection. It is not an event of the conversation, so it is not logged."""
+
+    code: ErrorCode | Literal["PONG"]
+    message: str = ""
+    tool_call_id: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def parse_frame(message: str | bytes) -> ClientCommand | None:
+    """The command in a frame; `None` for a type that this version does not know. Raises `InvalidFrame`."""
+    data = message.encode() if isinstance(message, str) else message
+    if len(data) > MAX_FRAME_BYTES:
+        raise InvalidFrame(f"A frame may hold {MAX_FRAME_BYTES} bytes; this one holds {len(data)}.")
+    try:
+        frame = from_json(data)  # keeps integers of any size, refuses what is nested too deep
+    except ValueError as error:
+        raise InvalidFrame(f"A frame is a JSON object: {error}") from error
+    if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
+        raise InvalidFrame("A frame is a JSON object with a text `type`.")
+    if frame["type"] not in COMMAND_TYPES:
+        return None
+    try:
+        return client_command_adapter.validate_python(frame)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        name = ".".join(str(part) for part in fault["loc"])
+        raise InvalidFrame(f"{name}: {fault['msg']}") from error
+
+
+async def dispatch(command: ClientCommand, conversation: Conversation, person: str | None) -> None:
+    """Do what a face asks. Raises what the brain raises; then nothing has changed."""
+    match command:
+        case MessageCommand():
+            await conversation.send_message(command.content)
+        case ApprovalResponseCommand():
+            decision = Decision.model_validate(command.model_dump(exclude={"type", "approval_id"}))
+            await conversation.decide(command.approval_id, decision, decided_by=person)
+        case ToolResultCommand():
+            await conversation.tool_result(command.tool_call_id, command.output)
+        case ToolCancelCommand():
+            await conversation.cancel_call(command.tool_call_id)
+        case ToolRetryCommand():
+            await conversation.retry_call(command.tool_call_id)
+        case CancelCommand():
+            await conversation.cancel_run(command.run_id)
+        case ResumeCommand() | PingCommand():
+            return  # answered by the connection itself
+        case _:
+            assert_never(command)
+
+
+def reply_for(error: Exception) -> Reply:
+    """What a face is told of an error. One that nobody foresaw keeps its details in the server's log."""
+    if isinstance(error, AlreadyDecided):
+        first = error.first
+        return Reply("CONFLICT", str(error), first.get("tool_call_id"), first)
+    if isinstance(error, DigestMismatch | IllegalTransition):
+        return Reply("CONFLICT", str(error))
+    if isinstance(error, NotFound):
+        return Reply("INVALID_FORMAT", str(error), details={"unknown": error.identifier})
+    if isinstance(error, InvalidArguments):
+        return Reply("INVALID_FORMAT", str(error))
+    if isinstance(error, KernelGone):
+        return Reply("KERNEL_DIED", str(error))
+    if isinstance(error, ConfigurationError):
+        return Reply("LLM_ERROR", str(error))
+    if isinstance(error, AgentKernelError):
+        return Reply("TOOL_ERROR", str(error))
+    return Reply("INTERNAL_ERROR", "The server failed at this command; its log says why.")

@@ -1,0 +1,28 @@
+"""Who asks, and what they may do."""
+
+from typing import Any, Literal
+
+from jupyter_core.utils import ensure_async
+from jupyter_server.base.handlers import JupyterHandler
+
+AUTH_RESOURCE = "agent-kernel"
+"""The resource that a site's Authorizer is asked about: `read` to look, `write` to make and delete conversations,
+`execute` to start runs and to decide."""
+
+
+def person_of(user: Any) -> str | None:
+    """A person's name, where the identity provider knows one.
+
+    With a shared token or password Jupyter makes up `Anonymous Io` for each browser: that names nobody.
+    """
+    name = getattr(user, "display_name", None) or getattr(user, "name", None) or getattr(user, "username", None)
+    if not isinstance(name, str) or name.startswith("Anonymous "):
+        return None
+    return name
+
+
+async def may(handler: JupyterHandler, action: Literal["read", "write", "execute"]) -> bool:
+    allowed: bool = await ensure_async(
+        handler.authorizer.is_authorized(handler, handler.current_user, action, AUTH_RESOURCE)
+    )
+    return allowed

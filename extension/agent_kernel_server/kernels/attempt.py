@@ -1,0 +1,136 @@
+"""Attempt is one execution of an approved call in one life of a kernel, from its deposit to its outcome."""
+
+import asyncio
+import json
+from logging import Logger
+from typing import Literal
+
+from agent_kernel.errors import KernelGone
+from agent_kernel.tools.hands import ApprovedCall, Outcome
+from agent_kernel_server.kernels.calls import CallFeed
+from agent_kernel_server.kernels.link import KernelLink, RequestRefused
+from agent_kernel_server.kernels.messages import Collected
+
+COLLECT_SECONDS = 5.0
+"""How often a call is asked for, in case that a hint of its end was lost."""
+
+INTERRUPT_SECONDS = 2.0
+"""How long an interrupted call is given to stop before nobody waits for it any more."""
+
+RETRY_SECONDS = 0.05
+
+
+def take_code(tool_call_id: str, needs_await: bool) -> str:
+    """Code that claims a deposited call and leaves no name behind."""
+    name: Literal["take", "take_async"] = "take_async" if needs_await else "take"
+    call = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({json.dumps(tool_call_id)})'
+    return f"await {call}" if needs_await else call
+
+
+class Attempt:
+    """Its id is its own: a model's ids may repeat in another conversation, a retried call keeps its id, and the kernel
+    must take none for another."""
+
+    def __init__(self, attempt_id: str, call: ApprovedCall, link: KernelLink, feed: CallFeed) -> None:
+        self.attempt_id = attempt_id
+        self._call = call
+        self._link = link
+        self._feed = feed
+
+    async def deposit(self, run_id: str) -> bool:
+        """Lay the call down in the kernel; nothing runs yet. True if its code awaits."""
+        answer = await self._link.control(
+            "call",
+            {
+                "tool_call_id": self.attempt_id,
+                "tool_name": self._call.tool_name,
+                "arguments_json": self._call.arguments_json,
+                "digest": self._call.digest,
+                "run_id": run_id,
+            },
+        )
+        return answer.get("needs_await") is True
+
+    async def claim(self, needs_await: bool) -> None:
+        """Queue the claiming code until the kernel has run it: a failing cell of the user's aborts what is queued."""
+        code = take_code(self.attempt_id, needs_await)
+        while True:
+            reply = await self._link.wait(*self._link.execute(code))
+            if reply.get("status") != "aborted":
+                self._feed.news.set()
+                return
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def outcome(self, claim: asyncio.Task[None]) -> Outcome:
+        """Wait for the end. Raises `KernelGone`, `RequestRefused`."""
+        deadline = Deadline(self._call.timeout)
+        while True:
+            claimed = claim.done()
+            if claimed:
+                claim.result()
+            self._feed.news.clear()
+            outcome = await self._collect(claimed)
+            if outcome is not None:
+                return deadline.explain(outcome)
+            if deadline.passed():
+                await self.interrupt()
+            try:
+                async with asyncio.timeout(deadline.pause(COLLECT_SECONDS)):
+                    await self._feed.news.wait()
+            except TimeoutError:
+                await self._link.check_alive()
+
+    async def _collect(self, claimed: bool) -> Outcome | None:
+        first = self._feed.next_index
+        answer = Collected.model_validate(
+            await self._link.control("collect", {"tool_call_id": self.attempt_id, "after_index": first - 1})
+        )
+        self._feed.repair(first, answer.outputs)
+        if answer.outcome is not None:
+            return Outcome(answer.outcome.status, answer.outcome.content)
+        if answer.state == "unknown" or (claimed and answer.state == "deposited"):
+            return Outcome("unknown", "The kernel does not know this call any more: nobody can say whether it ran.")
+        return None
+
+    async def interrupt(self) -> bool:
+        """Only the kernel knows what its main thread runs, so the kernel itself sends the signal, or withdraws."""
+        answer = await self._link.control("interrupt", {"tool_call_id": self.attempt_id})
+        return answer.get("sent") is True
+
+    async def stop(self, log: Logger) -> None:
+        """Interrupt a cancelled call and give it a moment to end, so that the next one does not meet it."""
+        try:
+            async with asyncio.timeout(INTERRUPT_SECONDS):
+                while await self.interrupt():
+                    self._feed.news.clear()
+                    if await self._collect(claimed=False) is not None:
+                        return
+                    await self._feed.news.wait()
+        except (TimeoutError, KernelGone, RequestRefused) as error:
+            log.debug("The cancelled call %s was not seen to end: %s", self.attempt_id, error)
+
+
+class Deadline:
+    """When a call is interrupted for taking too long."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._at = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        self._interrupted = False
+
+    def passed(self) -> bool:
+        """True from the moment on at which the call has to stop."""
+        if self._at is None or asyncio.get_running_loop().time() < self._at:
+            return False
+        self._interrupted = True
+        return True
+
+    def pause(self, longest: float) -> float:
+        if self._at is None or self._interrupted:
+            return longest
+        return max(0.0, min(longest, self._at - asyncio.get_running_loop().time()))
+
+    def explain(self, outcome: Outcome) -> Outcome:
+        if not self._interrupted or outcome.status == "success":
+            return outcome
+        return Outcome("error", f"The call was interrupted after {self._seconds:g} s, its limit.\n{outcome.content}")

@@ -1,0 +1,107 @@
+"""KernelBridge attaches to the server's kernels as they start, and lets go of them as they end.
+
+Jupyter tells of a kernel's death by a callback, and of a start, a restart or a shutdown by an event; neither resolves
+anything that waits for the kernel, so the bridge does.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from logging import Logger
+from typing import Any
+
+from agent_kernel.errors import KernelGone
+from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel_server.kernels.attach import AttachedKernel
+from agent_kernel_server.kernels.hands import KernelHands
+from agent_kernel_server.notebooks import RecordKeeper
+
+KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
+START_LOOKS, START_PAUSE = 100, 0.05
+"""A kernel's start is told before it can be looked up: how often it is looked for, and the seconds in between."""
+
+
+class KernelBridge:
+    def __init__(
+        self, brain: Callable[[], Awaitable[Brain]], records: RecordKeeper, kernel_manager: Any, log: Logger
+    ) -> None:
+        self._brain = brain
+        self._records = records
+        self._manager = kernel_manager
+        self._log = log
+        self._tasks = TaskOwner()
+        self._attached: dict[str, AttachedKernel] = {}
+
+    def attached(self) -> list[str]:
+        return sorted(self._attached)
+
+    def active_runs(self) -> int:
+        return sum(kernel.active_runs for kernel in self._attached.values())
+
+    def knows(self, kernel_id: str) -> bool:
+        return kernel_id in self._manager
+
+    async def hands(self, conversation: Conversation, run_id: str) -> KernelHands | None:
+        """Hands in the conversation's kernel; `None` where it has none. Raises `KernelGone`."""
+        if conversation.kernel_id is None:
+            return None
+        attached = self.attach(conversation.kernel_id)
+        if attached is None:
+            raise KernelGone("The kernel of this conversation is not running any more.")
+        return await attached.hands(conversation, run_id)
+
+    def attach_running(self) -> None:
+        """Attach to the kernels that run already, such as those that were started before the extension."""
+        for kernel_id in self._manager.list_kernel_ids():
+            self.attach(kernel_id)
+
+    def attach(self, kernel_id: str) -> AttachedKernel | None:
+        """The owner of this kernel's link; `None` for a kernel that is gone or has no channels here (a gateway's)."""
+        attached = self._attached.get(kernel_id)
+        if attached is not None or kernel_id not in self._manager:
+            return attached
+        kernel = self._manager.get_kernel(kernel_id)
+        if not hasattr(kernel, "connect_iopub"):
+            self._log.debug("The kernel %s can't be reached from this process", kernel_id)
+            return None
+        attached = AttachedKernel(kernel_id, kernel, self._brain, self._records, self._log)
+        self._attached[kernel_id] = attached
+        kernel.add_restart_callback(attached.died, "restart")
+        kernel.add_restart_callback(lambda: self._dead(kernel_id), "dead")
+        return attached
+
+    async def on_kernel_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
+        """A listener of Jupyter's `kernel_actions` events."""
+        kernel_id = data.get("kernel_id")
+        if not isinstance(kernel_id, str):
+            return
+        attached = self._attached.get(kernel_id)
+        match data.get("action"), data.get("status") == "success":
+            case "start", True:
+                await self._attach_started(kernel_id)
+            case "restart", success if attached is not None:
+                attached.restarted(success=success)
+            case "shutdown", True:
+                await self._release(kernel_id, "The kernel was shut down.")
+
+    async def _attach_started(self, kernel_id: str) -> None:
+        for _ in range(START_LOOKS):
+            if kernel_id in self._manager:
+                break
+            await asyncio.sleep(START_PAUSE)
+        self.attach(kernel_id)
+
+    def _dead(self, kernel_id: str) -> None:
+        """The kernel died, and could not be started again."""
+        self._tasks.spawn(self._release(kernel_id, "The kernel died."), f"release of {kernel_id}")
+
+    async def _release(self, kernel_id: str, reason: str) -> None:
+        attached = self._attached.pop(kernel_id, None)
+        if attached is not None:
+            await attached.aclose(reason)
+
+    async def aclose(self) -> None:
+        await self._tasks.aclose()
+        for kernel_id in list(self._attached):
+            await self._release(kernel_id, "The server was shut down.")

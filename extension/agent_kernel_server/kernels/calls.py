@@ -1,0 +1,66 @@
+"""The live outputs of the calls that a kernel is running: in order, each once, with gaps filled."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from agent_kernel.protocol.views import OutputView
+from agent_kernel.tools.hands import OutputSink
+
+
+class CallFeed:
+    """One call's outputs. They come over IOPub, which may lose some, and from `collect`, which loses none."""
+
+    def __init__(self, emit: OutputSink) -> None:
+        self._emit = emit
+        self._early: dict[int, OutputView] = {}
+        self.next_index = 0
+        self.news = asyncio.Event()
+        """Set when the kernel should be asked: the call has ended, or an output is missing."""
+
+    def receive(self, index: int, output: OutputView) -> None:
+        """An output as it was published. One that follows a gap waits until the gap is filled."""
+        if index < self.next_index:
+            return
+        self._early[index] = output
+        self._flush()
+        if self._early:
+            self.news.set()
+
+    def repair(self, first_index: int, outputs: Sequence[OutputView]) -> None:
+        """Outputs as the kernel holds them, counted from `first_index`."""
+        for index, output in enumerate(outputs, start=first_index):
+            if index >= self.next_index:
+                self._early[index] = output
+        self._flush()
+
+    def _flush(self) -> None:
+        while (output := self._early.pop(self.next_index, None)) is not None:
+            self.next_index += 1
+            self._emit(output)
+
+
+class CallFeeds:
+    """The feeds of one kernel, by call."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[str, CallFeed] = {}
+
+    def __len__(self) -> int:
+        return len(self._feeds)
+
+    @contextmanager
+    def open(self, tool_call_id: str, emit: OutputSink) -> Iterator[CallFeed]:
+        feed = self._feeds[tool_call_id] = CallFeed(emit)
+        try:
+            yield feed
+        finally:
+            self._feeds.pop(tool_call_id, None)
+
+    def output(self, tool_call_id: str, index: int, output: OutputView) -> None:
+        if (feed := self._feeds.get(tool_call_id)) is not None:
+            feed.receive(index, output)
+
+    def ended(self, tool_call_id: str) -> None:
+        if (feed := self._feeds.get(tool_call_id)) is not None:
+            feed.news.set()

@@ -1,0 +1,98 @@
+"""KernelHands has a kernel run approved calls. A call belongs to one life of the kernel, and ends with it.
+
+A call is deposited with a control request, and claimed on the kernel's main thread: by code that is queued behind the
+user's cells, or by a cell that waits for the run. Live outputs come over IOPub; whatever is lost there is collected.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from logging import Logger
+from typing import Any, get_args
+
+from agent_kernel.errors import KernelGone
+from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
+from agent_kernel_server.kernels.attempt import INTERRUPT_SECONDS, Attempt
+from agent_kernel_server.kernels.calls import CallFeeds
+from agent_kernel_server.kernels.link import KernelLink, RequestRefused
+
+ENVIRONMENT_SECONDS = 3.0
+APPROVALS: tuple[str, ...] = get_args(Approval)
+
+
+class KernelHands:
+    """Implements `agent_kernel.tools.hands.Hands` for a kernel of this server."""
+
+    def __init__(
+        self,
+        link: Callable[[], KernelLink],
+        feeds: CallFeeds,
+        run_id: str,
+        notebook_path: str | None,
+        log: Logger,
+    ) -> None:
+        """`link` gives the link to the kernel's present life; `run_id` is the run whose tools the kernel holds."""
+        self._link = link
+        self._feeds = feeds
+        self._run_id = run_id
+        self._notebook_path = notebook_path
+        self._log = log
+        self._running: dict[str, Attempt] = {}
+
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        link = self._link()
+        attempt_id = f"{call.tool_call_id}.{secrets.token_hex(4)}"
+        try:
+            await link.ensure_installed()
+            with self._feeds.open(attempt_id, emit) as feed:
+                attempt = self._running[call.tool_call_id] = Attempt(attempt_id, call, link, feed)
+                return await self._run(attempt)
+        except RequestRefused as error:
+            return Outcome("error", str(error))
+        finally:
+            self._running.pop(call.tool_call_id, None)
+
+    async def _run(self, attempt: Attempt) -> Outcome:
+        needs_await = await attempt.deposit(self._run_id)
+        claim = asyncio.create_task(attempt.claim(needs_await), name=f"claim of {attempt.attempt_id}")
+        try:
+            return await attempt.outcome(claim)
+        except asyncio.CancelledError:
+            await attempt.stop(self._log)
+            raise
+        finally:
+            claim.cancel()
+            await asyncio.gather(claim, return_exceptions=True)
+
+    async def interrupt(self, tool_call_id: str) -> bool:
+        attempt = self._running.get(tool_call_id)
+        if attempt is None:
+            return False
+        try:
+            async with asyncio.timeout(INTERRUPT_SECONDS):
+                return await attempt.interrupt()
+        except (TimeoutError, KernelGone, RequestRefused) as error:
+            self._log.debug("The call %s was not interrupted: %s", tool_call_id, error)
+            return False
+
+    async def judge(self, tool_name: str, arguments_json: str) -> Approval:
+        link = self._link()
+        await link.ensure_installed()
+        answer = await link.control(
+            "judge", {"tool_name": tool_name, "arguments_json": arguments_json, "run_id": self._run_id}
+        )
+        verdict: Any = answer.get("approval")
+        return verdict if verdict in APPROVALS else "ask"
+
+    async def describe_environment(self) -> str:
+        """Raises `KernelGone`; empty where a busy kernel has not loaded the extension yet."""
+        link = self._link()
+        try:
+            async with asyncio.timeout(ENVIRONMENT_SECONDS):
+                await link.ensure_installed()
+                answer = await link.control("environment", {"notebook_path": self._notebook_path})
+        except (TimeoutError, RequestRefused) as error:
+            self._log.debug("The kernel did not describe itself: %s", error)
+            return ""
+        return str(answer.get("text", ""))

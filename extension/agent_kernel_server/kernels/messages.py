@@ -1,0 +1,129 @@
+"""What kernels send. It comes from another process, so it is validated before anything believes it."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from agent_kernel.loop.run import RunResult
+from agent_kernel.loop.settings import RunSpec
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import BudgetLimits, ErrorView, OutputView, PolicyView, RunView, Usage
+from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.tools.declaration import ToolDeclaration
+
+EVENT_TOPIC = b"agent_kernel"
+EVENT_TYPE = "agent_kernel_event"
+REQUEST_TYPE = "agent_kernel_request"
+
+
+class KernelMessage(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Announce(KernelMessage):
+    """A cell has made a run. Repeated until the run's declaration is asked for."""
+
+    event: Literal["announce"]
+    run_id: str = Field(min_length=1, max_length=200)
+    conversation_id: str | None = None
+
+
+class CallOutput(KernelMessage):
+    event: Literal["output"]
+    tool_call_id: str
+    index: int = Field(ge=0)
+    output: OutputView
+
+
+class CallEnded(KernelMessage):
+    """A hint: the outcome itself is collected."""
+
+    event: Literal["outcome"]
+    tool_call_id: str
+
+
+class CancelRun(KernelMessage):
+    event: Literal["cancel"]
+    run_id: str
+
+
+KernelEvent = Annotated[Announce | CallOutput | CallEnded | CancelRun, Field(discriminator="event")]
+kernel_event_adapter: TypeAdapter[KernelEvent] = TypeAdapter(KernelEvent)
+
+
+class RunDeclaration(KernelMessage):
+    """A run as its cell declared it."""
+
+    run_id: str
+    conversation_id: str = Field(min_length=1, max_length=200)
+    prompt: str
+    model: str | None = None
+    policy: PolicyMode | None = None
+    rules: tuple[str, ...] = ()
+    system: str | None = None
+    budget: BudgetLimits = Field(default_factory=BudgetLimits)
+    tools: tuple[ToolDeclaration, ...] = ()
+    widget_model_id: str | None = None
+
+    def spec(self) -> RunSpec:
+        return RunSpec(
+            run_id=self.run_id,
+            prompt=self.prompt,
+            model=self.model,
+            tools=self.tools,
+            policy=self.policy,
+            rules=self.rules,
+            system=self.system,
+            budget=self.budget,
+            widget_model_id=self.widget_model_id,
+        )
+
+
+class OutcomeContent(KernelMessage):
+    status: Literal["success", "error", "cancelled", "unknown"]
+    content: str
+
+
+class Collected(KernelMessage):
+    """What the kernel holds of a call: its outputs after an index, and its outcome once it has ended."""
+
+    state: Literal["deposited", "running", "done", "unknown"]
+    outputs: list[OutputView] = Field(default_factory=list)
+    outcome: OutcomeContent | None = None
+
+
+def finished_result(result: RunResult) -> dict[str, Any]:
+    """What the kernel's `Run` is given at the end."""
+    return {
+        "run": result.run.model_dump(mode="json"),
+        "text": result.text,
+        "messages": [message.model_dump(mode="json") for message in result.messages],
+        "tool_calls": [call.model_dump(mode="json") for call in result.tool_calls],
+        "usage": result.run.usage.model_dump(mode="json"),
+    }
+
+
+def refused_result(declaration: RunDeclaration, reason: str) -> dict[str, Any]:
+    """The same for a run that could not start."""
+    now = utc_now()
+    run = RunView(
+        run_id=declaration.run_id,
+        conversation_id=declaration.conversation_id,
+        prompt=declaration.prompt,
+        status="error",
+        model=declaration.model or "",
+        recorded=False,
+        policy=PolicyView(mode=declaration.policy or "ask"),
+        usage=Usage(),
+        budget=declaration.budget,
+        started_at=now,
+        ended_at=now,
+        error=ErrorView(code="INTERNAL_ERROR", message=reason),
+    )
+    return {
+        "run": run.model_dump(mode="json"),
+        "text": "",
+        "messages": [],
+        "tool_calls": [],
+        "usage": run.usage.model_dump(mode="json"),
+    }

@@ -1,0 +1,136 @@
+"""Service owns what the extension runs: the brain, the kernels it serves, the open channels and the tasks."""
+
+import asyncio
+from importlib.metadata import PackageNotFoundError, version
+from logging import Logger
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_kernel.errors import AgentKernelError
+from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.settings import BrainSettings, RunSpec
+from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.models.resolver import ModelResolver, warm_up
+from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.views import ToolView
+from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION
+from agent_kernel.tools.builtin import BUILTIN_TOOLS
+from agent_kernel_server.kernels.bridge import KERNEL_ACTIONS, KernelBridge
+from agent_kernel_server.notebooks import CONTENTS_ACTIONS, RecordKeeper
+
+if TYPE_CHECKING:
+    from agent_kernel_server.channel import ChannelHandler
+
+
+def installed_version() -> str:
+    try:
+        return version("agent-kernel")
+    except PackageNotFoundError:
+        return "unknown"  # run from a source tree that is not installed
+
+
+class Service:
+    def __init__(
+        self,
+        *,
+        log_path: Path,
+        models: ModelResolver,
+        settings: BrainSettings,
+        kernel_manager: Any,
+        session_manager: Any,
+        contents_manager: Any,
+        logger: Logger,
+    ) -> None:
+        self._log_path = log_path
+        self._models = models
+        self._settings = settings
+        self._logger = logger
+        self._opening = asyncio.Lock()
+        self._brain: Brain | None = None
+        self._warmed = False
+        self._event_logger: Any = None
+        self.tasks = TaskOwner()
+        self.channels: set[ChannelHandler] = set()
+        self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
+        self.kernels = KernelBridge(self.brain, self.records, kernel_manager, logger)
+
+    async def brain(self) -> Brain:
+        """The brain; the first caller opens its log."""
+        async with self._opening:
+            if self._brain is None:
+                self._brain = await Brain.open(self._log_path, self._models, self._settings)
+            return self._brain
+
+    def start_warm_up(self) -> None:
+        """Import the model client and the graph in a thread, so that the first run does not wait for them."""
+        self.tasks.spawn(self._warm_up(), "warm-up")
+
+    async def _warm_up(self) -> None:
+        await asyncio.to_thread(warm_up)
+        self._warmed = True
+
+    async def status(self) -> dict[str, Any]:
+        """What `GET status` says. It holds no key and no endpoint's address."""
+        return {
+            "version": installed_version(),
+            "protocol": PROTOCOL_VERSION,
+            "model": await self._model_name(),
+            "warmed": self._warmed,
+            "kernels": self.kernels.attached(),
+            "channels": len(self.channels),
+            "policy_cap": self._settings.policy_cap,
+        }
+
+    async def _model_name(self) -> str | None:
+        try:
+            return (await asyncio.to_thread(self._models.resolve)).name
+        except AgentKernelError:
+            return None
+
+    def tools(self) -> list[ToolView]:
+        return [
+            ToolView(name=tool.name, description=tool.description, parameters=tool.parameters, approval=tool.approval)
+            for tool in BUILTIN_TOOLS
+        ]
+
+    def has_kernel(self, kernel_id: str) -> bool:
+        return self.kernels.knows(kernel_id)
+
+    async def create_conversation(self, *, kernel_id: str | None, model: str | None) -> Conversation:
+        """A new conversation. Raises `ConfigurationError` for a model that the configuration does not know."""
+        if model is not None:
+            await asyncio.to_thread(self._models.resolve, model)
+        brain = await self.brain()
+        path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
+        return await brain.create_conversation(kernel_id=kernel_id, model=model, notebook_path=path)
+
+    async def start_run(self, conversation_id: str, content: str) -> str:
+        """Start a run that nobody's cell announced. It has the built-in tools where there is a kernel to do them."""
+        conversation = await (await self.brain()).conversation(conversation_id)
+        run_id = new_run_id()
+        hands = await self.kernels.hands(conversation, run_id)
+        spec = RunSpec(run_id=run_id, prompt=content, tools=BUILTIN_TOOLS if hands is not None else ())
+        handle = await conversation.start_run(spec, hands)
+        return handle.run_id
+
+    def listen(self, event_logger: Any) -> None:
+        """Hear of kernels that start and end, and of notebooks that are renamed."""
+        self._event_logger = event_logger
+        event_logger.add_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
+        event_logger.add_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
+
+    async def aclose(self) -> None:
+        """End everything: channels, kernels, tasks, then the brain, which ends its runs honestly."""
+        if self._event_logger is not None:
+            self._event_logger.remove_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
+            self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
+        for channel in list(self.channels):
+            channel.close(1001, "The server is shutting down.")
+        await self.kernels.aclose()
+        await self.tasks.aclose()
+        self.records.close()
+        async with self._opening:
+            if self._brain is not None:
+                await self._brain.aclose()
+                self._brain = None

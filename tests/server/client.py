@@ -1,0 +1,146 @@
+"""What the tests drive the server with: an HTTP client, a WebSocket client and a kernel client."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tornado.httpclient import HTTPClientError
+from tornado.websocket import WebSocketClientConnection
+
+Frame = dict[str, Any]
+
+
+async def until(condition: Callable[[], Any], seconds: float = 15.0) -> Any:
+    """Wait for a condition; its value. Fails with `TimeoutError`."""
+    async with asyncio.timeout(seconds):
+        while True:
+            if value := condition():
+                return value
+            await asyncio.sleep(0.02)
+
+
+class Api:
+    """`status, body = await api("GET", "status")`; bodies are JSON."""
+
+    def __init__(self, fetch: Any) -> None:
+        self._fetch = fetch
+
+    async def __call__(self, method: str, *path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
+        if method == "POST":
+            options["body"] = body if isinstance(body, str) else json.dumps(body if body is not None else {})
+        try:
+            answer = await self._fetch("agent-kernel", "api", *path, method=method, **options)
+        except HTTPClientError as error:
+            return error.code, _json(error.response.body if error.response is not None else b"")
+        return answer.code, _json(answer.body)
+
+    async def new_conversation(self, **fields: Any) -> str:
+        status, body = await self("POST", "conversations", body=fields)
+        assert status == 201, body
+        return str(body["conversation_id"])
+
+    async def start_run(self, conversation_id: str, content: str = "Go on.") -> str:
+        status, body = await self("POST", "conversations", conversation_id, "runs", body={"content": content})
+        assert status == 201, body
+        return str(body["run_id"])
+
+    async def pending(self) -> list[Any]:
+        status, body = await self("GET", "approvals", params={"state": "awaiting_approval"})
+        assert status == 200
+        return list(body)
+
+    async def next_approval(self, seconds: float = 20.0) -> Any:
+        """The first call that waits for a decision."""
+        async with asyncio.timeout(seconds):
+            while True:
+                if calls := await self.pending():
+                    return calls[0]
+                await asyncio.sleep(0.02)
+
+    async def ended(self, conversation_id: str, seconds: float = 20.0) -> Any:
+        """The conversation once no run of it goes on."""
+        async with asyncio.timeout(seconds):
+            while True:
+                _, view = await self("GET", "conversations", conversation_id)
+                if view["status"] == "idle" and view["runs"]:
+                    return view
+                await asyncio.sleep(0.02)
+
+
+def _json(body: bytes) -> Any:
+    return json.loads(body) if body else None
+
+
+class Face:
+    """A plain WebSocket client that remembers all frames."""
+
+    def __init__(self, socket: WebSocketClientConnection) -> None:
+        self._socket = socket
+        self.frames: list[Frame] = []
+
+    async def next(self, seconds: float = 10.0) -> Frame:
+        async with asyncio.timeout(seconds):
+            message = await self._socket.read_message()
+        assert message is not None, "the server closed the channel"
+        frame: Frame = json.loads(message)
+        self.frames.append(frame)
+        return frame
+
+    async def until(self, kind: str, seconds: float = 20.0) -> Frame:
+        """The next frame of this type."""
+        async with asyncio.timeout(seconds):
+            while (frame := await self.next(seconds))["type"] != kind:
+                pass
+        return frame
+
+    async def closed(self) -> bool:
+        async with asyncio.timeout(10):
+            while await self._socket.read_message() is not None:
+                pass
+        return True
+
+    async def send(self, frame: Frame | str | bytes) -> None:
+        text = frame if isinstance(frame, str | bytes) else json.dumps(frame)
+        await self._socket.write_message(text, binary=isinstance(text, bytes))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Kernel:
+    """What a user does in a notebook: runs cells. It has its own channels to the kernel, as a page has."""
+
+    def __init__(self, kernel_id: str, kernel_manager: Any) -> None:
+        self.kernel_id = kernel_id
+        self.manager = kernel_manager
+        self._client = kernel_manager.get_kernel(kernel_id).client()
+        self._client.start_channels(stdin=False, hb=False)
+
+    async def run(self, code: str, seconds: float = 30.0) -> list[Any]:
+        """Run a cell to its end; its outputs as IOPub messages."""
+        message_id = self.start(code)
+        outputs = []
+        async with asyncio.timeout(seconds):
+            while True:
+                message = await self._client.get_iopub_msg()
+                if message["parent_header"].get("msg_id") != message_id:
+                    continue
+                if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+                    return outputs
+                outputs.append(message)
+
+    def start(self, code: str) -> str:
+        message_id: str = self._client.execute(code)
+        return message_id
+
+    async def text(self, code: str) -> str:
+        """What a cell prints."""
+        outputs = await self.run(code)
+        return "".join(one["content"]["text"] for one in outputs if one["msg_type"] == "stream")
+
+    async def ready(self) -> None:
+        await self._client.wait_for_ready(timeout=30)
+
+    async def close(self) -> None:
+        self._client.stop_channels()

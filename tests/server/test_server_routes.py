@@ -1,0 +1,203 @@
+"""The HTTP routes, as a script with the server's token sees them."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_server.auth import Authorizer
+
+from agent_kernel.testing import FakeOpenAI, say
+from tests.server.client import Api
+
+ROUTES = [
+    ("GET", ("status",)),
+    ("GET", ("tools",)),
+    ("GET", ("conversations",)),
+    ("POST", ("conversations",)),
+    ("GET", ("conversations", "c")),
+    ("DELETE", ("conversations", "c")),
+    ("POST", ("conversations", "c", "runs")),
+    ("GET", ("approvals",)),
+    ("POST", ("approvals", "a")),
+]
+
+
+async def test_status_names_the_version_the_protocol_and_the_model_and_no_secret(api: Api, model: FakeOpenAI) -> None:
+    status, body = await api("GET", "status")
+    assert status == 200
+    assert body["protocol"] == 1
+    assert body["model"] == "fake"
+    assert body["kernels"] == []
+    assert model.environment()["OPENAI_API_KEY"] not in json.dumps(body)
+    assert model.url not in json.dumps(body)
+
+
+async def test_the_list_of_tools_is_an_array_with_their_parameters(api: Api) -> None:
+    status, body = await api("GET", "tools")
+    assert status == 200
+    tools = {tool["name"]: tool for tool in body}
+    assert {"run_python", "inspect_variables", "ask_user"} <= set(tools)
+    assert set(tools["run_python"]) == {"name", "description", "parameters", "approval"}
+    assert tools["run_python"]["parameters"]["type"] == "object"
+
+
+async def test_a_conversation_is_made_listed_read_and_deleted(api: Api) -> None:
+    status, made = await api("POST", "conversations", body={})
+    assert status == 201
+    assert made["status"] == "idle"
+    assert (made["kernel_id"], made["messages"], made["tool_calls"], made["last_seq"]) == (None, [], [], 0)
+    assert [one["conversation_id"] for one in (await api("GET", "conversations"))[1]] == [made["conversation_id"]]
+    assert (await api("GET", "conversations", made["conversation_id"]))[1] == made
+    assert await api("DELETE", "conversations", made["conversation_id"]) == (204, None)
+    assert (await api("GET", "conversations"))[1] == []
+    assert (await api("GET", "conversations", made["conversation_id"]))[0] == 404
+
+
+async def test_a_run_without_a_kernel_answers_without_tools(api: Api, model: FakeOpenAI) -> None:
+    model.add(say("Four."))
+    conversation_id = await api.new_conversation()
+    run_id = await api.start_run(conversation_id, "What is 2 + 2?")
+    view = await api.ended(conversation_id)
+    assert [(one["run_id"], one["status"]) for one in view["runs"]] == [(run_id, "complete")]
+    assert [(one["role"], one["content"]) for one in view["messages"]] == [
+        ("user", "What is 2 + 2?"),
+        ("assistant", "Four."),
+    ]
+    assert not model.requests[0].body.get("tools")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", ("conversations", "nowhere"), None),
+        ("DELETE", ("conversations", "nowhere"), None),
+        ("POST", ("conversations", "nowhere", "runs"), {"content": "Hello"}),
+        ("POST", ("approvals", "nowhere"), {"approved": True}),
+        ("POST", ("conversations",), {"kernel_id": "nowhere"}),
+        ("GET", ("nowhere",), None),
+    ],
+)
+async def test_an_unknown_id_is_404_with_a_message(api: Api, method: str, path: tuple[str, ...], body: Any) -> None:
+    status, answer = await api(method, *path, body=body)
+    assert status == 404
+    assert "nowhere" in answer["message"]
+    assert (await api("GET", "conversations"))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        (("approvals", "a"), {"approved": "yes"}, "approved"),
+        (("approvals", "a"), {}, "approved"),
+        (("approvals", "a"), {"approved": True, "scope": "forever"}, "scope"),
+        (("conversations", "c", "runs"), {"content": ""}, "content"),
+        (("conversations", "c", "runs"), {"content": 7}, "content"),
+        (("conversations",), {"kernel_id": 7}, "kernel_id"),
+        (("conversations",), "{not json", "body"),
+        (("conversations",), "[]", "body"),
+    ],
+)
+async def test_a_body_that_does_not_validate_is_400_with_the_field_named(
+    api: Api, path: tuple[str, ...], body: Any, field: str
+) -> None:
+    status, answer = await api("POST", *path, body=body)
+    assert status == 400
+    assert answer["field"] == field
+    assert field in answer["message"]
+
+
+async def test_a_state_that_does_not_exist_is_400(api: Api) -> None:
+    status, answer = await api("GET", "approvals", params={"state": "waiting"})
+    assert (status, answer["field"]) == (400, "state")
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+async def test_nobody_gets_in_without_a_token(api: Api, method: str, path: tuple[str, ...]) -> None:
+    status, _ = await api(method, *path, headers={"Authorization": ""})
+    assert status == 403
+
+
+async def test_a_post_from_a_browser_without_the_xsrf_token_is_refused(
+    api: Api, jp_fetch: Any, jp_auth_header: dict[str, str]
+) -> None:
+    token = jp_auth_header["Authorization"].removeprefix("token ")
+    page = await jp_fetch("api", "me", params={"token": token}, headers={"Authorization": ""})
+    cookie = "; ".join(one.split(";")[0] for one in page.headers.get_list("Set-Cookie"))
+    status, _ = await api("POST", "conversations", headers={"Authorization": "", "Cookie": cookie})
+    assert status == 403
+    assert (await api("GET", "conversations"))[1] == []
+
+
+class ReadOnly(Authorizer):
+    def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        return action == "read"
+
+
+class TestAReader:
+    @pytest.fixture
+    def server_traits(self) -> dict[str, Any]:
+        return {"authorizer_class": ReadOnly}
+
+    @pytest.mark.parametrize(("method", "path"), ROUTES)
+    async def test_may_look_and_nothing_else(self, api: Api, method: str, path: tuple[str, ...]) -> None:
+        status, _ = await api(method, *path)
+        assert status == 403 if method != "GET" else status in (200, 404)
+
+
+async def test_the_log_is_for_its_owner_only(api: Api, jp_data_dir: Path) -> None:
+    await api.new_conversation()
+    log = jp_data_dir / "agent-kernel" / "agent-kernel.sqlite"
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+async def test_kernels_learn_which_server_serves_them(api: Api, extension: Any) -> None:
+    assert os.environ["AGENT_KERNEL_SERVER_PID"] == str(os.getpid())
+    await extension.stop_extension()
+    assert "AGENT_KERNEL_SERVER_PID" not in os.environ
+
+
+class TestConfiguration:
+    @pytest.fixture
+    def extension_traits(self, tmp_path: Path) -> dict[str, Any]:
+        return {
+            "data_dir": str(tmp_path / "elsewhere"),
+            "policy_cap": "ask",
+            "default_budget": {"tokens": 1000},
+            "result_characters": 500,
+        }
+
+    async def test_moves_the_log_and_caps_the_policy(self, api: Api, tmp_path: Path) -> None:
+        await api.new_conversation()
+        assert (tmp_path / "elsewhere" / "agent-kernel.sqlite").exists()
+        assert (await api("GET", "status"))[1]["policy_cap"] == "ask"
+
+
+def test_loading_the_extension_imports_neither_langgraph_nor_openai() -> None:
+    code = (
+        "import sys, agent_kernel_server.app as app; "
+        "print([name for name in ('langgraph', 'openai', 'IPython', 'agent_kernel.notebook') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_install_enables_the_extension_and_jupyter_lists_it(tmp_path: Path) -> None:
+    config = Path(__file__).parents[2] / "extension" / "jupyter-config" / "agent_kernel_server.json"
+    folder = tmp_path / "jupyter_server_config.d"
+    folder.mkdir()
+    (folder / config.name).write_text(config.read_text())
+    done = subprocess.run(
+        [sys.executable, "-m", "jupyter", "server", "extension", "list"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "JUPYTER_CONFIG_DIR": str(tmp_path), "HOME": str(tmp_path)},
+        check=True,
+    )
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if "agent_kernel_server" in line]
+    assert any("enabled" in line for line in lines)
+    assert any("OK" in line for line in lines)
