@@ -17,6 +17,7 @@ AgentKernelError
 │   ├── ModelRefused              401, 403, 400, 404: trying again will not help
 │   └── ModelUnavailable          still failing after the retries
 ├── BudgetExceeded                a hard limit of the run was reached
+├── ToolFailed                    a built-in tool could not do what was asked; the message is for the model
 ├── KernelGone                    the kernel died, was restarted or was shut down
 └── RunFailed                     raised by `Run` where a result was asked for and there is none
 """
@@ -102,6 +103,10 @@ class ModelUnavailable(ModelError):
 
 
 class BudgetExceeded(AgentKernelError):
+    pass
+
+
+class ToolFailed(AgentKernelError):
     pass
 
 
