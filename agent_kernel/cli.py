@@ -45,9 +45,7 @@ class _CannotGoOn(Exception):
 
 
 def _parser() -> argparse.ArgumentParser:
-    version = importlib.metadata.version("agent-kernel")
     parser = argparse.ArgumentParser(prog="agent-kernel", description="An agent that lives in a Jupyter notebook.")
-    parser.add_argument("--version", action="version", version=f"agent-kernel {version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     demo = commands.add_parser(

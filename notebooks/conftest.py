@@ -1,0 +1,11 @@
+"""`pytest --nbval notebooks`: with no key, with no network, and the same on every machine."""
+
+import os
+
+
+def pytest_configure() -> None:
+    for name in list(os.environ):
+        if name.startswith(("OPENAI_", "AGENT_KERNEL_", "JPY_")):
+            del os.environ[name]  # the kernels inherit what is left
+    # The first import on a machine builds a font cache and says so on stderr, which would stand in a cell's output.
+    import matplotlib.font_manager  # noqa: F401
