@@ -189,7 +189,7 @@ class Conversation:
 
     async def view(self) -> ConversationView:
         """The whole conversation, calls with their outputs."""
-        row, active = self.row, self._active is not None
+        row, active = self.row, self._worker is not None and not self._worker.done()
 
         def work(sql: sqlite3.Connection) -> ConversationView:
             calls = ledger.list_calls(sql, conversation=row.number)

@@ -17,8 +17,6 @@ from agent_kernel.loop.tool_step import run_tool_call
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
-    from langgraph.runtime import Runtime
-    from langgraph.types import Send
 
 
 class RunState(TypedDict):
@@ -50,7 +48,7 @@ def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]
     async def call(state: CallState, runtime: Runtime[RunContext]) -> None:
         await run_tool_call(runtime.context.run, state["tool_call_id"])
 
-    def fan_out(state: RunState) -> "list[Send] | str":
+    def fan_out(state: RunState) -> list[Send] | str:
         return [Send("call", CallState(tool_call_id=tool_call_id)) for tool_call_id in state["calls"]] or END
 
     graph = StateGraph(RunState, context_schema=RunContext)

@@ -134,3 +134,4 @@ class Service:
             if self._brain is not None:
                 await self._brain.aclose()
                 self._brain = None
+        await self._models.aclose()
