@@ -29,7 +29,7 @@ class Broker(Generic[T]):
         future.set_result(value)
         return True
 
-    def keys(self) -> list[str]:
+    def waiting(self) -> list[str]:
         """What is waited for."""
         return list(self._pending)
 

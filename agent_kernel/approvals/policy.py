@@ -54,7 +54,9 @@ class Policy:
 
     def judge(self, call: JudgedCall) -> Judgement:
         verbs = {text: Rule.parse(text) for text in self.rules}
-        covering = {text: rule for text, rule in verbs.items() if rule.covers(call.tool_name, call.arguments, call.digest)}
+        covering = {
+            text: rule for text, rule in verbs.items() if rule.covers(call.tool_name, call.arguments, call.digest)
+        }
         for text, rule in covering.items():
             if rule.verb == "deny":
                 return Judgement("deny", f"By policy: {text}.")
@@ -88,5 +90,7 @@ class Policy:
                 assert_never(self.default)
 
     def _refused(self) -> Judgement:
-        words = "Plan only: reads, never acts." if self.default == "plan" else "The policy of this run denies every action."
+        words = (
+            "Plan only: reads, never acts." if self.default == "plan" else "The policy of this run denies every action."
+        )
         return Judgement("deny", words)

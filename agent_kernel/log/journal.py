@@ -64,9 +64,7 @@ def last_seq(sql: sqlite3.Connection, conversation: int) -> int:
     return last or 0
 
 
-def frames_after(
-    sql: sqlite3.Connection, conversation: int, conversation_id: str, seq: int, limit: int
-) -> list[Frame]:
+def frames_after(sql: sqlite3.Connection, conversation: int, conversation_id: str, seq: int, limit: int) -> list[Frame]:
     """The next `limit` events after `seq`, in order."""
     rows = sql.execute(
         "SELECT seq, body FROM events WHERE conversation = ? AND seq > ? ORDER BY seq LIMIT ?",

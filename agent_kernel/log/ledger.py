@@ -36,11 +36,13 @@ NEXT: dict[CallState, frozenset[CallState]] = {
 }
 UNFINISHED: tuple[CallState, ...] = ("proposed", "awaiting_approval", "approved", "executing")
 
-COLUMNS = (
+_COLUMNS = (
     "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
-    "read_only, recorded, warnings, preview, created_at, decided_at, started_at, ended_at, duration_ms, result, "
-    "truncated, output_file"
+    "read_only, recorded, warnings, preview, tool_calls.created_at, decided_at, started_at, ended_at, duration_ms, "
+    "result, truncated, output_file, conversation_id"
 )
+_FIELDS = [column.strip().removeprefix("tool_calls.") for column in _COLUMNS.split(",")]
+_SELECT = f"SELECT {_COLUMNS} FROM tool_calls JOIN conversations ON conversation = conversations.number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +105,7 @@ def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> N
     )
 
 
-def move(
-    sql: sqlite3.Connection, conversation: int, tool_call_id: str, target: CallState, **columns: Any
-) -> None:
+def move(sql: sqlite3.Connection, conversation: int, tool_call_id: str, target: CallState, **columns: Any) -> None:
     """Compare-and-set: move a call to `target` if its state allows it. Raises `IllegalTransition`."""
     origins = [state for state, targets in NEXT.items() if target in targets]
     assignments = "".join(f", {name} = :{name}" for name in columns)
@@ -168,11 +168,7 @@ def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest:
 
 def read_call(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> ToolCallView:
     """Raises `UnknownToolCall`."""
-    row = sql.execute(
-        f"SELECT {COLUMNS}, conversation_id FROM tool_calls JOIN conversations ON conversation = conversations.number "
-        "WHERE conversation = ? AND tool_call_id = ?",
-        (conversation, tool_call_id),
-    ).fetchone()
+    row = sql.execute(f"{_SELECT} WHERE conversation = ? AND tool_call_id = ?", (conversation, tool_call_id)).fetchone()
     if row is None:
         raise UnknownToolCall(tool_call_id)
     return _view(row)
@@ -180,11 +176,7 @@ def read_call(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> 
 
 def find_approval(sql: sqlite3.Connection, approval_id: str) -> ToolCallView:
     """Raises `UnknownApproval`."""
-    row = sql.execute(
-        f"SELECT {COLUMNS}, conversation_id FROM tool_calls JOIN conversations ON conversation = conversations.number "
-        "WHERE approval_id = ?",
-        (approval_id,),
-    ).fetchone()
+    row = sql.execute(f"{_SELECT} WHERE approval_id = ?", (approval_id,)).fetchone()
     if row is None:
         raise UnknownApproval(approval_id)
     return _view(row)
@@ -197,11 +189,7 @@ def list_calls(
     wanted = {"conversation": conversation, "run_id": run_id, "state": state}
     conditions = [f"{column} = :{column}" for column, value in wanted.items() if value is not None]
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    rows = sql.execute(
-        f"SELECT {COLUMNS}, conversation_id FROM tool_calls JOIN conversations ON conversation = conversations.number "
-        f"{where} ORDER BY tool_calls.number",
-        wanted,
-    )
+    rows = sql.execute(f"{_SELECT} {where} ORDER BY tool_calls.number", wanted)
     return [_view(row) for row in rows]
 
 
@@ -221,7 +209,9 @@ def list_decisions(sql: sqlite3.Connection) -> list[dict[str, Any]]:
 
 def _already(call: ToolCallView) -> str:
     who = call.decided_by or {"user": "a person", "policy": "policy", "script": "a script", None: "nobody"}[call.by]
-    return f"Already decided: {call.state}, by {who}, {call.decided_at or call.ended_at}. This decision changed nothing."
+    return (
+        f"Already decided: {call.state}, by {who}, {call.decided_at or call.ended_at}. This decision changed nothing."
+    )
 
 
 def _record_decision(sql: sqlite3.Connection, call: ToolCallView, verdict: Verdict, now: str) -> None:
@@ -249,9 +239,7 @@ def _record_decision(sql: sqlite3.Connection, call: ToolCallView, verdict: Verdi
 
 
 def _conversation_number(sql: sqlite3.Connection, conversation_id: str) -> int:
-    (number,) = sql.execute(
-        "SELECT number FROM conversations WHERE conversation_id = ?", (conversation_id,)
-    ).fetchone()
+    (number,) = sql.execute("SELECT number FROM conversations WHERE conversation_id = ?", (conversation_id,)).fetchone()
     return int(number)
 
 
@@ -260,8 +248,7 @@ def _dump_warnings(warnings: tuple[Warning, ...]) -> str:
 
 
 def _view(row: tuple[Any, ...]) -> ToolCallView:
-    names = [name.strip() for name in COLUMNS.split(",")]
-    values = dict(zip([*names, "conversation_id"], row, strict=True))
+    values = dict(zip(_FIELDS, row, strict=True))
     values["by"] = values.pop("decided_via")
     values["warnings"] = orjson.loads(values["warnings"])
     values["preview"] = values["preview"] and orjson.loads(values["preview"])

@@ -26,7 +26,8 @@ def add_conversation(
     sql: sqlite3.Connection, conversation_id: str, kernel_id: str | None, model: str | None, notebook_path: str | None
 ) -> ConversationRow:
     sql.execute(
-        "INSERT INTO conversations (conversation_id, kernel_id, model, notebook_path, created_at) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO conversations (conversation_id, kernel_id, model, notebook_path, created_at) "
+        "VALUES (?, ?, ?, ?, ?)",
         (conversation_id, kernel_id, model, notebook_path, utc_now()),
     )
     return read_conversation(sql, conversation_id)
@@ -34,9 +35,7 @@ def add_conversation(
 
 def read_conversation(sql: sqlite3.Connection, conversation_id: str) -> ConversationRow:
     """Raises `UnknownConversation`."""
-    row = sql.execute(
-        f"SELECT {_COLUMNS} FROM conversations WHERE conversation_id = ?", (conversation_id,)
-    ).fetchone()
+    row = sql.execute(f"SELECT {_COLUMNS} FROM conversations WHERE conversation_id = ?", (conversation_id,)).fetchone()
     if row is None:
         raise UnknownConversation(conversation_id)
     return ConversationRow(*row)

@@ -203,9 +203,7 @@ class Conversation:
                 status="awaiting_approval" if waiting else status,
                 created_at=row.created_at,
                 messages=journal.message_views(sql, row.number),
-                tool_calls=[
-                    call.model_copy(update={"outputs": outputs.get(call.tool_call_id, [])}) for call in calls
-                ],
+                tool_calls=[call.model_copy(update={"outputs": outputs.get(call.tool_call_id, [])}) for call in calls],
                 last_seq=journal.last_seq(sql, row.number),
                 runs=runs.list_runs(sql, row.number),
             )

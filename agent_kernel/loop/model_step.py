@@ -1,31 +1,23 @@
 """The model node: one request, its tokens into the log, its calls into the ledger."""
 
 import asyncio
-from dataclasses import replace
 
 from agent_kernel.errors import BudgetExceeded, InvalidArguments, ModelError
 from agent_kernel.log import ledger
 from agent_kernel.log.journal import append_message
 from agent_kernel.loop import tool_messages
-from agent_kernel.loop.batches import Batcher
 from agent_kernel.loop.calls import settle
 from agent_kernel.loop.results import answer_calls
 from agent_kernel.loop.run import ActiveRun, Commit
-from agent_kernel.models.base import ModelRequest, ModelTurn, ReasoningDelta, RequestedCall, TextDelta, ToolCallDelta
+from agent_kernel.loop.streaming import TurnStream
+from agent_kernel.models.base import ModelTurn, RequestedCall
 from agent_kernel.protocol.events import (
-    LoggedEvent,
     MessageEvent,
-    ReasoningEvent,
-    TokenEvent,
-    ToolCompleteEvent,
     ToolStateEvent,
 )
-from agent_kernel.protocol.ids import new_approval_id, new_message_id, new_tool_call_id
-from agent_kernel.tools.arguments import digest
+from agent_kernel.protocol.ids import new_approval_id, new_message_id
+from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.preview import preview, warnings
-
-Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
-"""What a stream leaves in the log: text to be joined, and cards that appear or end."""
 
 
 async def call_model(run: ActiveRun) -> list[str]:
@@ -74,8 +66,8 @@ async def _stream(run: ActiveRun) -> ModelTurn | None:
     """One turn of the model, or `None` where the run was stopped while it streamed; what had come is kept."""
     message_id = new_message_id()
     run.last_message_id = message_id
-    received: list[str] = []
-    stream = asyncio.create_task(_consume(run, message_id, received), name=f"model {run.view.run_id}")
+    turn = TurnStream(run, message_id)
+    stream = asyncio.create_task(turn.read(), name=f"model {run.view.run_id}")
     run.streaming = stream
     try:
         return await stream
@@ -83,93 +75,11 @@ async def _stream(run: ActiveRun) -> ModelTurn | None:
         current = asyncio.current_task()
         if not stream.cancelled() or (current is not None and current.cancelling()):
             raise
-        if received:
-            await _record(run, ModelTurn(content="".join(received), finish_reason="cancelled"))
+        if turn.text:
+            await _record(run, ModelTurn(content=turn.text, finish_reason="cancelled"))
         return None
     finally:
         run.streaming = None
-
-
-async def _consume(run: ActiveRun, message_id: str, received: list[str]) -> ModelTurn:
-    run_id = run.view.run_id
-
-    async def write(parts: list[Part]) -> None:
-        await run.emit(*_events(parts, run_id, message_id))
-
-    batcher = Batcher(write, run.setting.settings.token_flush_seconds)
-    request = ModelRequest(messages=run.history, tools=run.registry.openai_format())
-    turn: ModelTurn | None = None
-    ids: dict[int, str] = {}
-    try:
-        async for item in run.setting.model.stream(request):
-            match item:
-                case TextDelta():
-                    received.append(item.content)
-                    batcher.add(item)
-                case ReasoningDelta():
-                    batcher.add(item)
-                case ToolCallDelta() if item.id:
-                    ids[item.index] = await _own_id(run, item.id, ids)
-                    batcher.add(
-                        ToolStateEvent(
-                            run_id=run_id, tool_call_id=ids[item.index], tool_name=item.name, state="proposed"
-                        )
-                    )
-                case ToolCallDelta():
-                    continue  # its id is not known before the turn ends, so its card can't be shown yet
-                case ModelTurn():
-                    turn = item
-    except (ModelError, asyncio.CancelledError):
-        for tool_call_id in ids.values():
-            batcher.add(_cut_off(run_id, tool_call_id))
-        raise
-    finally:
-        await batcher.aclose()
-    if turn is None:
-        raise ModelError(f"{run.setting.model.name} ended its answer without an end. Try again.")
-    calls = [
-        replace(call, id=ids[index] if index in ids else await _own_id(run, call.id, ids))
-        for index, call in enumerate(turn.tool_calls)
-    ]
-    return replace(turn, tool_calls=tuple(calls))
-
-
-def _cut_off(run_id: str, tool_call_id: str) -> ToolCompleteEvent:
-    """The end of a card whose call the model never finished writing; the ledger has no such call."""
-    return ToolCompleteEvent(
-        run_id=run_id,
-        tool_call_id=tool_call_id,
-        tool_name="",
-        tool_result=tool_messages.cancelled_before_start("The model was cut off while it wrote this call."),
-        status="cancelled",
-        state="cancelled",
-        reason="The model was cut off while it wrote this call.",
-    )
-
-
-def _events(parts: list[Part], run_id: str, message_id: str) -> list[LoggedEvent]:
-    """Join neighbouring deltas of a kind into one event each."""
-    events: list[LoggedEvent] = []
-    texts: list[str] = []
-    for index, part in enumerate(parts):
-        if not isinstance(part, TextDelta | ReasoningDelta):
-            events.append(part)
-            continue
-        texts.append(part.content)
-        if index + 1 == len(parts) or type(parts[index + 1]) is not type(part):
-            make = TokenEvent if isinstance(part, TextDelta) else ReasoningEvent
-            events.append(make(run_id=run_id, message_id=message_id, content="".join(texts)))
-            texts = []
-    return events
-
-
-async def _own_id(run: ActiveRun, wanted: str, taken: dict[int, str]) -> str:
-    """The model's id for a call, or a new one where it sent none or one that this conversation has used."""
-    number = run.setting.conversation.number
-    if not wanted or wanted in taken.values():
-        return new_tool_call_id()
-    used = await run.setting.log.read(lambda sql: ledger.has_call(sql, number, wanted))
-    return new_tool_call_id() if used else wanted
 
 
 async def _record(run: ActiveRun, turn: ModelTurn) -> list[tuple[ledger.Proposal, str | None]]:
@@ -228,15 +138,25 @@ def _check(run: ActiveRun, call: RequestedCall) -> tuple[ledger.Proposal, str | 
 
 
 def _assistant_body(turn: ModelTurn) -> dict[str, object]:
+    """The message as the log keeps it. Arguments that are no JSON object go back to the model as `{}`, because some
+    servers parse them and refuse the request; the call's error result quotes what was wrong."""
     body: dict[str, object] = {"role": "assistant", "content": turn.content}
     if turn.reasoning:
         body["reasoning"] = turn.reasoning
     if turn.tool_calls:
         body["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _parsable(call.arguments)}}
             for call in turn.tool_calls
         ]
     return body
+
+
+def _parsable(arguments: str) -> str:
+    try:
+        parse(arguments)
+    except InvalidArguments:
+        return "{}"
+    return arguments or "{}"
 
 
 async def _check_validity(run: ActiveRun, proposals: list[tuple[ledger.Proposal, str | None]]) -> list[str]:

@@ -39,7 +39,5 @@ def _close(transaction: Transaction, run: RunView, settings: BrainSettings) -> N
     error = ErrorView(code="INTERNAL_ERROR", message=f"{RESTARTED} Send the prompt again to go on.")
     ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
     runs.save_run(commit.sql, row.number, ended)
-    commit.emit(
-        CompleteEvent(run_id=run.run_id, message_id=None, finish_reason="error", usage=run.usage, error=error)
-    )
+    commit.emit(CompleteEvent(run_id=run.run_id, message_id=None, finish_reason="error", usage=run.usage, error=error))
     commit.emit(RunEvent(run_id=run.run_id, run=ended))

@@ -38,7 +38,7 @@ async def withdraw(run: ActiveRun, target: CallState, reason: str) -> list[ToolC
     ended = await run.commit(work)
     for call in ended:
         run.decisions.resolve(call.approval_id, call)
-    for tool_call_id in run.answers.keys():
+    for tool_call_id in run.answers.waiting():
         run.answers.resolve(tool_call_id, Outcome("cancelled", "The question was withdrawn."))
     return ended
 

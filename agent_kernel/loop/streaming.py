@@ -1,0 +1,127 @@
+"""A model's turn on its way into the log: text joined into few events, a card for each call that it begins to write."""
+
+import asyncio
+from dataclasses import replace
+
+from agent_kernel.errors import ModelError
+from agent_kernel.log import ledger
+from agent_kernel.loop import tool_messages
+from agent_kernel.loop.batches import Batcher
+from agent_kernel.loop.run import ActiveRun
+from agent_kernel.models.base import (
+    ModelItem,
+    ModelRequest,
+    ModelTurn,
+    ReasoningDelta,
+    RequestedCall,
+    TextDelta,
+    ToolCallDelta,
+)
+from agent_kernel.protocol.events import LoggedEvent, ReasoningEvent, TokenEvent, ToolCompleteEvent, ToolStateEvent
+from agent_kernel.protocol.ids import new_tool_call_id
+
+CUT_OFF = "The model was cut off while it wrote this call."
+Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
+"""What a stream leaves in the log: text to be joined, and cards that appear or end."""
+
+
+class TurnStream:
+    """Reads one turn. `text` is what has come so far, for a run that is stopped in the middle."""
+
+    def __init__(self, run: ActiveRun, message_id: str) -> None:
+        self._run = run
+        self._message_id = message_id
+        self._texts: list[str] = []
+        self._ids: dict[int, str] = {}
+        self._batcher: Batcher[Part] = Batcher(self._write, run.setting.settings.token_flush_seconds)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._texts)
+
+    async def read(self) -> ModelTurn:
+        """The whole turn, each call with an id that is unique in the conversation. Raises `ModelError`."""
+        request = ModelRequest(messages=self._run.history, tools=self._run.registry.openai_format())
+        turn: ModelTurn | None = None
+        try:
+            async for item in self._run.setting.model.stream(request):
+                if isinstance(item, ModelTurn):
+                    turn = item
+                else:
+                    await self._take(item)
+        except (ModelError, asyncio.CancelledError):
+            self._end_unfinished_cards()
+            raise
+        finally:
+            await self._batcher.aclose()
+        if turn is None:
+            raise ModelError(f"{self._run.setting.model.name} broke off without an end. Try again.")
+        return replace(turn, tool_calls=tuple([await self._with_id(*call) for call in enumerate(turn.tool_calls)]))
+
+    async def _take(self, item: ModelItem) -> None:
+        match item:
+            case TextDelta():
+                self._texts.append(item.content)
+                self._batcher.add(item)
+            case ReasoningDelta():
+                self._batcher.add(item)
+            case ToolCallDelta() if item.id:
+                self._ids[item.index] = await self._own_id(item.id)
+                self._batcher.add(
+                    ToolStateEvent(
+                        run_id=self._run.view.run_id,
+                        tool_call_id=self._ids[item.index],
+                        tool_name=item.name,
+                        state="proposed",
+                    )
+                )
+            case _:
+                # A call whose id is not known before the turn ends: its card can't be shown yet.
+                return
+
+    async def _with_id(self, index: int, call: RequestedCall) -> RequestedCall:
+        if index not in self._ids:
+            self._ids[index] = await self._own_id(call.id)
+        return replace(call, id=self._ids[index])
+
+    async def _own_id(self, wanted: str) -> str:
+        """The model's id for a call, or a new one where it sent none or one that this conversation has used."""
+        if not wanted or wanted in self._ids.values():
+            return new_tool_call_id()
+        setting = self._run.setting
+        used = await setting.log.read(lambda sql: ledger.has_call(sql, setting.conversation.number, wanted))
+        return new_tool_call_id() if used else wanted
+
+    def _end_unfinished_cards(self) -> None:
+        """Calls that the model never finished writing are not in the ledger, but their cards are on screen."""
+        for tool_call_id in self._ids.values():
+            self._batcher.add(
+                ToolCompleteEvent(
+                    run_id=self._run.view.run_id,
+                    tool_call_id=tool_call_id,
+                    tool_name="",
+                    tool_result=tool_messages.cancelled_before_start(CUT_OFF),
+                    status="cancelled",
+                    state="cancelled",
+                    reason=CUT_OFF,
+                )
+            )
+
+    async def _write(self, parts: list[Part]) -> None:
+        await self._run.emit(*_join(parts, self._run.view.run_id, self._message_id))
+
+
+def _join(parts: list[Part], run_id: str, message_id: str) -> list[LoggedEvent]:
+    """Neighbouring deltas of a kind become one event each."""
+    events: list[LoggedEvent] = []
+    texts: list[str] = []
+    for index, part in enumerate(parts):
+        if not isinstance(part, TextDelta | ReasoningDelta):
+            events.append(part)
+            continue
+        texts.append(part.content)
+        if index + 1 == len(parts) or type(parts[index + 1]) is not type(part):
+            make = TokenEvent if isinstance(part, TextDelta) else ReasoningEvent
+            events.append(make(run_id=run_id, message_id=message_id, content="".join(texts)))
+            texts = []
+    return events

@@ -1,0 +1,143 @@
+"""A brain over a real log, with hands that run functions of the test."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.conversation import Conversation, RunHandle
+from agent_kernel.loop.settings import BrainSettings, RunSpec
+from agent_kernel.models.base import Model
+from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
+from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.views import OutputView
+from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
+
+RUN_PYTHON = ToolDeclaration(
+    "run_python",
+    "Run Python.",
+    {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"], "additionalProperties": False},
+)
+LOOK = ToolDeclaration("look", "Look.", {"type": "object", "properties": {}}, approval="allow", read_only=True)
+
+
+@dataclass
+class FunctionHands:
+    """Runs a function per call, and remembers what it ran."""
+
+    act: Callable[[ApprovedCall, OutputSink], Any] = lambda call, emit: "ok"
+    ran: list[ApprovedCall] = field(default_factory=list)
+    interrupted: list[str] = field(default_factory=list)
+    approval: Approval = "ask"
+
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        self.ran.append(call)
+        result = self.act(call, emit)
+        if asyncio.iscoroutine(result):
+            result = await result
+        if isinstance(result, Outcome):
+            return result
+        emit(OutputView(kind="stream", name="stdout", text=str(result)))
+        return Outcome("success", str(result))
+
+    async def interrupt(self, tool_call_id: str) -> bool:
+        self.interrupted.append(tool_call_id)
+        return True
+
+    async def judge(self, tool_name: str, arguments_json: str) -> Approval:
+        return self.approval
+
+    async def describe_environment(self) -> str:
+        return "Notebook: test.ipynb"
+
+
+class OneModel:
+    """A model source with one model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def resolve(self, name: str | None) -> Model:
+        return self.model
+
+
+class Stage:
+    """A brain, one conversation, and the events seen so far."""
+
+    def __init__(self, brain: Brain, conversation: Conversation, hands: FunctionHands) -> None:
+        self.brain = brain
+        self.conversation = conversation
+        self.hands = hands
+        self.events: list[LoggedEvent] = []
+        self._subscription = conversation.subscribe(0)
+        self._changed = asyncio.Event()
+        self._reader = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        async for frame in self._subscription:
+            self.events.append(server_event_adapter.validate_json(frame))  # type: ignore[arg-type]
+            self._changed.set()
+
+    async def start(self, prompt: str = "Go", **spec: Any) -> RunHandle:
+        spec.setdefault("tools", (RUN_PYTHON, LOOK))
+        return await self.conversation.start_run(RunSpec(run_id=new_run_id(), prompt=prompt, **spec), self.hands)
+
+    async def until(self, condition: Callable[[], Any]) -> Any:
+        """Wait until the events seen make the condition true; returns its value."""
+        async with asyncio.timeout(10):
+            while not (value := condition()):
+                self._changed.clear()
+                await self._changed.wait()
+            return value
+
+    def of(self, kind: str) -> list[Any]:
+        return [event for event in self.events if event.type == kind]
+
+    async def requests(self, count: int = 1) -> list[Any]:
+        """The first `count` approval requests."""
+        return (await self.until(lambda: len(self.of("approval_request")) >= count and self.of("approval_request")))[
+            :count
+        ]
+
+    async def close(self) -> None:
+        self._subscription.close()
+        await self._reader
+        await self.brain.aclose()
+
+
+async def stage(
+    model: Model,
+    path: Path | None = None,
+    hands: FunctionHands | None = None,
+    *,
+    attended: bool = True,
+    **settings: Any,
+) -> Stage:
+    brain = await Brain.open(path, OneModel(model), BrainSettings(**settings), attended=attended)
+    conversation = await brain.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")
+    return Stage(brain, conversation, hands or FunctionHands())
+
+
+@pytest.fixture
+async def stages() -> AsyncIterator[Callable[..., Any]]:
+    """Opens stages and closes them at the end of the test."""
+    opened: list[Stage] = []
+
+    async def make(model: Model, **options: Any) -> Stage:
+        opened.append(await stage(model, **options))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        await one.close()
+
+
+def wire(message: Any) -> Any:
+    return orjson.loads(orjson.dumps(message))

@@ -1,0 +1,187 @@
+"""The ledger's state machine: each invariant of a tool call, broken on purpose."""
+
+import asyncio
+import sqlite3
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_kernel.errors import (
+    AlreadyDecided,
+    ConfigurationError,
+    DigestMismatch,
+    IllegalTransition,
+    UnknownApproval,
+    UnknownToolCall,
+)
+from agent_kernel.log import ledger, runs
+from agent_kernel.log.migrations import MIGRATIONS, migrate
+from agent_kernel.log.store import Log
+from agent_kernel.protocol.vocabulary import CallState
+from agent_kernel.tools.arguments import digest
+
+CODE = '{"code":"1"}'
+YES = ledger.Verdict(True, "user")
+NO = ledger.Verdict(False, "user", "Because.")
+
+
+@pytest.fixture
+def sql() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection)
+    runs.add_conversation(connection, "conv", "k", None, None)
+    yield connection
+    connection.close()
+
+
+def propose(sql: sqlite3.Connection, name: str = "c1") -> None:
+    ledger.propose(
+        sql,
+        1,
+        ledger.Proposal(name, f"apr_{name}", "run", "run_python", CODE, digest(CODE), read_only=False, recorded=False),
+    )
+
+
+def state(sql: sqlite3.Connection, name: str = "c1") -> CallState:
+    return ledger.read_call(sql, 1, name).state
+
+
+def test_nothing_runs_undecided(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    with pytest.raises(IllegalTransition):
+        ledger.begin(sql, 1, "c1", digest(CODE))
+    ledger.move(sql, 1, "c1", "awaiting_approval")
+    with pytest.raises(IllegalTransition):
+        ledger.begin(sql, 1, "c1", digest(CODE))
+    assert state(sql) == "awaiting_approval"
+
+
+def test_nothing_runs_twice(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    ledger.decide(sql, "apr_c1", YES, denial="")
+    ledger.begin(sql, 1, "c1", digest(CODE))
+    with pytest.raises(IllegalTransition):
+        ledger.begin(sql, 1, "c1", digest(CODE))
+    ledger.move(sql, 1, "c1", "success", result="1")
+    with pytest.raises(IllegalTransition):
+        ledger.begin(sql, 1, "c1", digest(CODE))
+
+
+def test_an_unknown_outcome_is_never_rerun(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    ledger.decide(sql, "apr_c1", YES, denial="")
+    ledger.begin(sql, 1, "c1", digest(CODE))
+    ledger.move(sql, 1, "c1", "unknown")
+    for target in ("approved", "executing", "success"):
+        with pytest.raises(IllegalTransition):
+            ledger.move(sql, 1, "c1", target)
+    with pytest.raises(AlreadyDecided):
+        ledger.decide(sql, "apr_c1", YES, denial="")
+
+
+def test_an_approval_is_for_exactly_these_arguments(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    with pytest.raises(DigestMismatch):
+        ledger.decide(sql, "apr_c1", YES, denial="", seen_digest=digest('{"code":"2"}'))
+    assert state(sql) == "proposed"
+    ledger.decide(sql, "apr_c1", YES, denial="", seen_digest=digest(CODE))
+    with pytest.raises(DigestMismatch):
+        ledger.begin(sql, 1, "c1", digest('{"code":"2"}'))
+
+
+def test_an_edit_makes_a_new_digest_and_the_first_one_is_void(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    edited = '{"code":"2"}'
+    verdict = ledger.Verdict(True, "user", edit=ledger.Edit(edited, digest(edited)))
+    call = ledger.decide(sql, "apr_c1", verdict, denial="")
+    assert (call.tool_input, call.digest, call.edited) == (edited, digest(edited), True)
+    with pytest.raises(DigestMismatch):
+        ledger.begin(sql, 1, "c1", digest(CODE))
+    ledger.begin(sql, 1, "c1", digest(edited))
+
+
+def test_the_first_decision_wins(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    ledger.decide(sql, "apr_c1", NO, denial="Denied.")
+    with pytest.raises(AlreadyDecided) as second:
+        ledger.decide(sql, "apr_c1", YES, denial="")
+    assert second.value.first["state"] == "denied"
+    assert second.value.first["reason"] == "Because."
+    assert [row["approved"] for row in ledger.list_decisions(sql)] == [0]
+
+
+def test_unknown_ids_change_nothing(sql: sqlite3.Connection) -> None:
+    with pytest.raises(UnknownApproval):
+        ledger.decide(sql, "apr_c1", YES, denial="")
+    with pytest.raises(UnknownToolCall):
+        ledger.move(sql, 1, "c1", "denied")
+
+
+MOVES = st.lists(st.sampled_from(sorted(ledger.NEXT)), max_size=12)
+
+
+@given(MOVES)
+@settings(deadline=None)
+def test_no_order_of_moves_reaches_a_state_past_its_gate(targets: list[CallState]) -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection)
+    runs.add_conversation(connection, "conv", "k", None, None)
+    propose(connection)
+    seen: list[CallState] = ["proposed"]
+    for target in targets:
+        try:
+            ledger.move(connection, 1, "c1", target)
+        except IllegalTransition:
+            assert target not in ledger.NEXT[seen[-1]]
+        else:
+            assert target in ledger.NEXT[seen[-1]]
+            seen.append(target)
+    assert seen.count("executing") <= 1
+    if "executing" in seen:
+        assert seen[seen.index("executing") - 1] == "approved"
+    connection.close()
+
+
+async def test_the_log_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "log.sqlite"
+    log = await Log.open(path)
+    await log.write(lambda t: runs.add_conversation(t.sql, "conv", None, None, None))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    for beside in path.parent.iterdir():
+        assert stat.S_IMODE(beside.stat().st_mode) == 0o600, beside
+    await log.aclose()
+
+
+async def test_a_log_of_a_newer_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    connection.close()
+    with pytest.raises(ConfigurationError, match="newer Agent Kernel"):
+        await Log.open(path)
+
+
+async def test_a_failed_transaction_gives_out_no_seq(tmp_path: Path) -> None:
+    from agent_kernel.protocol.events import TokenEvent
+
+    log = await Log.open(None)
+    row = await log.write(lambda t: runs.add_conversation(t.sql, "conv", None, None, None))
+    token = TokenEvent(message_id="m", content="x")
+    frames: list[int] = []
+    log.listen(row.number, lambda published: frames.extend(frame.seq for frame in published))
+
+    def broken(t: object) -> None:
+        t.append(row.number, "conv", token)  # type: ignore[attr-defined]
+        raise ValueError("no")
+
+    assert await log.write(lambda t: t.append(row.number, "conv", token)) == 1
+    with pytest.raises(ValueError, match="no"):
+        await log.write(broken)
+    assert await log.write(lambda t: t.append(row.number, "conv", token)) == 2
+    await asyncio.sleep(0)
+    assert frames == [1, 2]
+    await log.aclose()
