@@ -28,7 +28,6 @@ class ToolRegistry:
         self._validators: dict[str, Draft202012Validator] = {}
         for declaration in declarations:
             check(declaration)
-            check_schema(declaration.name, declaration.parameters)
             if declaration.name in self._declarations:
                 raise ToolDeclarationError(
                     f"Two tools are named {declaration.name!r}. Rename one of them with @ak.tool(name=...)."
@@ -68,11 +67,17 @@ class ToolRegistry:
         return canonical(arguments)
 
     def openai_format(self) -> list[dict[str, Any]]:
-        """The tools as an OpenAI-compatible request sends them. Made once; do not change it."""
+        """The tools as an OpenAI-compatible request sends them. Made once; do not change it.
+
+        Raises `ToolDeclarationError` for parameters that are not a JSON Schema. That check loads jsonschema, which
+        takes a second beside some of its optional packages, so a kernel that only declares tools never makes it.
+        """
         return self._openai_format
 
     @cached_property
     def _openai_format(self) -> list[dict[str, Any]]:
+        for tool in self:
+            check_schema(tool.name, tool.parameters)
         return [
             {
                 "type": "function",

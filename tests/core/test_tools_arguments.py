@@ -1,6 +1,8 @@
 """What a model hears about the arguments it sent, and what text an approval is bound to."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +121,9 @@ def test_a_choice_of_types_is_told_as_one() -> None:
         ({"type": "object", "properties": {"a": {"$ref": "http://example.org/x"}}}, "within the schema"),
     ],
 )
-def test_a_faulty_schema_is_refused_when_the_tool_is_registered(schema: dict[str, Any], fault: str) -> None:
+def test_a_faulty_schema_is_refused_before_a_model_sees_it(schema: dict[str, Any], fault: str) -> None:
     with pytest.raises(ToolDeclarationError, match=fault):
-        ToolRegistry([ToolDeclaration("act", "Do it.", schema)])
+        ToolRegistry([ToolDeclaration("act", "Do it.", schema)]).openai_format()
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
@@ -161,3 +163,13 @@ def test_reading_in_the_notebooks_folder_is_allowed_and_all_else_asks(tmp_path: 
         assert builtin_approval(name, {"path": "data/x.csv"}, root) == "ask"
     for name in ("inspect_variables", "ask_user"):
         assert builtin_approval(name, {}, root) == "allow"
+
+
+def test_declaring_tools_does_not_load_the_validator() -> None:
+    code = (
+        "import sys; from agent_kernel.tools.builtin import BUILTIN_TOOLS; "
+        "from agent_kernel.tools.function import as_tool; from agent_kernel.tools.registry import ToolRegistry\n"
+        "def act(n: int) -> int:\n    'Do it.'\n    return n\n"
+        "ToolRegistry([*BUILTIN_TOOLS, as_tool(act).declaration]); assert 'jsonschema' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

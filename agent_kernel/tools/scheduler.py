@@ -1,0 +1,69 @@
+"""Turns at the kernel: one call at a time, in order of approval; read-only calls may share a turn."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+READ_ONLY_AT_ONCE = 10
+
+
+class CallScheduler:
+    """A first-come, first-served queue. A read-only call that comes after a waiting writer waits behind it.
+
+    For one event loop. A call that is cancelled while it waits leaves the queue; one that holds its turn gives it up.
+    """
+
+    def __init__(self, read_only_at_once: int = READ_ONLY_AT_ONCE) -> None:
+        self._most = read_only_at_once
+        self._readers = 0
+        self._writing = False
+        self._waiting: deque[tuple[asyncio.Future[None], bool]] = deque()
+
+    @asynccontextmanager
+    async def slot(self, read_only: bool) -> AsyncIterator[None]:
+        """Wait for a turn, hold it for the block."""
+        await self._acquire(read_only)
+        try:
+            yield
+        finally:
+            self._release(read_only)
+
+    async def _acquire(self, read_only: bool) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (turn, read_only)
+        self._waiting.append(entry)
+        self._wake()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                # The turn was given in the same moment: pass it on.
+                self._release(read_only)
+            else:
+                self._waiting.remove(entry)
+                self._wake()
+            raise
+
+    def _release(self, read_only: bool) -> None:
+        if read_only:
+            self._readers -= 1
+        else:
+            self._writing = False
+        self._wake()
+
+    def _wake(self) -> None:
+        """Give turns from the front of the queue, as many as may run together."""
+        while self._waiting:
+            turn, read_only = self._waiting[0]
+            if self._writing or (self._readers >= self._most if read_only else self._readers > 0):
+                return
+            if turn.cancelled():
+                # Its task has not run yet; it removes the entry itself and wakes the next.
+                return
+            self._waiting.popleft()
+            if read_only:
+                self._readers += 1
+            else:
+                self._writing = True
+            turn.set_result(None)
