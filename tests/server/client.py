@@ -63,7 +63,7 @@ class Api:
         async with asyncio.timeout(seconds):
             while True:
                 _, view = await self("GET", "conversations", conversation_id)
-                if view["status"] == "idle" and view["runs"]:
+                if view["runs"] and all(run["status"] not in ("queued", "running") for run in view["runs"]):
                     return view
                 await asyncio.sleep(0.02)
 
@@ -113,12 +113,14 @@ class Kernel:
 
     def __init__(self, kernel_id: str, kernel_manager: Any) -> None:
         self.kernel_id = kernel_id
-        self.manager = kernel_manager
+        self._heard = False
         self._client = kernel_manager.get_kernel(kernel_id).client()
         self._client.start_channels(stdin=False, hb=False)
 
     async def run(self, code: str, seconds: float = 30.0) -> list[Any]:
         """Run a cell to its end; its outputs as IOPub messages."""
+        if not self._heard:
+            await self.ready()
         message_id = self.start(code)
         outputs = []
         async with asyncio.timeout(seconds):
@@ -140,7 +142,9 @@ class Kernel:
         return "".join(one["content"]["text"] for one in outputs if one["msg_type"] == "stream")
 
     async def ready(self) -> None:
+        """Wait until the kernel answers and is heard."""
         await self._client.wait_for_ready(timeout=30)
+        self._heard = True
 
     async def close(self) -> None:
         self._client.stop_channels()

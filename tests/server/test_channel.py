@@ -1,0 +1,231 @@
+"""The WebSocket channel, as a page, a script and a stranger see it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from jupyter_server.auth import Authorizer
+from tornado.httpclient import HTTPClientError
+
+from agent_kernel.protocol.commands import MAX_FRAME_BYTES
+from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel_server.app import AgentKernelServer
+from tests.server.client import Api, until
+
+
+async def test_the_session_comes_first_and_the_answer_streams_as_tokens(api: Api, face: Any, model: FakeOpenAI) -> None:
+    model.add(say("The answer is four, as far as anybody knows."))
+    conversation_id = await api.new_conversation()
+    page = await face(conversation_id)
+    session = await page.next()
+    assert (session["type"], session["protocol"], session["last_seq"]) == ("session", 1, 0)
+    assert session["snapshot"]["conversation_id"] == conversation_id
+    assert {"name", "description", "parameters", "approval"} == set(session["tools"][0])
+    await page.send({"type": "message", "content": "What is 2 + 2?"})
+    complete = await page.until("complete")
+    assert complete["finish_reason"] == "stop"
+    text = "".join(frame["content"] for frame in page.frames if frame["type"] == "token")
+    assert text == "The answer is four, as far as anybody knows."
+    seqs = [frame["seq"] for frame in page.frames[1:]]
+    assert seqs == list(range(1, len(seqs) + 1))
+
+
+async def test_a_page_that_reconnects_gets_what_it_missed_once_and_in_order(
+    api: Api, face: Any, model: FakeOpenAI
+) -> None:
+    model.add(say("One two three four five."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    view = await api.ended(conversation_id)
+    page = await face(conversation_id)
+    assert (await page.next())["last_seq"] == view["last_seq"]
+    await page.send({"type": "resume", "last_seq": 3})
+    seqs = [(await page.next())["seq"] for _ in range(view["last_seq"] - 3)]
+    assert seqs == list(range(4, view["last_seq"] + 1))
+    await page.send({"type": "ping"})
+    assert await page.next() | {"timestamp": ""} == {
+        "type": "pong",
+        "seq": view["last_seq"],
+        "conversation_id": conversation_id,
+        "run_id": None,
+        "timestamp": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        ("{not json", "JSON"),
+        ("[1, 2]", "`type`"),
+        ('"ping"', "`type`"),
+        (b"\xff\xfe", "JSON"),
+        ("[" * 100_000, "JSON"),
+        ({"type": "message"}, "content"),
+        ({"type": "approval_response", "approval_id": "a", "approved": "yes"}, "approved"),
+        ({"type": "resume", "last_seq": -1}, "last_seq"),
+        ({"type": "message", "content": "x" * MAX_FRAME_BYTES}, str(MAX_FRAME_BYTES)),
+        ("x" * (MAX_FRAME_BYTES * 20), str(MAX_FRAME_BYTES)),
+    ],
+    ids=["text", "array", "string", "binary", "deep", "no content", "no bool", "negative", "oversized", "20 MiB"],
+)
+async def test_a_malformed_or_oversized_frame_is_answered_and_the_connection_stays(
+    api: Api, face: Any, frame: Any, says: str
+) -> None:
+    page = await face(await api.new_conversation())
+    await page.next()
+    await page.send(frame)
+    error = await page.next()
+    assert (error["type"], error["code"]) == ("error", "INVALID_FORMAT")
+    assert says in error["message"]
+    await page.send({"type": "ping"})
+    assert (await page.next())["type"] == "pong"
+
+
+async def test_a_command_of_a_later_version_is_ignored(api: Api, face: Any) -> None:
+    page = await face(await api.new_conversation())
+    await page.next()
+    await page.send({"type": "teleport", "where": "home"})
+    await page.send({"type": "ping"})
+    assert (await page.next())["type"] == "pong"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        {"type": "approval_response", "approval_id": "nowhere", "approved": True},
+        {"type": "tool_result", "tool_call_id": "nowhere", "output": "x"},
+        {"type": "tool_cancel", "tool_call_id": "nowhere"},
+        {"type": "tool_retry", "tool_call_id": "nowhere"},
+        {"type": "cancel", "run_id": "nowhere"},
+    ],
+    ids=lambda command: str(command["type"]),
+)
+async def test_an_unknown_id_gets_a_clear_error_and_changes_nothing(
+    api: Api, face: Any, command: dict[str, Any]
+) -> None:
+    conversation_id = await api.new_conversation()
+    before = (await api("GET", "conversations", conversation_id))[1]
+    page = await face(conversation_id)
+    await page.next()
+    await page.send(command)
+    error = await page.next()
+    assert error["type"] == "error"
+    assert "nowhere" in error["message"]
+    assert (await api("GET", "conversations", conversation_id))[1] == before
+
+
+async def test_a_channel_to_an_unknown_conversation_is_404(api: Api, face: Any) -> None:
+    with pytest.raises(HTTPClientError, match="404"):
+        await face("nowhere")
+
+
+async def test_a_stranger_gets_no_channel(api: Api, face: Any) -> None:
+    conversation_id = await api.new_conversation()
+    with pytest.raises(HTTPClientError, match="403"):
+        await face(conversation_id, headers={"Authorization": ""})
+
+
+async def test_a_foreign_page_gets_no_channel_even_with_the_token(
+    api: Api, face: Any, jp_auth_header: dict[str, str]
+) -> None:
+    conversation_id = await api.new_conversation()
+    with pytest.raises(HTTPClientError, match="403"):
+        await face(conversation_id, headers={"Origin": "https://elsewhere.example"})
+    token = jp_auth_header["Authorization"].removeprefix("token ")
+    with pytest.raises(HTTPClientError, match="403"):
+        await face(
+            conversation_id,
+            headers={"Authorization": "", "Origin": "https://elsewhere.example"},
+            params={"token": token},
+        )
+
+
+async def test_a_page_of_this_server_gets_its_channel(api: Api, face: Any, jp_http_port: int) -> None:
+    page = await face(await api.new_conversation(), headers={"Origin": f"http://localhost:{jp_http_port}"})
+    assert (await page.next())["type"] == "session"
+
+
+class TestAnAllowedOrigin:
+    @pytest.fixture
+    def server_traits(self) -> dict[str, Any]:
+        return {"allow_origin": "https://friend.example"}
+
+    async def test_gets_a_channel_and_others_do_not(self, api: Api, face: Any) -> None:
+        conversation_id = await api.new_conversation()
+        page = await face(conversation_id, headers={"Origin": "https://friend.example"})
+        assert (await page.next())["type"] == "session"
+        with pytest.raises(HTTPClientError, match="403"):
+            await face(conversation_id, headers={"Origin": "https://elsewhere.example"})
+
+
+class Switchable(Authorizer):
+    """Everything is allowed until the test says that only reading is."""
+
+    read_only = False
+
+    def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        return action == "read" or not Switchable.read_only
+
+
+class TestAReader:
+    @pytest.fixture
+    def server_traits(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        monkeypatch.setattr(Switchable, "read_only", False)
+        return {"authorizer_class": Switchable}
+
+    async def test_sees_everything_and_may_do_nothing(
+        self, api: Api, face: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        conversation_id = await api.new_conversation()
+        before = (await api("GET", "conversations", conversation_id))[1]
+        monkeypatch.setattr(Switchable, "read_only", True)
+        page = await face(conversation_id)
+        assert (await page.next())["snapshot"] == before
+        for command in (
+            {"type": "message", "content": "Delete everything."},
+            {"type": "approval_response", "approval_id": "a", "approved": True},
+            {"type": "cancel", "run_id": "r"},
+        ):
+            await page.send(command)
+            error = await page.next()
+            assert (error["type"], error["code"]) == ("error", "ACCESS_DENIED")
+        await page.send({"type": "resume", "last_seq": 0})
+        await page.send({"type": "ping"})
+        assert (await page.next())["type"] == "pong"
+        assert (await api("GET", "conversations", conversation_id))[1] == before
+
+
+async def test_a_slow_page_loses_no_token(api: Api, face: Any, model: FakeOpenAI) -> None:
+    text = "word " * 5_000
+    model.add(say(text))
+    conversation_id = await api.new_conversation()
+    page = await face(conversation_id)
+    await page.next()
+    await api.start_run(conversation_id)
+    await api.ended(conversation_id)  # nothing was read meanwhile
+    await page.until("complete")
+    assert "".join(frame["content"] for frame in page.frames if frame["type"] == "token") == text
+    seqs = [frame["seq"] for frame in page.frames[1:]]
+    assert seqs == list(range(1, len(seqs) + 1))
+
+
+async def test_a_page_that_leaves_leaves_nothing_behind(api: Api, face: Any, extension: AgentKernelServer) -> None:
+    service = extension.service
+    assert service is not None
+    conversation_id = await api.new_conversation()
+    tasks = len(asyncio.all_tasks())
+    pages = [await face(conversation_id) for _ in range(5)]
+    for page in pages:
+        await page.next()
+    assert len(service.channels) == 5
+    for page in pages:
+        page.close()
+    await until(lambda: not service.channels)
+    await until(lambda: len(asyncio.all_tasks()) <= tasks)
+
+
+async def test_stopping_the_server_closes_the_channels(api: Api, face: Any, extension: AgentKernelServer) -> None:
+    page = await face(await api.new_conversation())
+    await page.next()
+    await extension.stop_extension()
+    assert await page.closed()

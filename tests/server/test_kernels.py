@@ -1,0 +1,242 @@
+"""Runs whose calls are done by a real kernel: from approval to outcome, and through every way a kernel can end."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel_server.app import AgentKernelServer
+from tests.server.client import Api, Kernel, until
+
+pytestmark = pytest.mark.kernel
+
+
+async def waiting_call(api: Api, kernel: Kernel) -> tuple[str, Any]:
+    """Start a run in the kernel; its conversation and the first call that waits."""
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api.start_run(conversation_id)
+    return conversation_id, await api.next_approval()
+
+
+async def executing(api: Api, conversation_id: str) -> Any:
+    async with asyncio.timeout(20):
+        while True:
+            one = (await api("GET", "conversations", conversation_id))[1]["tool_calls"][0]
+            if one["state"] == "executing" and one["outputs"]:
+                return one
+            await asyncio.sleep(0.02)
+
+
+async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_with_tools(
+    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(
+        calls(
+            call("run_python", code="x = 6 * 7\nprint('working')\nx"),
+            call("run_python", code="1 / 0"),
+            text="Let me see.",
+        ),
+        say("It is 42."),
+    )
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    page = await face(conversation_id)
+    await api.start_run(conversation_id)
+    first = await api.next_approval()
+    assert first["tool_name"] == "run_python"
+    status, decided = await api("POST", "approvals", first["approval_id"], body={"approved": True})
+    assert status == 200
+    assert decided["state"] in ("approved", "executing", "success")
+    assert decided["by"] == "user"
+    second = next(one for one in await _pending(api, 1) if one["approval_id"] != first["approval_id"])
+    denial = {"approved": False, "reason": "No dividing."}
+    assert (await api("POST", "approvals", second["approval_id"], body=denial))[1]["state"] == "denied"
+    complete = await page.until("complete")
+    known = [frame for frame in page.frames if frame["type"] in ("token", "complete", "error")]
+    assert "".join(frame["content"] for frame in known if frame["type"] == "token") == "Let me see.It is 42."
+    assert complete["finish_reason"] == "stop"
+    assert not [frame for frame in known if frame["type"] == "error"]
+    view = await api.ended(conversation_id)
+    done, refused = view["tool_calls"]
+    assert (done["state"], refused["state"], refused["reason"]) == ("success", "denied", "No dividing.")
+    assert "working" in done["result"]
+    assert "42" in done["result"]
+    assert [output["text"] for output in done["outputs"] if output["kind"] == "stream"] == ["working\n"]
+    tools = [message for message in model.requests[1].body["messages"] if message["role"] == "tool"]
+    assert len(tools) == 2
+    assert "No dividing." in tools[1]["content"]
+    assert await kernel.text("print(x)") == "42\n"
+
+
+async def _pending(api: Api, count: int) -> list[Any]:
+    async with asyncio.timeout(20):
+        while True:
+            if len(found := await api.pending()) >= count:
+                return found
+            await asyncio.sleep(0.02)
+
+
+async def test_the_first_decision_stands_and_the_second_is_told_who_made_it(
+    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="print('ran')"), say("Done."))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    page = await face(conversation_id)
+    session = await page.next()
+    assert [one["approval_id"] for one in session["pending"]] == [waiting["approval_id"]]
+    assert (await api("POST", "approvals", waiting["approval_id"], body={"approved": True}))[0] == 200
+    await api.ended(conversation_id)
+    denial = {"approved": False, "reason": "Too late."}
+    status, first = await api("POST", "approvals", waiting["approval_id"], body=denial)
+    assert status == 409
+    assert (first["approval_id"], first["state"], first["by"]) == (waiting["approval_id"], "success", "user")
+    assert first["message"]
+    await page.send({"type": "approval_response", "approval_id": waiting["approval_id"], "approved": False})
+    while (error := await page.next())["type"] != "error":
+        pass
+    assert error["code"] == "CONFLICT"
+    assert error["details"]["by"] == "user"
+    view = (await api("GET", "conversations", conversation_id))[1]
+    assert view["tool_calls"][0]["result"].count("ran") == 1
+
+
+async def test_an_edited_call_is_what_runs_and_a_faulty_edit_is_400(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="print('mine')"), say("Done."))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    body: dict[str, Any] = {"approved": True, "edited_input": {"program": "x"}}
+    status, answer = await api("POST", "approvals", waiting["approval_id"], body=body)
+    assert (status, answer["field"]) == (400, "edited_input")
+    body["edited_input"] = {"code": "print('yours')"}
+    status, answer = await api("POST", "approvals", waiting["approval_id"], body=body)
+    assert status == 200
+    if answer["state"] == "awaiting_approval":  # an edited call is judged again
+        answer = (await api("POST", "approvals", answer["approval_id"], body={"approved": True}))[1]
+    (done,) = (await api.ended(conversation_id))["tool_calls"]
+    assert json.loads(done["tool_input"]) == {"code": "print('yours')"}
+    assert "yours" in done["result"]
+    assert "mine" not in done["result"]
+
+
+async def test_a_call_waits_behind_the_users_cell_and_survives_that_cells_failure(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="print('after')"), say("Done."))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await kernel.ready()
+    kernel.start("import time; time.sleep(0.7); raise ValueError('the cell fails')")
+    await asyncio.sleep(0.1)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    (done,) = (await api.ended(conversation_id))["tool_calls"]
+    assert done["state"] == "success"
+    assert done["result"].count("after") == 1
+
+
+async def test_every_line_of_a_flood_arrives_once_and_in_order(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
+    model.add(call("run_python", code="for i in range(20_000): print(i)"), say("Done."))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    (done,) = (await api.ended(conversation_id))["tool_calls"]
+    shown = "".join(output["text"] for output in done["outputs"] if output["kind"] == "stream")
+    assert shown.splitlines() == [str(i) for i in range(20_000)]
+
+
+async def test_stop_interrupts_the_call_and_not_the_users_cell(
+    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(60)"))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await kernel.ready()
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await executing(api, conversation_id)
+    users_cell = asyncio.create_task(kernel.text("import time; time.sleep(0.5); print('untouched')"))
+    page = await face(conversation_id)
+    run_id = (await page.next())["snapshot"]["runs"][0]["run_id"]
+    await page.send({"type": "cancel", "run_id": run_id})
+    view = await api.ended(conversation_id)
+    assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
+    assert await users_cell == "untouched\n"
+
+
+async def test_a_kernel_that_dies_in_a_call_leaves_an_honest_outcome(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"), say("It died."))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    view = await api.ended(conversation_id)
+    (one,) = view["tool_calls"]
+    assert one["state"] == "unknown"
+    assert "died" in one["result"]
+    assert (await api("GET", "status"))[0] == 200
+
+
+@pytest.mark.parametrize("how", ["restart", "shutdown"])
+async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
+    api: Api, kernel: Kernel, model: FakeOpenAI, how: str, jp_fetch: Any, extension: AgentKernelServer
+) -> None:
+    model.add(
+        calls(
+            call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(60)"),
+            call("run_python", code="2"),
+        )
+    )
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await executing(api, conversation_id)
+    if how == "restart":
+        await jp_fetch("api", "kernels", kernel.kernel_id, "restart", method="POST", body="")
+    else:
+        await jp_fetch("api", "kernels", kernel.kernel_id, method="DELETE")
+    view = await api.ended(conversation_id)
+    running, waiting = view["tool_calls"]
+    assert running["state"] == "unknown"
+    assert waiting["state"] == "cancelled"
+    assert view["runs"][0]["error"]["code"] == "KERNEL_DIED"
+    assert await api.pending() == []
+
+
+async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Any
+) -> None:
+    model.add(
+        call("run_python", code="print('old')"), say("Done."), call("run_python", code="print('new')"), say("Done.")
+    )
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.ended(conversation_id)
+    await jp_fetch("api", "kernels", kernel.kernel_id, "restart", method="POST", body="")
+    await api.start_run(conversation_id, "Again.")
+    again = await api.next_approval()
+    await api("POST", "approvals", again["approval_id"], body={"approved": True})
+    calls_made = (await api.ended(conversation_id))["tool_calls"]
+    assert [one["state"] for one in calls_made] == ["success", "success"]
+    assert "new" in calls_made[1]["result"]
+
+
+async def test_a_kernel_that_is_shut_down_leaves_no_socket_and_no_task(
+    api: Api, extension: AgentKernelServer, jp_fetch: Any, model: FakeOpenAI
+) -> None:
+    service = extension.service
+    assert service is not None
+    context = extension.serverapp.kernel_manager.context
+
+    def leftovers() -> int:
+        return sum(1 for one in context._sockets if not one.closed) + len(asyncio.all_tasks())
+
+    before = None
+    for _ in range(2):
+        answer = await jp_fetch("api", "kernels", method="POST", body=json.dumps({"name": "python3"}))
+        kernel_id = json.loads(answer.body)["id"]
+        await until(lambda kernel_id=kernel_id: kernel_id in service.kernels.attached())
+        model.add(call("inspect_variables"), say("Done."))
+        conversation_id = await api.new_conversation(kernel_id=kernel_id)
+        await api.start_run(conversation_id)
+        await api.ended(conversation_id)
+        await jp_fetch("api", "kernels", kernel_id, method="DELETE")
+        await until(lambda: not service.kernels.attached())
+        if before is None:
+            before = leftovers()
+    await until(lambda: leftovers() <= before)
