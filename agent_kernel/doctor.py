@@ -1,5 +1,6 @@
 """What an installation needs, examined piece by piece: `agent-kernel doctor`."""
 
+import importlib
 import importlib.metadata
 import importlib.resources
 import importlib.util
@@ -26,7 +27,9 @@ class Finding:
 
 def examine(environ: Mapping[str, str]) -> list[Finding]:
     """All findings, the installation first and the model last. Asks the model's endpoint for its list of models."""
-    return [*_extension(), _bundle(), _widgets(), _kernel(), _log(), _model(environ)]
+    loads = _loads()
+    log = [_log()] if loads.mark == "ok" else []
+    return [_enabled(), loads, *_lab(), _bundle(), _widgets(), _kernel(), *log, _model(environ)]
 
 
 def default_log() -> Path:
@@ -38,22 +41,30 @@ def default_log() -> Path:
     return Path(jupyter_data_dir()) / "agent-kernel" / LOG_NAME
 
 
-def _extension() -> Iterator[Finding]:
+def _enabled() -> Finding:
     from jupyter_core.paths import jupyter_config_path
     from jupyter_server.services.config import ConfigManager
 
     section = ConfigManager(read_config_path=jupyter_config_path()).get("jupyter_server_config")
-    enabled = section.get("ServerApp", {}).get("jpserver_extensions", {}).get("agent_kernel_server")
-    if enabled:
-        yield Finding("ok", "The Jupyter server extension is enabled.")
-    else:
-        yield Finding(
-            "MEND",
-            "The Jupyter server extension is not enabled here.",
-            "Run: jupyter server extension enable agent_kernel_server",
+    if section.get("ServerApp", {}).get("jpserver_extensions", {}).get("agent_kernel_server"):
+        return Finding("ok", "The Jupyter server extension is enabled.")
+    advice = "Run: jupyter server extension enable agent_kernel_server"
+    return Finding("MEND", "The Jupyter server extension is not enabled here.", advice)
+
+
+def _loads() -> Finding:
+    try:
+        importlib.import_module("agent_kernel_server.app")
+    except ImportError as error:
+        return Finding(
+            "MEND", f"The server extension does not load: {error}", "Run: pip install --force-reinstall agent-kernel"
         )
+    return Finding("ok", "The server extension loads.")
+
+
+def _lab() -> Iterator[Finding]:
     if importlib.util.find_spec("jupyterlab") is None:
-        yield Finding("note", "JupyterLab is not installed beside it.", "Run: pip install 'jupyterlab>=4.4'")
+        yield Finding("note", "JupyterLab is not installed in this environment.", "Run: pip install 'jupyterlab>=4.4'")
 
 
 def _bundle() -> Finding:
