@@ -110,9 +110,10 @@ def move(sql: sqlite3.Connection, conversation: int, tool_call_id: str, target: 
     origins = [state for state, targets in NEXT.items() if target in targets]
     assignments = "".join(f", {name} = :{name}" for name in columns)
     names = {f"origin{index}": origin for index, origin in enumerate(origins)}
+    placeholders = ", ".join(f":{name}" for name in names)
     updated = sql.execute(
         f"UPDATE tool_calls SET state = :target{assignments} "
-        f"WHERE conversation = :conversation AND tool_call_id = :call AND state IN ({', '.join(f':{n}' for n in names)})",
+        f"WHERE conversation = :conversation AND tool_call_id = :call AND state IN ({placeholders})",
         {"target": target, "conversation": conversation, "call": tool_call_id, **names, **columns},
     ).rowcount
     if updated != 1:

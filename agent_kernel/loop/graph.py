@@ -42,7 +42,7 @@ def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]
     from langgraph.runtime import Runtime
     from langgraph.types import Send
 
-    async def model(_: RunState, runtime: Runtime[RunContext]) -> RunState:
+    async def model(state: RunState, runtime: Runtime[RunContext]) -> RunState:  # noqa: ARG001 (LangGraph names it)
         return {"calls": await call_model(runtime.context.run)}
 
     async def call(state: CallState, runtime: Runtime[RunContext]) -> None:

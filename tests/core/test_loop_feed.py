@@ -1,0 +1,101 @@
+"""What a face receives: every event once, in order, from any point."""
+
+import asyncio
+from typing import Any
+
+import orjson
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_kernel.log import runs
+from agent_kernel.log.store import Log
+from agent_kernel.loop.feed import Feed
+from agent_kernel.protocol.events import TokenEvent
+from agent_kernel.testing import ScriptedModel, call, calls, say
+
+
+async def collect(feed: Feed, after: int, count: int) -> list[int]:
+    subscription = feed.subscribe(after)
+    seqs: list[int] = []
+    async for frame in subscription:
+        seqs.append(orjson.loads(frame)["seq"])
+        if len(seqs) == count:
+            subscription.close()
+    return seqs
+
+
+@given(total=st.integers(1, 1_500), start=st.integers(0, 1_500))
+@settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
+def test_resume_from_any_point_gives_exactly_the_events_after_it(total: int, start: int) -> None:
+    async def check() -> None:
+        log = await Log.open(None)
+        row = await log.write(lambda t: runs.add_conversation(t.sql, "conv", None, None, None))
+        feed = Feed(log, row.number, "conv", 0)
+
+        def fill(t: Any) -> None:
+            for _ in range(total):
+                t.append(row.number, "conv", TokenEvent(message_id="m", content="x"))
+
+        await log.write(fill)
+        await asyncio.sleep(0)
+        after = min(start, total - 1)
+        assert await collect(feed, after, total - after) == list(range(after + 1, total + 1))
+        feed.close()
+        await log.aclose()
+
+    asyncio.run(check())
+
+
+async def test_a_rewound_subscription_repeats_from_there_and_goes_on_live(stages: Any) -> None:
+    with ScriptedModel([say("One."), say("Two.")]) as model:
+        stage = await stages(model)
+        await (await stage.start("first")).wait()
+        last = stage.conversation.last_seq
+        subscription = stage.conversation.subscribe()
+        subscription.rewind(2)
+        second = await stage.start("second")
+        await second.wait()
+        final = stage.conversation.last_seq
+        seqs: list[int] = []
+        async for frame in subscription:
+            seqs.append(orjson.loads(frame)["seq"])
+            if seqs[-1] == final:
+                subscription.close()
+    assert final > last
+    assert seqs == list(range(3, final + 1))
+
+
+async def test_tokens_join_to_the_whole_answer_and_events_come_in_the_promised_order(stages: Any) -> None:
+    turn = calls(call("look", call_id="a"), text="Let me look.", reasoning="Hm.")
+    with ScriptedModel([turn, say("The answer is 42.")]) as model:
+        stage = await stages(model)
+        result = await (await stage.start()).wait()
+        await stage.until(lambda: stage.events and stage.events[-1].type == "run" and stage.events[-1].run.ended_at)
+    seqs = [event.seq for event in stage.events]
+    assert seqs == list(range(1, len(seqs) + 1))
+    messages = {event.message_id: event.content for event in stage.of("message") if event.role == "assistant"}
+    for message_id, content in messages.items():
+        tokens = [event.content for event in stage.of("token") if event.message_id == message_id]
+        assert "".join(tokens) == content
+    assert "".join(event.content for event in stage.of("reasoning")) == "Hm."
+    assert stage.of("tool_state")[0].tool_input is None, "the card appears while the model still writes the call"
+    begun = stage.of("tool_state")[:1]
+    kinds = [event.type for event in stage.events if event.type not in ("token", "reasoning") and event not in begun]
+    assert kinds == [
+        "run",
+        "run",
+        "message",
+        "message",
+        "tool_state",
+        "run",
+        "approval_response",
+        "tool_start",
+        "tool_output",
+        "tool_complete",
+        "message",
+        "run",
+        "complete",
+        "run",
+    ]
+    assert result.text == "The answer is 42."
+    assert stage.of("complete")[0].message_id == list(messages)[-1]

@@ -1,0 +1,213 @@
+"""Stop, Cancel, a dead kernel, a model that fails: every call ends in an honest state."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import AlreadyDecided, KernelGone, ModelRefused, UnknownRun
+from agent_kernel.loop.brain import Brain
+from agent_kernel.models.base import ModelRequest, TextDelta
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.hands import Outcome
+from tests.core.brain_fixtures import FunctionHands, OneModel, stage
+
+ASK_USER = ToolDeclaration(
+    "ask_user",
+    "Ask.",
+    {"type": "object", "properties": {"question": {"type": "string"}}},
+    approval="allow",
+    runs_in="page",
+)
+
+
+class Interruptible(FunctionHands):
+    """A call that runs until it is interrupted."""
+
+    def __init__(self) -> None:
+        super().__init__(self._sleep)
+        self.stopped = asyncio.Event()
+
+    async def _sleep(self, call: Any, emit: Any) -> Outcome:
+        await self.stopped.wait()
+        return Outcome("cancelled", "KeyboardInterrupt")
+
+    async def interrupt(self, tool_call_id: str) -> bool:
+        self.stopped.set()
+        return await super().interrupt(tool_call_id)
+
+
+async def test_stop_cancels_what_waits_interrupts_what_runs_and_asks_the_model_no_more(stages: Any) -> None:
+    turn = calls(call("run_python", code="sleep", call_id="a"), call("run_python", code="2", call_id="b"))
+    with ScriptedModel([turn]) as model:
+        stage = await stages(model, hands=Interruptible())
+        handle = await stage.start()
+        first, _ = await stage.requests(2)
+        await stage.conversation.decide(first.approval_id, Decision(approved=True))
+        await stage.until(lambda: stage.of("tool_start"))
+        await stage.conversation.cancel_run(handle.run_id)
+        result = await handle.wait()
+    assert stage.hands.interrupted == ["a"]
+    assert [c.state for c in result.tool_calls] == ["cancelled", "cancelled"]
+    assert result.run.status == "cancelled"
+    tools = [message for message in result.messages if message.role == "tool"]
+    assert [message.tool_call_id for message in tools] == ["a", "b"], "the next prompt must find no orphan call"
+    assert stage.of("complete")[0].finish_reason == "cancelled"
+
+
+async def test_cancel_of_one_call_leaves_the_others_and_the_run(stages: Any) -> None:
+    turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
+    with ScriptedModel([turn, say("done")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        first, second = await stage.requests(2)
+        await stage.conversation.cancel_call("a")
+        with pytest.raises(AlreadyDecided):
+            await stage.conversation.decide(first.approval_id, Decision(approved=True))
+        await stage.conversation.decide(second.approval_id, Decision(approved=True))
+        result = await handle.wait()
+    assert [c.state for c in result.tool_calls] == ["cancelled", "success"]
+    assert result.run.status == "complete"
+
+
+class Endless:
+    name = "endless"
+    recorded = False
+
+    async def stream(self, request: ModelRequest) -> Any:
+        yield TextDelta("So far ")
+        yield TextDelta("so good")
+        await asyncio.Event().wait()
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_stop_while_the_model_streams_keeps_what_came(stages: Any) -> None:
+    stage = await stages(Endless())
+    handle = await stage.start()
+    await stage.until(lambda: "".join(event.content for event in stage.of("token")) == "So far so good")
+    await stage.conversation.cancel_run(handle.run_id)
+    result = await handle.wait()
+    assert result.run.status == "cancelled"
+    assert result.text == "So far so good"
+
+
+async def test_a_call_that_does_not_end_when_interrupted_has_an_unknown_outcome(stages: Any) -> None:
+    async def stubborn(call: Any, emit: Any) -> None:
+        await asyncio.Event().wait()
+
+    with ScriptedModel([call("run_python", code="while True: pass")]) as model:
+        stage = await stages(model, hands=FunctionHands(stubborn), stop_seconds=0.05)
+        handle = await stage.start(policy="allow")
+        await stage.until(lambda: stage.of("tool_start"))
+        await stage.conversation.cancel_run(handle.run_id)
+        result = await handle.wait()
+    assert result.tool_calls[0].state == "unknown"
+
+
+async def test_a_call_that_kills_the_kernel_is_unknown_and_the_model_hears_of_it(stages: Any) -> None:
+    def die(call: Any, emit: Any) -> Any:
+        raise KernelGone("The kernel died. Its variables are gone.")
+
+    with ScriptedModel([call("run_python", code="os._exit(1)"), say("I see.")]) as model:
+        stage = await stages(model, hands=FunctionHands(die))
+        result = await (await stage.start(policy="allow")).wait()
+    assert result.tool_calls[0].state == "unknown"
+    content = model.requests[-1].messages[-1]["content"]
+    assert content.startswith("Outcome unknown. The kernel died. Its variables are gone.")
+    assert result.run.status == "complete"
+
+
+async def test_a_kernel_that_is_shut_down_ends_the_run_and_its_waiting_calls(stages: Any) -> None:
+    with ScriptedModel([call("run_python", code="1")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        later = await stage.start("later")
+        await stage.requests()
+        await stage.conversation.kernel_gone("The kernel was shut down.", restarting=False)
+        result = await handle.wait()
+    assert result.tool_calls[0].state == "cancelled"
+    assert result.run.error is not None
+    assert result.run.error.code == "KERNEL_DIED"
+    assert (await later.wait()).run.status == "cancelled"
+
+
+async def test_a_model_that_refuses_ends_the_run_with_what_to_do(stages: Any) -> None:
+    with ScriptedModel([ModelRefused("Set OPENAI_API_KEY.")]) as model:
+        stage = await stages(model)
+        result = await (await stage.start()).wait()
+    assert result.run.error is not None
+    assert (result.run.error.code, result.run.error.message) == ("LLM_ERROR", "Set OPENAI_API_KEY.")
+    assert [event.code for event in stage.of("error")] == ["LLM_ERROR"]
+    assert stage.of("complete")[0].finish_reason == "error"
+
+
+async def test_a_fault_of_our_own_ends_the_run_and_leaves_no_open_call(stages: Any) -> None:
+    class Broken(FunctionHands):
+        async def execute(self, call: Any, emit: Any) -> Outcome:
+            raise RuntimeError("a bug")
+
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model, hands=Broken())
+        result = await (await stage.start(policy="allow")).wait()
+    assert result.tool_calls[0].state == "unknown"
+
+
+async def test_a_question_to_the_user_waits_for_the_page(stages: Any) -> None:
+    with ScriptedModel([call("ask_user", question="Which?", call_id="q"), say("Thanks.")]) as model:
+        stage = await stages(model)
+        handle = await stage.start(tools=(ASK_USER,))
+        await stage.until(lambda: stage.of("tool_start"))
+        await stage.conversation.tool_result("q", "The first")
+        await stage.until(lambda: stage.of("tool_complete"))
+        with pytest.raises(AlreadyDecided):
+            await stage.conversation.tool_result("q", "The second")
+        result = await handle.wait()
+    assert model.requests[-1].messages[-1]["content"] == "The first"
+    assert result.tool_calls[0].state == "success"
+
+
+async def test_a_queued_run_can_be_taken_back_and_an_unknown_one_is_refused(stages: Any) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model)
+        first = await stage.start("first")
+        second = await stage.start("second")
+        [request] = await stage.requests()
+        await stage.conversation.cancel_run(second.run_id)
+        assert (await second.wait()).run.status == "cancelled"
+        with pytest.raises(UnknownRun):
+            await stage.conversation.cancel_run("run_nothing")
+        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        assert (await first.wait()).run.status == "complete"
+
+
+async def test_after_a_restart_what_ran_is_unknown_what_waited_is_cancelled_and_the_model_hears_of_both(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log.sqlite"
+    turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
+    before = await stage(ScriptedModel([turn]), path, Interruptible())
+    await before.start()
+    first, _ = await before.requests(2)
+    await before.conversation.decide(first.approval_id, Decision(approved=True))
+    await before.until(lambda: before.of("tool_start"))
+    await before.close()
+
+    with ScriptedModel([say("I see.")]) as model:
+        brain = await Brain.open(path, OneModel(model))
+        conversation = await brain.conversation(before.conversation.conversation_id)
+        view = await conversation.view()
+        assert [c.state for c in view.tool_calls] == ["unknown", "cancelled"]
+        assert view.runs[0].status == "error"
+        assert await conversation.send_message("And now?")
+        subscription = conversation.subscribe(conversation.last_seq)
+        async for frame in subscription:
+            if '"type":"complete"' in frame:
+                subscription.close()
+        await brain.aclose()
+    roles = [message["role"] for message in model.requests[0].messages]
+    assert roles == ["system", "user", "assistant", "tool", "tool", "user"]
