@@ -1,25 +1,44 @@
-"""Running a notebook from top to bottom with nobody watching: `agent-kernel run`."""
+"""Running a notebook from top to bottom without a page."""
 
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 
 def run_notebook(notebook: Path, output: Path, *, timeout: float | None = None) -> list[str]:
-    """Execute `notebook` in its own folder with a fresh kernel, and write what came out to `output`.
+    """Run all cells in a fresh kernel, in the notebook's folder, and save the result to `output`.
 
-    Returns what failed, in words; an agent's run that failed has raised in its cell. Cells after a failed one do not
-    run. `timeout` is in seconds for each cell.
+    A cell that fails does not stop the rest. `timeout`: seconds that one cell may take. Returns one line for each
+    cell that failed and for each agent's run that ended in an error.
     """
     document = nbformat.read(notebook, as_version=4)
-    client = NotebookClient(document, timeout=timeout, resources={"metadata": {"path": str(notebook.resolve().parent)}})
     failures: list[str] = []
+
+    def note(cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
+        content = execute_reply["content"]
+        if content["status"] == "error":
+            failures.append(f"Cell {cell_index}: {content['ename']}: {content['evalue']}")
+        failures.extend(f"Cell {cell_index}: an agent's run failed" for _ in _failed_runs(cell))
+
+    client = NotebookClient(
+        document,
+        timeout=timeout,
+        allow_errors=True,
+        resources={"metadata": {"path": str(notebook.resolve().parent)}},
+        on_cell_executed=note,
+    )
     try:
         client.execute()
-    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-        failures.append(str(error).strip())
     finally:
         nbformat.write(document, output)
     return failures
+
+
+def _failed_runs(cell: Any) -> list[Any]:
+    return [
+        output
+        for output in cell.get("outputs", [])
+        if 'data-status="error"' in output.get("data", {}).get("text/html", "")[:500]
+    ]

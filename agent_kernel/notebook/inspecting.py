@@ -84,7 +84,7 @@ def safe_text(value: Any, depth: int = 2) -> str:
         return str(value)[:PREVIEW_CHARACTERS]
     if kind in (list, tuple, set, frozenset) and depth:
         inner = ", ".join(safe_text(item, depth - 1) for item in islice(value, _ITEMS))
-        opened, closed = {list: "[]", tuple: "()"}.get(kind, "{}")
+        opened, closed = "[]" if kind is list else "()" if kind is tuple else "{}"
         return f"{opened}{inner}{', ...' if len(value) > _ITEMS else ''}{closed}"
     if kind is dict and depth:
         pairs = (f"{safe_text(key, 0)}: {safe_text(item, depth - 1)}" for key, item in islice(value.items(), _ITEMS))

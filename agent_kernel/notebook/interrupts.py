@@ -71,7 +71,7 @@ def run_beside(awaitable: Any, gate: InterruptGate) -> Any:
         outer = None
     outer_task = asyncio.current_task(outer) if outer is not None else None
     if outer is not None and outer_task is not None:
-        asyncio._leave_task(outer, outer_task)  # type: ignore[attr-defined]
+        asyncio._leave_task(outer, outer_task)
     asyncio._set_running_loop(None)
     loop = asyncio.new_event_loop()
     try:
@@ -84,7 +84,7 @@ def run_beside(awaitable: Any, gate: InterruptGate) -> Any:
         finally:
             asyncio._set_running_loop(outer)
             if outer is not None and outer_task is not None:
-                asyncio._enter_task(outer, outer_task)  # type: ignore[attr-defined]
+                asyncio._enter_task(outer, outer_task)
 
 
 @dataclass(frozen=True, slots=True)

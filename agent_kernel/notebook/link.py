@@ -15,6 +15,7 @@ from typing import Any
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.workshop import Workshop, workshop
 from agent_kernel.protocol.views import OutputView, RunView
+from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.arguments import digest
 from agent_kernel.tools.hands import ApprovedCall, Outcome
 
@@ -144,21 +145,21 @@ class _Requests:
         return {"text": describe_environment(self._shop.shell, content.get("notebook_path"))}
 
 
-async def judge(shop: Workshop, tool_name: str, arguments_json: str, run_id: str | None = None) -> str:
+async def judge(shop: Workshop, tool_name: str, arguments_json: str, run_id: str | None = None) -> Approval:
     """A tool's own verdict on a call; "ask" where it fails, hangs or gives no clear answer."""
     tool = shop.find_tool(run_id, tool_name)
     if tool is None:
         return "ask"
-    verdict: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    verdict: asyncio.Future[Approval] = asyncio.get_running_loop().create_future()
     loop = asyncio.get_running_loop()
 
-    def settle(answer: str) -> None:
+    def settle(answer: Approval) -> None:
         if not verdict.done():
             verdict.set_result(answer)
 
     def ask_tool() -> None:
         try:
-            answer: str = tool.judge(json.loads(arguments_json))
+            answer: Approval = tool.judge(json.loads(arguments_json))
         except Exception:  # noqa: BLE001 -- the function is the user's
             _log.warning("The approval function of %s failed; the user is asked.", tool_name, exc_info=True)
             answer = "ask"

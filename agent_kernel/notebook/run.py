@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict
 from agent_kernel.errors import RunFailed
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.notebook.workshop import Workshop
-from agent_kernel.protocol.views import ErrorView, MessageView, RunView, ToolCallView, Usage
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import ErrorView, MessageView, PolicyView, RunView, ToolCallView, Usage
 from agent_kernel.tools.function import Tool
 
 Status = Literal["running", "complete", "cancelled", "error"]
@@ -35,6 +36,11 @@ class RunEnd(BaseModel):
 class Host(Protocol):
     """Where the run's brain is: at the server, or in this process."""
 
+    @property
+    def blocks(self) -> bool:
+        """Whether `%%agent` holds its cell also without `--wait`."""
+        ...
+
     def begin(self, run: "Run") -> None:
         """Start the run. Raises `ConfigurationError`."""
         ...
@@ -43,6 +49,10 @@ class Host(Protocol):
 
     def ended(self, run: "Run", end: RunEnd) -> None:
         """Show the record in place of the live cards. Called once, in any thread."""
+        ...
+
+    def settled(self, run: "Run", end: RunEnd) -> None:
+        """The main thread has waited for the end; where no cards were shown, the record is shown now."""
         ...
 
 
@@ -57,6 +67,7 @@ class Run:
         conversation_id: str,
         tools: tuple[Tool, ...],
         scripted: tuple[ScriptedDecision, ...] = (),
+        model: Any = None,
     ) -> None:
         self.run_id = spec.run_id
         self.conversation_id = conversation_id
@@ -64,6 +75,8 @@ class Run:
         self.tools = tools
         self.spec = spec
         self.scripted = scripted
+        self.model = model
+        """A name, an object, or `None`, as the agent has it."""
         self.heard = threading.Event()
         """Set when the server has asked for the declaration."""
         self._workshop = workshop
@@ -84,6 +97,11 @@ class Run:
     @property
     def done(self) -> bool:
         return self._done.is_set()
+
+    @property
+    def blocks(self) -> bool:
+        """Whether `%%agent` holds its cell for this run also without `--wait`."""
+        return self._host.blocks
 
     @property
     def text(self) -> str:
@@ -133,7 +151,7 @@ class Run:
                 if left is not None and left <= 0:
                     raise TimeoutError(f"The run did not end within {timeout:g} s. It goes on.")
                 wake.wait(left)
-        return self
+        return self._settle()
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self._wait_async().__await__()
@@ -146,6 +164,11 @@ class Run:
                 wake.clear()
                 if not await self._workshop.executor.run_next_async() and not self.done:
                     await wake.wait()
+        return self._settle()
+
+    def _settle(self) -> Self:
+        if self._end is not None and threading.current_thread() is threading.main_thread():
+            self._host.settled(self, self._end)
         return self
 
     @contextlib.contextmanager
@@ -173,6 +196,30 @@ class Run:
         """The brain says how the run stands."""
         self.heard.set()
         self._view = view
+
+    def shown_by(self, widget_model_id: str) -> None:
+        """By the widget's id the record finds its place in the saved notebook."""
+        self.spec = dataclasses.replace(self.spec, widget_model_id=widget_model_id)
+
+    def fail(self, message: str) -> None:
+        """End a run that never reached a brain."""
+        error = ErrorView(code="INTERNAL_ERROR", message=message)
+        now = utc_now()
+        view = RunView(
+            run_id=self.run_id,
+            conversation_id=self.conversation_id,
+            prompt=self.prompt,
+            status="error",
+            model=self.spec.model or "",
+            recorded=False,
+            policy=PolicyView(mode=self.spec.policy or "ask"),
+            usage=Usage(),
+            budget=self.spec.budget,
+            started_at=now,
+            ended_at=now,
+            error=error,
+        )
+        self.finish(RunEnd(run=view, text="", messages=[], tool_calls=[]))
 
     def finish(self, end: RunEnd) -> None:
         """The brain says how the run ended. A repeat changes nothing."""

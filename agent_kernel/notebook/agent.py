@@ -1,0 +1,109 @@
+"""`Agent`: one conversation, in which runs follow one another."""
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.loop.settings import RunSpec
+from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions, as_policy
+from agent_kernel.notebook.place import is_served
+from agent_kernel.notebook.run import Host, Run
+from agent_kernel.notebook.toolbox import offered_tools
+from agent_kernel.notebook.workshop import Workshop, workshop
+from agent_kernel.protocol.ids import new_conversation_id, new_run_id
+from agent_kernel.protocol.vocabulary import PolicyMode
+
+__all__ = ["Agent", "Budget", "Policy", "last_run"]
+
+
+class Agent:
+    """An agent in this notebook. What it is told and what it does is one conversation.
+
+    `model`: a name, or an object that is a model (`agent_kernel.models.base.Model`); `None` is the host's default.
+    `tools`: functions, `ak.tool` functions and LangChain tools are added to the built-in tools; names of built-in
+    tools choose which of those are offered.
+    `system`: replaces the instructions that the model is given.
+    `policy`: "ask", "allow", "deny", "plan", or an `ak.Policy`. `budget`: an `ak.Budget`.
+    Raises `ConfigurationError` and `ToolDeclarationError`.
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        tools: Iterable[Any] = (),
+        system: str | None = None,
+        policy: Policy | PolicyMode | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        if model is not None and not isinstance(model, str) and not callable(getattr(model, "stream", None)):
+            raise ConfigurationError(f"A model is a name or an object with `stream`, not {type(model).__name__!r}.")
+        self._shop = workshop()
+        self.conversation_id = new_conversation_id()
+        self.model = model
+        self.tools = offered_tools(self._shop.shell, tools)
+        self.system = system
+        self.policy = as_policy(policy)
+        self.budget = budget or Budget()
+
+    def start(self, prompt: str, approvals: Sequence[Decision] | None = None) -> Run:
+        """Start a run and return at once. `await run` or `run.wait()` holds the cell until it ends.
+
+        `approvals` answers the calls where nobody is there to ask: `True`, `(False, "why")`, or a
+        `ScriptedDecision` each. Without them such calls are denied. Raises `ConfigurationError`.
+        """
+        if not prompt.strip():
+            raise ConfigurationError("The prompt is empty. Say what the agent should do.")
+        host = host_for(self._shop, self.model)
+        spec = RunSpec(
+            run_id=new_run_id(),
+            prompt=prompt,
+            model=self.model if isinstance(self.model, str) else None,
+            tools=tuple(tool.declaration for tool in self.tools),
+            policy=self.policy.default,
+            rules=tuple(self.policy.rules),
+            system=self.system,
+            budget=self.budget.limits(),
+        )
+        run = Run(self._shop, host, spec, self.conversation_id, self.tools, as_decisions(approvals), self.model)
+        self._shop.add_run(run)
+        host.begin(run)
+        return run
+
+    def run(self, prompt: str, approvals: Sequence[Decision] | None = None) -> Run:
+        """Start a run and wait for it; an interrupt cancels it. See `start`."""
+        return wait_or_cancel(self.start(prompt, approvals))
+
+
+def wait_or_cancel(run: Run) -> Run:
+    """Wait for a run that its cell is about: an interrupt of the cell is one of the run."""
+    try:
+        return run.wait()
+    except KeyboardInterrupt:
+        run.cancel()
+        raise
+
+
+def last_run() -> Run | None:
+    """The run that was started last in this kernel, by whatever agent."""
+    return workshop().last_run
+
+
+def host_for(shop: Workshop, model: Any) -> Host:
+    """The server's brain, or one in this process where there is no such server or the model is an object."""
+    by_name = model is None or isinstance(model, str)
+    return _served(shop) if by_name and is_served(shop.shell) else _embedded(shop)
+
+
+@functools.cache
+def _served(shop: Workshop) -> Host:
+    from agent_kernel.notebook.served import ServedHost
+
+    return ServedHost(shop)
+
+
+@functools.cache
+def _embedded(shop: Workshop) -> Host:
+    from agent_kernel.notebook.embedded import EmbeddedHost
+
+    return EmbeddedHost(shop)

@@ -1,0 +1,52 @@
+"""What a run's cell shows: live cards while it goes, the record when it has ended."""
+
+import importlib
+from typing import Any, Literal
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
+
+from agent_kernel.notebook.place import kernel_of
+from agent_kernel.notebook.run import Run, RunEnd
+
+Transport = Literal["server", "kernel"]
+
+
+class LiveView:
+    """The widget in the cell's output, until the record takes its place."""
+
+    def __init__(self, shell: InteractiveShell, run: Run, transport: Transport) -> None:
+        kernel: Any = kernel_of(shell)
+        self._kernel = kernel
+        self._topic = getattr(shell.display_pub, "topic", b"display_data")
+        self._parent: Any = kernel.get_parent("shell")
+        self._run_id = run.run_id
+        widgets = importlib.import_module("agent_kernel_widgets")
+        self.widget: Any = widgets.AgentRun(
+            conversation_id=run.conversation_id, run_id=run.run_id, prompt=run.prompt, transport=transport
+        )
+
+    def show(self) -> None:
+        display(self.widget, display_id=self._run_id)
+
+    def replace(self, end: RunEnd) -> None:
+        """Put the record in the widget's place, from any thread.
+
+        The bundle has no widget view: a saved notebook that has one says "model not found" when it is opened again.
+        """
+        content = {"data": record_of(end), "metadata": {}, "transient": {"display_id": self._run_id}}
+        self._kernel.session.send(
+            self._kernel.iopub_socket, "update_display_data", content, parent=self._parent, ident=self._topic
+        )
+        self.widget.close()
+
+
+def show_record(end: RunEnd) -> None:
+    """A display of its own, for where no widget was shown. nbval does not look at updated displays."""
+    display(record_of(end), raw=True)
+
+
+def record_of(end: RunEnd) -> dict[str, str]:
+    from agent_kernel.record import render_record
+
+    return render_record(end.run, end.messages, end.tool_calls)

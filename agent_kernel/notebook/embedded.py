@@ -1,0 +1,178 @@
+"""The host of a kernel without such a server: the brain in a background thread of this process."""
+
+import asyncio
+import atexit
+import dataclasses
+import importlib.util
+import json
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any
+
+from agent_kernel.errors import AgentKernelError, AlreadyDecided
+from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.feed import Subscription
+from agent_kernel.loop.settings import ScriptedDecision
+from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.notebook.between_cells import OwnShell
+from agent_kernel.notebook.display import LiveView, show_record
+from agent_kernel.notebook.face import FaceLine
+from agent_kernel.notebook.local_hands import LocalHands
+from agent_kernel.notebook.place import hears_while_blocked, kernel_of, somebody_is_there
+from agent_kernel.notebook.run import Run, RunEnd
+from agent_kernel.notebook.workshop import Workshop
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.views import RunView
+
+FACE_SECONDS = 10.0
+NO_FACE = (
+    f"Nobody could be asked: no page showed this run's cards within {FACE_SECONDS:g} s. The notebook needs the "
+    "Jupyter widgets, or a server with the extension agent_kernel_server."
+)
+CLOSE_SECONDS = 5.0
+
+
+class EmbeddedHost:
+    """One per kernel process. The brain and its thread start with the first run and end with the process."""
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop = shop
+        self._views: dict[str, LiveView] = {}
+        self._shown: set[str] = set()
+        self._loop = asyncio.new_event_loop()
+        self._brain: Brain | None = None
+        self._opening = asyncio.Lock()
+        self._models = ModelResolver.from_environment()
+        kernel = kernel_of(shop.shell)
+        self._own_shell = OwnShell(kernel) if kernel is not None else None
+        self._tasks = TaskOwner()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="agent-kernel-brain", daemon=True)
+        self._thread.start()
+        atexit.register(self._close)
+
+    @property
+    def blocks(self) -> bool:
+        """True, but where the clicks that it would wait for could not reach a kernel whose cell waits."""
+        return not somebody_is_there(self._shop.shell) or hears_while_blocked(self._shop.shell)
+
+    def begin(self, run: Run) -> None:
+        attended = somebody_is_there(self._shop.shell) and _have_widgets()
+        line: FaceLine | None = None
+        if attended:
+            view = self._views[run.run_id] = LiveView(self._shop.shell, run, "kernel")
+            run.shown_by(view.widget.model_id)
+            line = FaceLine(view.widget, self._loop, self._tasks)
+            line.attach()
+            view.show()
+        self._submit(self._carry(run, line, attended))
+
+    def cancel(self, run: Run) -> None:
+        self._submit(self._cancel(run))
+
+    def ended(self, run: Run, end: RunEnd) -> None:
+        view = self._views.pop(run.run_id, None)
+        if view is not None:
+            self._shown.add(run.run_id)
+            view.replace(end)
+
+    def settled(self, run: Run, end: RunEnd) -> None:
+        if run.run_id not in self._shown:
+            self._shown.add(run.run_id)
+            show_record(end)
+
+    def _submit(self, work: Coroutine[Any, Any, None]) -> Future[None]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    async def _carry(self, run: Run, line: FaceLine | None, attended: bool) -> None:
+        """One run from its start to its end, on the brain's loop. Whatever fails, the run ends."""
+        try:
+            brain = await self._open(attended)
+            spec = run.spec
+            if run.model is not None and not isinstance(run.model, str):
+                spec = dataclasses.replace(spec, model=self._models.register(run.model))
+            conversation = await brain.create_conversation(
+                conversation_id=run.conversation_id, notebook_path=os.environ.get("JPY_SESSION_NAME")
+            )
+            events = conversation.subscribe()
+            watch = self._tasks.spawn(self._watch(run, conversation, events, line), f"watch {run.run_id}")
+            if line is not None:
+                line.open(conversation)
+            hands = LocalHands(self._shop, run.run_id, self._own_shell)
+            scripted = run.scripted or await self._recorded(spec.model, spec.prompt)
+            handle = await conversation.start_run(spec, hands, scripted=scripted)
+            result = await handle.wait()
+            events.close()
+            await watch
+        except Exception as error:  # noqa: BLE001 -- the cell that waits must hear of it
+            run.fail(str(error) if isinstance(error, AgentKernelError) else f"{type(error).__name__}: {error}")
+            return
+        finally:
+            if line is not None:
+                line.close()
+        run.finish(RunEnd(run=result.run, text=result.text, messages=result.messages, tool_calls=result.tool_calls))
+
+    async def _open(self, attended: bool) -> Brain:
+        async with self._opening:
+            if self._brain is None:
+                # In memory: the notebook's record is what stays.
+                self._brain = await Brain.open(None, self._models, attended=attended)
+            return self._brain
+
+    async def _recorded(self, model: str | None, prompt: str) -> tuple[ScriptedDecision, ...]:
+        """The answers that a cassette holds beside its turns, for runs that nobody watches."""
+        try:
+            resolved = await asyncio.to_thread(self._models.resolve, model)
+        except AgentKernelError:
+            return ()  # the run says what is wrong
+        find: Any = getattr(resolved, "scripted_decisions", None)
+        return tuple(find(prompt)) if find is not None else ()
+
+    async def _watch(self, run: Run, conversation: Conversation, events: Subscription, line: FaceLine | None) -> None:
+        async for frame in events:
+            event = json.loads(frame)
+            if event.get("run_id") != run.run_id:
+                continue
+            if event["type"] == "run":
+                run.update(RunView.model_validate(event["run"]))
+            elif event["type"] == "approval_request" and line is not None and not line.seen.is_set():
+                self._tasks.spawn(self._deny_unseen(conversation, line, event["approval_id"]), "wait for a page")
+
+    async def _deny_unseen(self, conversation: Conversation, line: FaceLine, approval_id: str) -> None:
+        try:
+            async with asyncio.timeout(FACE_SECONDS):
+                await line.seen.wait()
+        except TimeoutError:
+            try:
+                await conversation.decide(approval_id, Decision(approved=False, reason=NO_FACE))
+            except AlreadyDecided:
+                return
+
+    async def _cancel(self, run: Run) -> None:
+        brain = await self._open(attended=False)
+        conversation = await brain.conversation(run.conversation_id)
+        await conversation.cancel_run(run.run_id)
+
+    def _close(self) -> None:
+        async def close() -> None:
+            await self._tasks.aclose()
+            if self._own_shell is not None:
+                self._own_shell.close()
+            if self._brain is not None:
+                await self._brain.aclose()
+            await self._models.aclose()
+
+        closing = self._submit(close())
+        try:
+            closing.result(CLOSE_SECONDS)
+        except TimeoutError:
+            closing.cancel()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CLOSE_SECONDS)
+
+
+def _have_widgets() -> bool:
+    return importlib.util.find_spec("agent_kernel_widgets") is not None

@@ -1,0 +1,159 @@
+"""The line between an embedded brain and the pages that show a run: custom messages of the run's widget."""
+
+import asyncio
+from typing import Any, assert_never
+
+from pydantic import ValidationError
+
+from agent_kernel.errors import AgentKernelError, AlreadyDecided, DigestMismatch, IllegalTransition
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.feed import Subscription
+from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.protocol.commands import (
+    ApprovalResponseCommand,
+    CancelCommand,
+    ClientCommand,
+    Decision,
+    MessageCommand,
+    PingCommand,
+    ResumeCommand,
+    ToolCancelCommand,
+    ToolResultCommand,
+    ToolRetryCommand,
+    client_command_adapter,
+)
+from agent_kernel.protocol.events import ErrorEvent, PongEvent
+from agent_kernel.protocol.vocabulary import ErrorCode
+
+MESSAGES_PER_SECOND = 30
+"""A kernel's messages are dropped in a flood: of 5,000 sent one by one, 3,000 arrived."""
+FRAMES_PER_MESSAGE = 500
+
+
+class FaceLine:
+    """One widget's line. `attach` is for the main thread, all else for the brain's event loop."""
+
+    def __init__(self, widget: Any, loop: asyncio.AbstractEventLoop, tasks: TaskOwner) -> None:
+        self._widget = widget
+        self._loop = loop
+        self._tasks = tasks
+        self._conversation: Conversation | None = None
+        self._subscription: Subscription | None = None
+        self._batch: list[str] = []
+        self._news = asyncio.Event()
+        self._early: list[Any] = []
+        self.seen = asyncio.Event()
+        """Set once a page has shown the widget and asked for events."""
+
+    def attach(self) -> None:
+        self._widget.on_msg(self._from_page)
+        _answer_where_the_page_asks(self._widget.comm)
+
+    def open(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._tasks.spawn(self._send(), "frames to the page")
+        for command in self._early:
+            self._received(command)
+        self._early.clear()
+
+    def close(self) -> None:
+        if self._subscription is not None:
+            self._subscription.close()
+
+    def _from_page(self, _widget: Any, content: Any, _buffers: Any) -> None:
+        if isinstance(content, dict) and "command" in content:
+            self._loop.call_soon_threadsafe(self._received, content["command"])
+
+    def _received(self, raw: Any) -> None:
+        if self._conversation is None:
+            self._early.append(raw)
+            return
+        self._tasks.spawn(self._answer(raw, self._conversation), "command of the page")
+
+    async def _answer(self, raw: Any, conversation: Conversation) -> None:
+        try:
+            command = client_command_adapter.validate_python(raw)
+        except ValidationError as error:
+            self._say_error(conversation, "INVALID_FORMAT", str(error.errors(include_url=False)[0]["msg"]))
+            return
+        try:
+            await self._obey(command, conversation)
+        except AlreadyDecided as error:
+            self._say_error(conversation, "CONFLICT", str(error), error.first.get("tool_call_id"), error.first)
+        except (DigestMismatch, IllegalTransition) as error:
+            self._say_error(conversation, "CONFLICT", str(error))
+        except AgentKernelError as error:
+            self._say_error(conversation, "INVALID_FORMAT", str(error))
+
+    async def _obey(self, command: ClientCommand, conversation: Conversation) -> None:
+        match command:
+            case ResumeCommand():
+                self._resume(conversation, command.last_seq)
+            case PingCommand():
+                pong = PongEvent(seq=conversation.last_seq, conversation_id=conversation.conversation_id)
+                self._put(pong.model_dump_json())
+            case MessageCommand():
+                await conversation.send_message(command.content)
+            case ApprovalResponseCommand():
+                decision = Decision.model_validate(command.model_dump(exclude={"type", "approval_id"}))
+                await conversation.decide(command.approval_id, decision)
+            case ToolResultCommand():
+                await conversation.tool_result(command.tool_call_id, command.output)
+            case ToolCancelCommand():
+                await conversation.cancel_call(command.tool_call_id)
+            case ToolRetryCommand():
+                await conversation.retry_call(command.tool_call_id)
+            case CancelCommand():
+                await conversation.cancel_run(command.run_id)
+            case _:
+                assert_never(command)
+
+    def _resume(self, conversation: Conversation, last_seq: int) -> None:
+        self.seen.set()
+        if self._subscription is not None:
+            self._subscription.rewind(min(last_seq, conversation.last_seq))
+            return
+        self._subscription = conversation.subscribe(last_seq)
+        self._tasks.spawn(self._read(self._subscription), "events for the page")
+
+    async def _read(self, subscription: Subscription) -> None:
+        async for frame in subscription:
+            self._put(frame)
+
+    def _put(self, frame: str) -> None:
+        self._batch.append(frame)
+        self._news.set()
+
+    async def _send(self) -> None:
+        while True:
+            await self._news.wait()
+            await asyncio.sleep(1 / MESSAGES_PER_SECOND)
+            frames, self._batch = self._batch[:FRAMES_PER_MESSAGE], self._batch[FRAMES_PER_MESSAGE:]
+            if not self._batch:
+                self._news.clear()
+            self._widget.send({"frames": frames})
+
+    def _say_error(
+        self,
+        conversation: Conversation,
+        code: ErrorCode,
+        message: str,
+        tool_call_id: str | None = None,
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        event = ErrorEvent(
+            seq=conversation.last_seq,
+            conversation_id=conversation.conversation_id,
+            code=code,
+            message=message,
+            tool_call_id=tool_call_id,
+            details=details or {},
+        )
+        self._put(event.model_dump_json())
+
+
+def _answer_where_the_page_asks(comm: Any) -> None:
+    """The ipykernel of 7.4 routes a page's messages to the thread that last published on the comm: the main thread, which may
+    be waiting for just this message. The page's own subshell, which it names in each message, is always free."""
+    if hasattr(comm, "_reply_subshell_for"):
+        comm._reply_subshell_for = lambda _data, named: named

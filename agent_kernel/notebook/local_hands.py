@@ -1,0 +1,99 @@
+"""The hands of the embedded host: from the brain's thread to the main thread of the same process."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from agent_kernel.notebook.between_cells import OwnShell
+from agent_kernel.notebook.context import describe_environment
+from agent_kernel.notebook.link import judge
+from agent_kernel.notebook.workshop import Workshop
+from agent_kernel.protocol.views import OutputView
+from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
+
+CLAIM_SECONDS = 0.05
+"""A main thread that waits for the run claims a call at once; after this time nobody does, and a message is queued."""
+
+STOP_SECONDS = 2.0
+
+
+class LocalHands:
+    """Implements `agent_kernel.tools.hands.Hands` for one run. Its methods are for the brain's event loop."""
+
+    def __init__(self, shop: Workshop, run_id: str, own_shell: OwnShell | None) -> None:
+        self._shop = shop
+        self._run_id = run_id
+        self._own_shell = own_shell
+
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        observer = _Bridge(asyncio.get_running_loop(), emit)
+        self._shop.mailbox.deposit(call, observer, self._run_id)
+        nudge = asyncio.create_task(self._nudge(call))
+        try:
+            return await self._within(call, observer.outcome)
+        except asyncio.CancelledError:
+            self._shop.mailbox.interrupt(call.tool_call_id)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(observer.outcome), STOP_SECONDS)
+            raise
+        finally:
+            nudge.cancel()
+            await asyncio.gather(nudge, return_exceptions=True)
+
+    async def _within(self, call: ApprovedCall, outcome: "asyncio.Future[Outcome]") -> Outcome:
+        try:
+            return await asyncio.wait_for(asyncio.shield(outcome), call.timeout)
+        except TimeoutError:
+            self._shop.mailbox.interrupt(call.tool_call_id)
+            ended = await outcome
+            if ended.status == "success":
+                return ended
+            return Outcome("error", f"The call was interrupted after {call.timeout:g} s, its limit.\n{ended.content}")
+
+    async def _nudge(self, call: ApprovedCall) -> None:
+        """Where no cell waits for the run, have the call run between cells."""
+        if self._own_shell is None:
+            return
+        needs_await = self._shop.executor.needs_await(call.tool_name, call.arguments_json, self._run_id)
+        queued = False
+        while True:
+            await asyncio.sleep(CLAIM_SECONDS)
+            if self._shop.mailbox.collect(call.tool_call_id).state != "deposited":
+                return
+            if not queued or self._own_shell.was_aborted():
+                self._own_shell.queue_take(call.tool_call_id, needs_await)
+                queued = True
+
+    async def interrupt(self, tool_call_id: str) -> bool:
+        return self._shop.mailbox.interrupt(tool_call_id)
+
+    async def judge(self, tool_name: str, arguments_json: str) -> Approval:
+        return await judge(self._shop, tool_name, arguments_json, self._run_id)
+
+    async def describe_environment(self) -> str:
+        return describe_environment(self._shop.shell)
+
+
+class _Bridge:
+    """A mailbox observer that passes everything on to an event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, emit: OutputSink) -> None:
+        self._loop = loop
+        self._emit = emit
+        self.outcome: asyncio.Future[Outcome] = loop.create_future()
+
+    def output(self, _tool_call_id: str, _index: int, output: OutputView) -> None:
+        self._post(self._emit, output)
+
+    def done(self, _tool_call_id: str, outcome: Outcome) -> None:
+        self._post(self._settle, outcome)
+
+    def _post(self, callback: Any, *arguments: Any) -> None:
+        # A loop that is closed belongs to a process that ends.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(callback, *arguments)
+
+    def _settle(self, outcome: Outcome) -> None:
+        if not self.outcome.done():
+            self.outcome.set_result(outcome)

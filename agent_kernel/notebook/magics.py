@@ -1,0 +1,124 @@
+"""`%%agent` and `%agent`."""
+
+import shlex
+import sys
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+
+from agent_kernel.errors import AgentKernelError
+from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
+from agent_kernel.notebook.link import install
+from agent_kernel.notebook.options import Policy
+from agent_kernel.notebook.toolbox import named_tools
+from agent_kernel.protocol.ids import new_conversation_id
+from agent_kernel.protocol.vocabulary import PolicyMode
+
+HELP = """\
+%%agent [options]           the prompt is the cell's text, in Markdown
+%agent [options] PROMPT     the same in one line
+
+  --model M       a model's name, replay:FILE, or demo (recorded, needs no key)
+  --wait          hold the cell until the run has ended
+  --policy P      ask (default), allow, deny, or plan (only reads)
+  --tools A,B     your own functions by name, or the built-in tools to offer
+  --new           begin a new conversation; else each prompt continues the last one
+
+The last run is agent_kernel.last_run()."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    model: str | None = None
+    wait: bool = False
+    policy: PolicyMode | None = None
+    tools: tuple[str, ...] = ()
+    new: bool = False
+    prompt: str = ""
+
+
+@magics_class
+class AgentMagics(Magics):
+    """The magics of one kernel, with its default conversation."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._conversation_id = new_conversation_id()
+
+    @no_var_expand
+    @line_cell_magic
+    def agent(self, line: str, cell: str | None = None) -> None:
+        """Ask an agent that works in this notebook. `%agent` alone shows how."""
+        if cell is None and not line.strip():
+            sys.stdout.write(f"{_state()}\n\n{HELP}\n")
+            return
+        try:
+            self._start(parse(line), cell)
+        except AgentKernelError as error:
+            raise UsageError(str(error)) from None
+
+    def _start(self, options: Options, cell: str | None) -> None:
+        prompt = "\n".join(part for part in (options.prompt, cell) if part)
+        if not prompt.strip():
+            raise UsageError("The prompt is empty. Write below %%agent what the agent should do.")
+        if options.new:
+            self._conversation_id = new_conversation_id()
+        shell: Any = self.shell
+        agent = Agent(
+            model=options.model,
+            tools=named_tools(options.tools, shell.user_ns),
+            policy=Policy(default=options.policy or "ask"),
+        )
+        agent.conversation_id = self._conversation_id
+        run = agent.start(prompt.strip("\n"))
+        if options.wait or run.blocks:
+            wait_or_cancel(run)
+
+
+def parse(line: str) -> Options:
+    """Options stand before the prompt, which is taken as it is written. Raises `UsageError`."""
+    found: dict[str, Any] = {}
+    rest = line.strip()
+    while rest.startswith("--"):
+        word, _, rest = rest.partition(" ")
+        name, equals, value = word.removeprefix("--").partition("=")
+        rest = rest.lstrip()
+        if not name:
+            break
+        if name in ("wait", "new"):
+            found[name] = True
+            continue
+        if name not in ("model", "policy", "tools"):
+            raise UsageError(f"There is no option --{name}.\n\n{HELP}")
+        if not equals:
+            value, _, rest = rest.partition(" ")
+            rest = rest.lstrip()
+        found[name] = _value(name, value)
+    return Options(**found, prompt=rest)
+
+
+def _value(name: str, text: str) -> Any:
+    value = "".join(shlex.split(text)) if text[:1] in ("'", '"') else text
+    if not value or value.startswith("--"):
+        raise UsageError(f"--{name} wants a value.")
+    if name == "policy" and value not in get_args(PolicyMode):
+        raise UsageError(f"There is no policy {value!r}. Use ask, allow, deny or plan.")
+    return tuple(part for part in value.split(",") if part) if name == "tools" else value
+
+
+def _state() -> str:
+    run = last_run()
+    return "No agent has run in this kernel yet." if run is None else f"The last run: {run!r}"
+
+
+def load(shell: InteractiveShell) -> None:
+    install()
+    shell.register_magics(AgentMagics)
+
+
+def unload(shell: InteractiveShell) -> None:
+    for magics in shell.magics_manager.magics.values():
+        magics.pop("agent", None)

@@ -1,0 +1,66 @@
+"""What a user may set for a run."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from agent_kernel.approvals.rules import Rule
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.loop.settings import ScriptedDecision
+from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.protocol.vocabulary import PolicyMode
+
+Decision = ScriptedDecision | bool | tuple[bool, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which calls ask. A rule that denies wins over one that asks, and that over one that allows.
+
+    `rules`: for example `["allow run_python", 'deny run_shell where command matches "curl *"']`.
+    `default`, for calls that no rule covers: "ask", "allow", "deny", or "plan" (read-only calls only).
+    Raises `ConfigurationError` for a rule or a word that is not understood.
+    """
+
+    rules: Sequence[str] = ()
+    default: PolicyMode = "ask"
+
+    def __post_init__(self) -> None:
+        if self.default not in get_args(PolicyMode):
+            raise ConfigurationError(f"There is no policy {self.default!r}. Use ask, allow, deny or plan.")
+        object.__setattr__(self, "rules", (self.rules,) if isinstance(self.rules, str) else tuple(self.rules))
+        for rule in self.rules:
+            Rule.parse(rule)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Hard limits of one run; `None` is no limit of your own. `seconds` counts from the start of the run."""
+
+    tokens: int | None = None
+    tool_calls: int | None = None
+    seconds: float | None = None
+    steps: int | None = None
+
+    def limits(self) -> BudgetLimits:
+        return BudgetLimits(tokens=self.tokens, tool_calls=self.tool_calls, seconds=self.seconds, steps=self.steps)
+
+
+def as_policy(policy: "Policy | PolicyMode | None") -> Policy:
+    """Raises `ConfigurationError`."""
+    if policy is None:
+        return Policy()
+    return policy if isinstance(policy, Policy) else Policy(default=policy)
+
+
+def as_decisions(approvals: Iterable[Decision] | None) -> tuple[ScriptedDecision, ...]:
+    """`True`, `(False, "why")` or a `ScriptedDecision` each; they answer the calls in order."""
+    decisions: list[ScriptedDecision] = []
+    for one in approvals or ():
+        if isinstance(one, ScriptedDecision):
+            decisions.append(one)
+        elif isinstance(one, bool):
+            decisions.append(ScriptedDecision(one))
+        else:
+            decisions.append(ScriptedDecision(one[0], reason=one[1]))
+    return tuple(decisions)

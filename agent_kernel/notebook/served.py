@@ -1,0 +1,39 @@
+"""The host of a kernel whose server has the extension: the brain is there, and shows the run to pages itself."""
+
+from agent_kernel.notebook.display import LiveView
+from agent_kernel.notebook.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
+from agent_kernel.notebook.place import kernel_of
+from agent_kernel.notebook.run import Run, RunEnd
+from agent_kernel.notebook.workshop import Workshop
+
+UNHEARD = (
+    f"The Jupyter server did not answer within {ANNOUNCE_SECONDS * ANNOUNCE_TRIES:g} s. Check that its extension is "
+    "on (`jupyter server extension list` shows agent_kernel_server), then run the cell again."
+)
+
+
+class ServedHost:
+    blocks = False
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop = shop
+        self._link = Link(kernel_of(shop.shell))
+        self._views: dict[str, LiveView] = {}
+
+    def begin(self, run: Run) -> None:
+        install()
+        view = self._views[run.run_id] = LiveView(self._shop.shell, run, "server")
+        run.shown_by(view.widget.model_id)
+        view.show()
+        self._link.announce(run.run_id, run.conversation_id, run.heard, lambda: run.fail(UNHEARD))
+
+    def cancel(self, run: Run) -> None:
+        self._link.send("cancel", run_id=run.run_id)
+
+    def ended(self, run: Run, end: RunEnd) -> None:
+        view = self._views.pop(run.run_id, None)
+        if view is not None:
+            view.replace(end)
+
+    def settled(self, run: Run, end: RunEnd) -> None:
+        """Nothing: the record is where the cards were."""
