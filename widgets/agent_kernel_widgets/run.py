@@ -1,0 +1,55 @@
+"""The widget that shows one run of an agent in a cell's output."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+Command = dict[str, Any]
+
+_STATIC = Path(__file__).parent / "static"
+
+
+def _built(name: str) -> str:
+    path = _STATIC / name
+    if not path.is_file():
+        raise ImportError(
+            f"The front end of Agent Kernel is not built: {path.name} is missing. "
+            "In a checkout, run `npm ci` and `npm run build` in the folder `widgets`."
+        )
+    return path.read_text(encoding="utf-8")
+
+
+class AgentRun(anywidget.AnyWidget):
+    """Cards, answers and decisions of one run.
+
+    With `transport="server"` the page opens a WebSocket to the server extension, and the kernel is not involved.
+    With `transport="kernel"` the frames of the protocol travel as messages of this widget: `post_frames` sends
+    events down, and `on_command` hears what the page sends up, first a `resume` command.
+    """
+
+    _esm = _built("index.js")
+    _css = _built("index.css")
+
+    conversation_id = traitlets.Unicode().tag(sync=True)
+    run_id = traitlets.Unicode().tag(sync=True)
+    prompt = traitlets.Unicode().tag(sync=True)
+    transport = traitlets.Enum(("server", "kernel"), default_value="server").tag(sync=True)
+
+    def post_frames(self, frames: Iterable[str]) -> None:
+        """Send events, each as its JSON text, in the order of their `seq`."""
+        batch = list(frames)
+        if batch:
+            self.send({"frames": batch})
+
+    def on_command(self, callback: Callable[[Command], None]) -> None:
+        """Call `callback` with each command that a page sends, as a dictionary. What is in it is untrusted."""
+
+        def receive(_widget: object, content: object, _buffers: object) -> None:
+            command = content.get("command") if isinstance(content, dict) else None
+            if isinstance(command, dict):
+                callback(command)
+
+        self.on_msg(receive)

@@ -1,0 +1,34 @@
+/** The anywidget: a channel per conversation, a view per output. */
+import { h, render as mount } from "preact";
+import { KernelTransport, type MessageModel } from "./link/kernel";
+import { leaseChannel, type Lease } from "./link/registry";
+import { channelAddress, SocketTransport } from "./link/socket";
+import { Run } from "./views/run";
+
+interface Model extends MessageModel {
+  get(trait: "conversation_id" | "run_id" | "prompt" | "transport"): string;
+}
+
+/** Held for as long as the model lives: frames of the embedded host come to the model, whether or not it is shown. */
+function initialize({ model }: { model: Model }): (() => void) | undefined {
+  return model.get("transport") === "kernel" ? lease(model).release : undefined;
+}
+
+function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+  const { channel, release } = lease(model);
+  mount(h(Run, { channel, runId: model.get("run_id"), prompt: model.get("prompt") }), el);
+  return () => {
+    mount(null, el);
+    release();
+  };
+}
+
+function lease(model: Model): Lease {
+  if (model.get("transport") === "kernel") {
+    return leaseChannel(`kernel/${model.get("run_id")}`, () => new KernelTransport(model));
+  }
+  const id = model.get("conversation_id");
+  return leaseChannel(`server/${id}`, () => new SocketTransport(channelAddress(id)));
+}
+
+export default { initialize, render };

@@ -1,0 +1,225 @@
+/** One conversation as a page sees it: its runs' states, the line to the brain, and what is not sent yet. */
+import type { ApprovalResponseCommand, ClientCommand, ErrorEvent, ServerEvent, SessionEvent } from "../protocol";
+import { emptyRun, patchCall, reduce, fromSnapshot, type Decider, type RunState } from "../state";
+import { Decisions, type PendingDecision } from "./decisions";
+import { Sequence } from "./sequence";
+import type { Transport } from "./transport";
+
+/** After this long without a connection nothing can be promised, so nothing can be decided. */
+export const DECISIONS_OFF_AFTER_MS = 60_000;
+/** A run that is under way is read again from the log, up to this many events: the snapshot has no half-written answer. */
+const REPLAY_AT_MOST = 20_000;
+
+export interface Connection {
+  readonly status: "connecting" | "open" | "lost";
+  /** When the connection was lost, or first tried (ms). */
+  readonly since: number;
+  readonly nextTryAt: number | null;
+}
+
+export class Channel {
+  connection: Connection = { status: "connecting", since: Date.now(), nextTryAt: null };
+  /** This page's clock minus the brain's, in ms. */
+  skew = 0;
+  readonly decisions = new Decisions();
+  private readonly runs = new Map<string, RunState>();
+  private readonly listeners = new Set<() => void>();
+  private readonly sequence = new Sequence();
+  private outbox: ClientCommand[] = [];
+  private fresh = true;
+  /** Events up to this one happened before the page was there. */
+  private liveAfter = 0;
+
+  constructor(private readonly transport: Transport) {
+    transport.start({
+      opened: () => this.opened(),
+      frame: (text) => this.frame(text),
+      lost: (nextTryAt) => this.lost(nextTryAt),
+    });
+  }
+
+  state(runId: string): RunState {
+    return this.runs.get(runId) ?? emptyRun(runId);
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** False where decisions are off; the caller shows why. */
+  decide(command: ApprovalResponseCommand, callId: string): boolean {
+    if (this.decisions.get(command.approval_id) !== null || this.decisionsOff(Date.now())) return false;
+    this.clearProblem(callId);
+    const sent = this.transport.send(command);
+    this.decisions.put({ command, callId, status: sent ? "sent" : "queued" });
+    this.changed();
+    return true;
+  }
+
+  /** Unsend a decision that has not left the page. */
+  takeBack(approvalId: string): void {
+    if (this.decisions.get(approvalId)?.status !== "queued") return;
+    this.decisions.settle(approvalId, false);
+    this.changed();
+  }
+
+  /** Send a command, now or when the connection is back. */
+  send(command: ClientCommand): void {
+    if (!this.transport.send(command)) this.outbox.push(command);
+    this.changed();
+  }
+
+  decisionsOff(now: number): boolean {
+    return this.connection.status !== "open" && now - this.connection.since >= DECISIONS_OFF_AFTER_MS;
+  }
+
+  retryNow(): void {
+    this.transport.retryNow();
+  }
+
+  close(): void {
+    this.transport.close();
+    this.listeners.clear();
+  }
+
+  private opened(): void {
+    this.connection = { status: "open", since: Date.now(), nextTryAt: null };
+    this.sequence.reconnected();
+    if (!this.fresh || !this.transport.greets) this.resume();
+    if (!this.transport.greets) {
+      this.fresh = false;
+      this.flush(null);
+    }
+    this.changed();
+  }
+
+  private lost(nextTryAt: number): void {
+    const since = this.connection.status === "open" ? Date.now() : this.connection.since;
+    this.connection = { status: "lost", since, nextTryAt };
+    this.decisions.lineLost();
+    this.changed();
+  }
+
+  private frame(text: string): void {
+    const event = parse(text);
+    if (event === null) return;
+    if (event.type === "session") this.greeted(event);
+    else if (event.type === "error" && isAboutThisConnection(event)) this.refused(event);
+    else if (event.type !== "pong") this.logged(event);
+    this.changed();
+  }
+
+  private logged(event: ServerEvent): void {
+    switch (this.sequence.judge(event.seq)) {
+      case "resume":
+        this.resume();
+        return;
+      case "drop":
+        return;
+      case "take":
+        this.take(event);
+    }
+  }
+
+  private take(event: ServerEvent): void {
+    if (event.run_id !== null) {
+      const context = { live: event.seq > this.liveAfter, own: this.decisions.own };
+      this.runs.set(event.run_id, reduce(this.state(event.run_id), event, context));
+    }
+    if (event.type === "approval_response") this.decisions.settle(event.approval_id, true);
+    if (event.type === "tool_complete") this.settleCall(event.tool_call_id);
+  }
+
+  private greeted(event: SessionEvent): void {
+    this.skew = Date.now() - Date.parse(event.timestamp);
+    const startedOver = event.last_seq < this.sequence.last;
+    if (this.fresh || startedOver) {
+      this.fresh = false;
+      this.begin(event);
+      this.resume();
+    }
+    this.flush(new Set(event.pending.map((call) => call.approval_id)));
+  }
+
+  private begin(event: SessionEvent): void {
+    this.runs.clear();
+    this.liveAfter = event.last_seq;
+    const active = event.snapshot.runs.some((run) => run.status === "queued" || run.status === "running");
+    if (active && event.last_seq <= REPLAY_AT_MOST) {
+      this.sequence.jumpTo(0);
+      return;
+    }
+    this.sequence.jumpTo(event.last_seq);
+    for (const run of event.snapshot.runs) this.runs.set(run.run_id, fromSnapshot(event.snapshot, run.run_id));
+  }
+
+  private resume(): void {
+    this.transport.send({ type: "resume", last_seq: this.sequence.last });
+  }
+
+  /** Send what waited. A decision whose call no longer waits for one is dropped: the log says who decided it. */
+  private flush(pending: ReadonlySet<string> | null): void {
+    for (const decision of [...this.decisions.all.values()]) {
+      if (decision.status === "sent") continue;
+      const { approval_id } = decision.command;
+      if (pending !== null && !pending.has(approval_id)) this.decisions.settle(approval_id, this.decisions.own.has(approval_id));
+      else if (this.transport.send(decision.command)) this.decisions.put({ ...decision, status: "sent" });
+    }
+    this.outbox = this.outbox.filter((command) => !this.transport.send(command));
+  }
+
+  /** The brain did not take something that this page sent. */
+  private refused(event: ErrorEvent): void {
+    const decision = this.decisionOf(event) ?? this.decisions.oldestSent();
+    const callId = event.tool_call_id ?? decision?.callId ?? null;
+    if (decision !== null) this.decisions.settle(decision.command.approval_id, false);
+    const problem = { code: event.code, message: event.message };
+    for (const [runId, state] of this.runs) {
+      if (callId === null || !state.calls[callId]) continue;
+      const lost = event.code === "CONFLICT";
+      this.runs.set(runId, patchCall(state, callId, "", (call) => ({ ...call, problem, decider: lost ? notYou(call.decider) : call.decider })));
+    }
+  }
+
+  private decisionOf(event: ErrorEvent): PendingDecision | null {
+    return [...this.decisions.all.values()].find((decision) => decision.callId === event.tool_call_id) ?? null;
+  }
+
+  private settleCall(callId: string): void {
+    for (const decision of [...this.decisions.all.values()]) {
+      if (decision.callId === callId) this.decisions.settle(decision.command.approval_id, false);
+    }
+  }
+
+  private clearProblem(callId: string): void {
+    for (const [runId, state] of this.runs) {
+      if (state.calls[callId]?.problem) this.runs.set(runId, patchCall(state, callId, "", (call) => ({ ...call, problem: null })));
+    }
+  }
+
+  private changed(): void {
+    for (const listener of [...this.listeners]) listener();
+  }
+}
+
+/** Two decisions crossed on the line: the one in the log was not this page's. */
+function notYou(decider: Decider | null): Decider | null {
+  return decider?.kind === "you" ? { ...decider, kind: "other", name: "another tab" } : decider;
+}
+
+/** Errors of a run are in the log and have their own `seq`; those about a frame of this page are neither. */
+function isAboutThisConnection(event: ErrorEvent): boolean {
+  return event.run_id === null || ["CONFLICT", "INVALID_FORMAT", "ACCESS_DENIED"].includes(event.code);
+}
+
+function parse(text: string): ServerEvent | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  const known = typeof value === "object" && value !== null && "type" in value && "seq" in value && typeof value.seq === "number";
+  return known ? (value as ServerEvent) : null;
+}

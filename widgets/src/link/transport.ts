@@ -1,0 +1,19 @@
+/** Carries frames between the brain and a channel. Order and loss are the channel's business. */
+import type { ClientCommand } from "../protocol";
+
+export interface TransportListener {
+  opened(): void;
+  frame(text: string): void;
+  /** Called once for each lost connection and failed attempt, with the time (ms) of the next attempt. */
+  lost(nextTryAt: number): void;
+}
+
+export interface Transport {
+  /** True where the brain begins each connection with a `session` event. */
+  readonly greets: boolean;
+  start(listener: TransportListener): void;
+  /** False where there is no connection: nothing was sent. */
+  send(command: ClientCommand): boolean;
+  retryNow(): void;
+  close(): void;
+}

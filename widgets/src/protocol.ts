@@ -1,0 +1,20 @@
+/** The wire's types by the names the face uses. The models themselves are in agent_kernel/protocol. */
+import type { AgentKernelProtocol, ErrorEvent, RunView, ToolCallView, ApprovalRequestEvent } from "./protocol.gen";
+
+export type ServerEvent = AgentKernelProtocol["event"];
+export type ClientCommand = AgentKernelProtocol["command"];
+export type CallState = ToolCallView["state"];
+export type ErrorCode = ErrorEvent["code"];
+export type PolicyMode = RunView["policy"]["mode"];
+export type Scope = ApprovalRequestEvent["scopes"][number];
+export type {
+  ApprovalResponseCommand,
+  ConversationView,
+  ErrorEvent,
+  OutputView,
+  Preview,
+  RunView,
+  SessionEvent,
+  ToolCallView,
+  Warning,
+} from "./protocol.gen";

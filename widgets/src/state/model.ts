@@ -1,0 +1,117 @@
+/** What a view shows of a run: immutable, made by `reduce` and `fromSnapshot` only. */
+import type { CallState, ErrorCode, Preview, RunView, Scope, Warning } from "../protocol";
+import { NO_OUTPUTS, type Outputs } from "./outputs";
+
+/** Who decided, in the words a card shows; `null` where nobody has. */
+export interface Decider {
+  readonly kind: "you" | "other" | "policy" | "script";
+  /** "ana", "another tab". */
+  readonly name: string | null;
+  readonly at: string | null;
+}
+
+export interface Problem {
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+export interface Call {
+  readonly id: string;
+  readonly approvalId: string | null;
+  readonly name: string;
+  /** The arguments as JSON text; `null` while the model writes them. */
+  readonly input: string | null;
+  readonly digest: string | null;
+  readonly state: CallState;
+  readonly decider: Decider | null;
+  readonly reason: string | null;
+  readonly edited: boolean;
+  readonly recorded: boolean;
+  readonly warnings: readonly Warning[];
+  readonly preview: Preview | null;
+  readonly scopes: readonly Scope[];
+  readonly expiresAt: string | null;
+  readonly decidedAt: string | null;
+  readonly startedAt: string | null;
+  readonly endedAt: string | null;
+  readonly durationMs: number | null;
+  readonly result: string | null;
+  readonly truncated: boolean;
+  readonly outputFile: string | null;
+  readonly outputs: Outputs;
+  /** The step of the run that asked for this call, counted from 0. */
+  readonly step: number;
+  /** The server's answer to a decision that it did not take. */
+  readonly problem: Problem | null;
+}
+
+export type Item =
+  | { readonly kind: "answer"; readonly id: string }
+  | { readonly kind: "call"; readonly id: string }
+  | { readonly kind: "notice"; readonly id: string; readonly problem: Problem };
+
+export interface RunState {
+  readonly runId: string;
+  readonly run: RunView | null;
+  /** Answers, calls and notices in the model's order. */
+  readonly items: readonly Item[];
+  /** Finished messages. The one being written is in `tail`, apart, so that a token costs the same at any length. */
+  readonly texts: Readonly<Record<string, string>>;
+  readonly tail: { readonly id: string; readonly text: string } | null;
+  readonly calls: Readonly<Record<string, Call>>;
+  readonly step: number;
+  /** A call of this step has ended: what the model says next begins a new step. */
+  readonly stepEnding: boolean;
+}
+
+export function emptyRun(runId: string): RunState {
+  return { runId, run: null, items: [], texts: {}, tail: null, calls: {}, step: 0, stepEnding: false };
+}
+
+export function emptyCall(id: string, name: string, step: number): Call {
+  return {
+    id,
+    approvalId: null,
+    name,
+    input: null,
+    digest: null,
+    state: "proposed",
+    decider: null,
+    reason: null,
+    edited: false,
+    recorded: false,
+    warnings: [],
+    preview: null,
+    scopes: [],
+    expiresAt: null,
+    decidedAt: null,
+    startedAt: null,
+    endedAt: null,
+    durationMs: null,
+    result: null,
+    truncated: false,
+    outputFile: null,
+    outputs: NO_OUTPUTS,
+    step,
+    problem: null,
+  };
+}
+
+export function runEnded(state: RunState): boolean {
+  const status = state.run?.status;
+  return status === "complete" || status === "cancelled" || status === "error";
+}
+
+/** The calls that wait for a decision, in the model's order. */
+export function waitingCalls(state: RunState): Call[] {
+  return callsInOrder(state).filter((call) => call.state === "awaiting_approval");
+}
+
+export function callsInOrder(state: RunState): Call[] {
+  return state.items.flatMap((item) => (item.kind === "call" && state.calls[item.id] ? [state.calls[item.id] as Call] : []));
+}
+
+/** True where the person is asked something. */
+export function needsYou(call: Call): boolean {
+  return call.state === "awaiting_approval" || (call.state === "executing" && call.name === "ask_user");
+}

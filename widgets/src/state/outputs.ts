@@ -1,0 +1,132 @@
+/** A call's live outputs, folded as they come: streams as a terminal shows them, displays replaced by their id. */
+import type { OutputView } from "../protocol";
+
+/** Finished lines are frozen in segments of about this many characters, so that new output touches one segment. */
+const SEGMENT = 4_096;
+const SEGMENTS_SHOWN = 32;
+const BLOCKS_SHOWN = 100;
+
+export interface StreamBlock {
+  readonly kind: "stream";
+  readonly key: number;
+  readonly name: "stdout" | "stderr";
+  readonly segments: readonly { readonly key: number; readonly text: string }[];
+  /** The finished lines that are not frozen yet. */
+  readonly open: string;
+  /** The line being written, and where in it the next character goes. */
+  readonly line: string;
+  readonly column: number;
+  readonly droppedLines: number;
+}
+
+export interface DisplayBlock {
+  readonly kind: "display";
+  readonly key: number;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly displayId: string | null;
+}
+
+export interface ErrorBlock {
+  readonly kind: "error";
+  readonly key: number;
+  readonly text: string;
+}
+
+export type Block = StreamBlock | DisplayBlock | ErrorBlock;
+
+export interface Outputs {
+  readonly blocks: readonly Block[];
+  /** Outputs that came before those in `blocks` and are not shown. */
+  readonly droppedBlocks: number;
+  /** The index of the next output; one with a lower index was seen before. */
+  readonly next: number;
+}
+
+export const NO_OUTPUTS: Outputs = { blocks: [], droppedBlocks: 0, next: 0 };
+
+export function addOutput(outputs: Outputs, index: number, output: OutputView): Outputs {
+  if (index < outputs.next) return outputs;
+  return { ...fold(outputs, index, output), next: index + 1 };
+}
+
+export function streamText(block: StreamBlock): string {
+  return block.segments.map((segment) => segment.text).join("") + block.open + block.line;
+}
+
+/** True where an output is worth keeping in view: a plot or a table. */
+export function hasRichOutput(outputs: Outputs): boolean {
+  return outputs.blocks.some(
+    (block) =>
+      block.kind === "display" && Object.keys(block.data).some((mime) => mime === "text/html" || mime.startsWith("image/")),
+  );
+}
+
+function fold(outputs: Outputs, key: number, output: OutputView): Outputs {
+  switch (output.kind) {
+    case "clear":
+      return { ...outputs, blocks: [], droppedBlocks: 0 };
+    case "stream":
+      return foldStream(outputs, key, output.name ?? "stdout", output.text);
+    case "error":
+      return append(outputs, { kind: "error", key, text: output.text });
+    case "display":
+      return foldDisplay(outputs, { kind: "display", key, data: output.data, displayId: output.display_id });
+  }
+}
+
+function foldStream(outputs: Outputs, key: number, name: "stdout" | "stderr", text: string): Outputs {
+  const last = outputs.blocks.at(-1);
+  if (last?.kind === "stream" && last.name === name) {
+    return { ...outputs, blocks: [...outputs.blocks.slice(0, -1), writeText(last, text)] };
+  }
+  const empty: StreamBlock = { kind: "stream", key, name, segments: [], open: "", line: "", column: 0, droppedLines: 0 };
+  return append(outputs, writeText(empty, text));
+}
+
+function foldDisplay(outputs: Outputs, block: DisplayBlock): Outputs {
+  const at = block.displayId === null ? -1 : outputs.blocks.findIndex((b) => b.kind === "display" && b.displayId === block.displayId);
+  if (at < 0) return append(outputs, block);
+  return { ...outputs, blocks: outputs.blocks.map((old, i) => (i === at ? { ...block, key: old.key } : old)) };
+}
+
+function append(outputs: Outputs, block: Block): Outputs {
+  const blocks = [...outputs.blocks, block];
+  const excess = Math.max(0, blocks.length - BLOCKS_SHOWN);
+  return { ...outputs, blocks: blocks.slice(excess), droppedBlocks: outputs.droppedBlocks + excess };
+}
+
+/** What a terminal does with a chunk: a carriage return goes back to the line's start, a backspace one to the left. */
+function writeText(block: StreamBlock, chunk: string): StreamBlock {
+  let { line, column } = block;
+  let finished = "";
+  for (const piece of chunk.split(/(\r?\n|\r|\u0008)/)) {
+    if (piece === "\n" || piece === "\r\n") {
+      finished += `${line}\n`;
+      line = "";
+      column = 0;
+    } else if (piece === "\r") {
+      column = 0;
+    } else if (piece === "\b") {
+      column = Math.max(0, column - 1);
+    } else if (piece !== "") {
+      line = overwrite(line, column, piece);
+      column += piece.length;
+    }
+  }
+  return freeze({ ...block, open: block.open + finished, line, column });
+}
+
+function overwrite(line: string, column: number, text: string): string {
+  // Colour codes take no room on screen, so columns can't be counted across them: the new text then ends the line.
+  const rest = line.includes("\u001b") || text.includes("\u001b") ? "" : line.slice(column + text.length);
+  return line.slice(0, column) + text + rest;
+}
+
+function freeze(block: StreamBlock): StreamBlock {
+  if (block.open.length < SEGMENT) return block;
+  const key = (block.segments.at(-1)?.key ?? -1) + 1;
+  const segments = [...block.segments, { key, text: block.open }];
+  const excess = segments.splice(0, Math.max(0, segments.length - SEGMENTS_SHOWN));
+  const lost = excess.reduce((lines, segment) => lines + segment.text.split("\n").length - 1, 0);
+  return { ...block, segments, open: "", droppedLines: block.droppedLines + lost };
+}

@@ -1,0 +1,150 @@
+/** Events to view state. Pure: the same events give the same state, whether they come live or again after a reload. */
+import type { ServerEvent } from "../protocol";
+import { emptyCall, type Call, type Decider, type RunState } from "./model";
+import { addOutput } from "./outputs";
+
+export interface Context {
+  /** False while the events of the past are read again. */
+  readonly live: boolean;
+  /** Approvals that this page answered. */
+  readonly own: ReadonlySet<string>;
+}
+
+export function reduce(state: RunState, event: ServerEvent, context: Context): RunState {
+  switch (event.type) {
+    case "token":
+      return addToken(state, event.message_id, event.content);
+    case "reasoning":
+      return nextStep(state);
+    case "message":
+      return event.role === "assistant" && event.content !== "" ? setMessage(state, event.message_id, event.content) : state;
+    case "run":
+      return { ...state, run: event.run };
+    case "complete":
+      return flushTail(state);
+    case "tool_state":
+      return patchCall(nextStep(state), event.tool_call_id, event.tool_name, (call) => ({
+        ...call,
+        state: event.state,
+        input: event.tool_input ?? call.input,
+      }));
+    case "approval_request":
+      return patchCall(nextStep(state), event.tool_call_id, event.tool_name, (call) => ({
+        ...call,
+        state: "awaiting_approval",
+        approvalId: event.approval_id,
+        input: event.tool_input,
+        digest: event.digest,
+        warnings: event.warnings,
+        preview: event.preview,
+        scopes: event.scopes,
+        expiresAt: event.expires_at,
+        problem: null,
+      }));
+    case "approval_response":
+      return patchCall(state, event.tool_call_id, "", (call) => ({
+        ...call,
+        state: event.approved ? "approved" : "denied",
+        approvalId: event.approval_id,
+        reason: event.reason ?? call.reason,
+        edited: event.edited,
+        decidedAt: event.timestamp,
+        decider: decider(event.by, event.decided_by, event.timestamp, context.live, context.own.has(event.approval_id)),
+      }));
+    case "tool_start":
+      return patchCall(state, event.tool_call_id, event.tool_name, (call) => ({
+        ...call,
+        state: "executing",
+        input: event.tool_input,
+        startedAt: event.timestamp,
+        problem: null,
+      }));
+    case "tool_output":
+      return patchCall(state, event.tool_call_id, "", (call) => ({
+        ...call,
+        outputs: addOutput(call.outputs, event.index, event.output),
+      }));
+    case "tool_complete":
+      return {
+        ...patchCall(state, event.tool_call_id, event.tool_name, (call) => ({
+          ...call,
+          state: event.state,
+          reason: event.reason ?? call.reason,
+          result: event.tool_result,
+          durationMs: event.duration_ms,
+          truncated: event.truncated,
+          outputFile: event.output_file,
+          endedAt: event.timestamp,
+        })),
+        stepEnding: true,
+      };
+    case "error":
+      return addProblem(state, event);
+    case "session":
+    case "pong":
+      return state;
+    default:
+      return unknownEvent(event, state);
+  }
+}
+
+export function decider(
+  by: "user" | "policy" | "script" | null,
+  name: string | null,
+  at: string | null,
+  live: boolean,
+  own: boolean,
+): Decider | null {
+  if (by === null) return null;
+  if (by !== "user") return { kind: by, name: null, at };
+  // Events of the past do not say which page sent the decision; without a name it can only have been this person.
+  if (own || (!live && name === null)) return { kind: "you", name: null, at };
+  return { kind: "other", name: name ?? "another tab", at };
+}
+
+/** Types that this version does not know are ignored, as the protocol asks; the types it knows are all handled. */
+function unknownEvent(_event: never, state: RunState): RunState {
+  return state;
+}
+
+function nextStep(state: RunState): RunState {
+  return state.stepEnding ? { ...state, step: state.step + 1, stepEnding: false } : state;
+}
+
+function addToken(before: RunState, id: string, content: string): RunState {
+  const state = nextStep(before);
+  if (state.tail?.id === id) return { ...state, tail: { id, text: state.tail.text + content } };
+  const flushed = flushTail(state);
+  return withAnswer({ ...flushed, tail: { id, text: (flushed.texts[id] ?? "") + content } }, id);
+}
+
+function setMessage(before: RunState, id: string, content: string): RunState {
+  const state = nextStep(before);
+  const tail = state.tail?.id === id ? null : state.tail;
+  return withAnswer({ ...state, tail, texts: { ...state.texts, [id]: content } }, id);
+}
+
+function flushTail(state: RunState): RunState {
+  if (state.tail === null) return state;
+  return { ...state, tail: null, texts: { ...state.texts, [state.tail.id]: state.tail.text } };
+}
+
+function withAnswer(state: RunState, id: string): RunState {
+  if (state.items.some((item) => item.kind === "answer" && item.id === id)) return state;
+  return { ...state, items: [...state.items, { kind: "answer", id }] };
+}
+
+export function patchCall(state: RunState, id: string, name: string, patch: (call: Call) => Call): RunState {
+  const known = state.calls[id];
+  const call = patch(known ?? emptyCall(id, name, state.step));
+  const items = known ? state.items : [...state.items, { kind: "call" as const, id }];
+  return { ...state, items, calls: { ...state.calls, [id]: call } };
+}
+
+function addProblem(state: RunState, event: Extract<ServerEvent, { type: "error" }>): RunState {
+  const problem = { code: event.code, message: event.message };
+  const id = event.tool_call_id;
+  if (id !== null && state.calls[id]) return patchCall(state, id, "", (call) => ({ ...call, problem }));
+  const notice = { kind: "notice" as const, id: `notice-${state.items.length}`, problem };
+  return { ...flushTail(state), items: [...state.items, notice] };
+}

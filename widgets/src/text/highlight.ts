@@ -1,0 +1,47 @@
+/** Code in JupyterLab's colours, for the cards and for the editor: one set of classes for both. */
+import { StreamLanguage } from "@codemirror/language";
+import { shell } from "@codemirror/legacy-modes/mode/shell";
+import type { Parser } from "@lezer/common";
+import { highlightCode, tagHighlighter, tags } from "@lezer/highlight";
+import { parser as jsonParser } from "@lezer/json";
+import { parser as pythonParser } from "@lezer/python";
+
+export const highlighter = tagHighlighter([
+  { tag: [tags.keyword, tags.operatorKeyword, tags.controlKeyword, tags.definitionKeyword, tags.moduleKeyword, tags.bool, tags.null], class: "ak-t-k" },
+  { tag: [tags.standard(tags.name), tags.self], class: "ak-t-b" },
+  { tag: [tags.string, tags.special(tags.string), tags.character], class: "ak-t-s" },
+  { tag: [tags.comment, tags.lineComment, tags.blockComment], class: "ak-t-c" },
+  { tag: [tags.operator, tags.arithmeticOperator, tags.compareOperator, tags.updateOperator, tags.definitionOperator], class: "ak-t-o" },
+  { tag: [tags.propertyName, tags.function(tags.propertyName), tags.attributeName], class: "ak-t-p" },
+  { tag: [tags.number, tags.integer, tags.float], class: "ak-t-n" },
+]);
+
+export const shellLanguage = StreamLanguage.define(shell);
+
+const PARSERS: Readonly<Record<string, Parser>> = {
+  python: pythonParser,
+  json: jsonParser,
+  shell: shellLanguage.parser,
+};
+
+/** Beyond this a parse would be felt; the text is then shown plain. */
+const HIGHLIGHT_AT_MOST = 100_000;
+
+export interface CodeToken {
+  readonly text: string;
+  readonly classes: string;
+}
+
+export function highlightLines(code: string, language: string): CodeToken[][] {
+  const parser = PARSERS[language];
+  if (!parser || code.length > HIGHLIGHT_AT_MOST) return code.split("\n").map((text) => [{ text, classes: "" }]);
+  const lines: CodeToken[][] = [[]];
+  highlightCode(
+    code,
+    parser.parse(code),
+    highlighter,
+    (text, classes) => lines.at(-1)?.push({ text, classes }),
+    () => lines.push([]),
+  );
+  return lines;
+}

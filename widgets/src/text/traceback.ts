@@ -1,0 +1,30 @@
+/** IPython's tracebacks, with the frames of libraries set aside. */
+
+const COLOURS = /\u001b\[[0-9;]*m/g;
+const FRAME = /^(?:File |Cell |Input )/;
+const LIBRARY = /^File .*(?:site-packages|dist-packages|[/\\]lib[/\\]python\d|<frozen |importlib)/;
+
+export interface Traceback {
+  /** What is the user's own: the head, the frames of cells and own files, and the error. */
+  readonly own: string;
+  /** How many frames were set aside. */
+  readonly frames: number;
+}
+
+export function splitTraceback(text: string): Traceback {
+  const parts = text.split(/\n\s*\n/);
+  const kept: string[] = [];
+  let frames = 0;
+  for (const part of parts) {
+    const plain = part.replaceAll(COLOURS, "");
+    if (FRAME.test(plain) && LIBRARY.test(plain.split("\n", 1)[0] ?? "")) frames += 1;
+    else kept.push(part);
+  }
+  return frames === 0 ? { own: text, frames } : { own: kept.join("\n\n"), frames };
+}
+
+/** "KeyError: 'revenu'": the line that says what went wrong. */
+export function errorLine(text: string): string {
+  const lines = text.replaceAll(COLOURS, "").split("\n").filter((line) => line.trim() !== "");
+  return lines.at(-1)?.trim() ?? "";
+}

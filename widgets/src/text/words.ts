@@ -1,0 +1,53 @@
+/** What a state is called, and how it looks. */
+import type { CallState, PolicyMode, RunView } from "../protocol";
+import type { Decider } from "../state";
+import type { IconName } from "../views/icon";
+
+export interface StateLook {
+  readonly word: string;
+  readonly icon: IconName;
+  readonly tone: string;
+}
+
+export const CALL_STATES: Readonly<Record<CallState, StateLook>> = {
+  proposed: { word: "Preparing", icon: "prep", tone: "ak-calm" },
+  invalid: { word: "Not valid", icon: "invalid", tone: "ak-bad" },
+  awaiting_approval: { word: "Waiting for you", icon: "wait", tone: "ak-turn" },
+  approved: { word: "Approved, next in line", icon: "clock", tone: "ak-calm" },
+  executing: { word: "Running", icon: "run", tone: "ak-calm ak-spin" },
+  success: { word: "Done", icon: "check", tone: "ak-ok" },
+  error: { word: "Failed", icon: "cross", tone: "ak-bad" },
+  denied: { word: "Denied", icon: "deny", tone: "ak-calm" },
+  cancelled: { word: "Cancelled", icon: "cancel", tone: "ak-calm" },
+  superseded: { word: "Replaced", icon: "skip", tone: "ak-calm" },
+  expired: { word: "Expired", icon: "expired", tone: "ak-calm" },
+  unknown: { word: "Outcome unknown", icon: "unknown", tone: "ak-warn" },
+};
+
+export const ASKING: StateLook = { word: "Waiting for your answer", icon: "ask", tone: "ak-turn" };
+
+const POLICIES: Readonly<Record<PolicyMode, string>> = {
+  ask: "Asks before acting",
+  plan: "Plan only: reads, never acts",
+  allow: "Acts without asking",
+  deny: "Denies every action",
+};
+
+export function policyWords(policy: RunView["policy"]): string {
+  const count = policy.rules.length;
+  return POLICIES[policy.mode] + (count === 0 ? "" : `, ${count} always-allow ${count === 1 ? "rule" : "rules"}`);
+}
+
+/** "you", "ana", "this site's policy": as the end of "Approved by". */
+export function byWhom(decider: Decider): string {
+  switch (decider.kind) {
+    case "you":
+      return "you";
+    case "other":
+      return decider.name ?? "another tab";
+    case "policy":
+      return "policy";
+    case "script":
+      return "a script";
+  }
+}

@@ -1,0 +1,255 @@
+/** One tool call: its head, the call itself, what was decided, what came out. */
+import type { ComponentChildren, JSX } from "preact";
+import { memo } from "preact/compat";
+import { useId, useState } from "preact/hooks";
+import type { PendingDecision } from "../link/decisions";
+import { needsYou, type Call } from "../state";
+import { lineCount, shownCall, summary } from "../text/arguments";
+import { duration, plural, timeOfDay, wholeSeconds } from "../text/format";
+import { visible } from "../text/invisible";
+import { ASKING, byWhom, CALL_STATES, type StateLook } from "../text/words";
+import { CallBody, changeCount } from "./code";
+import { useActions, useSeconds, type Panel } from "./context";
+import { DecisionRow, SentRow } from "./decision";
+import { EditPanel, type Draft } from "./edit";
+import { Icon } from "./icon";
+import { ProblemWords } from "./notices";
+import { OutputList, OutputNote } from "./outputs";
+import { AllowPanel, ReasonPanel } from "./panels";
+import { Question } from "./question";
+import { Sayings } from "./sayings";
+import { Plain } from "./text";
+
+export interface CardProps {
+  call: Call;
+  /** One of several that wait has the full frame, the filled button and the key hints. */
+  current: boolean;
+  open: boolean;
+  panel: Panel;
+  draft: Draft;
+  /** Changes with the draft, which is an object that stays. */
+  draftVersion: number;
+  pending: PendingDecision | null;
+  /** Decisions are off: the connection has been away for too long. */
+  off: boolean;
+  /** For a moment after a decision, so that a second click does not hit the next card. */
+  guarded: boolean;
+  recorded: boolean;
+  onToggle: (call: Call) => void;
+}
+
+const FOLDING = new Set(["success", "error"]);
+
+export const Card = memo(function Card(props: CardProps): JSX.Element {
+  const { call, pending, off } = props;
+  const yours = (needsYou(call) || call.state === "unknown") && pending === null && !off;
+  const folded = FOLDING.has(call.state) && !props.open;
+  const line = folded || call.state === "proposed" || call.state === "invalid" || call.state === "superseded" || call.state === "expired";
+  return (
+    <div
+      class="ak-card"
+      role="group"
+      aria-label={`Tool call: ${visible(call.name)}`}
+      data-tool-call-id={call.id}
+      data-state={call.state}
+      data-turn={yours ? "you" : undefined}
+      data-current={props.current ? "" : undefined}
+      data-line={line ? "" : undefined}
+      tabIndex={yours ? 0 : -1}
+    >
+      <Head {...props} />
+      {!folded && <Content {...props} />}
+      <Sayings call={call} folded={folded} />
+      {call.problem !== null && <div class="ak-say" role="alert"><ProblemWords problem={call.problem} /></div>}
+    </div>
+  );
+});
+
+function Head(props: CardProps): JSX.Element {
+  const { call, open } = props;
+  const look = lookOf(props);
+  const inner = (
+    <>
+      <Icon name={look.icon} tone={look.tone} />
+      <code class="ak-tool"><Plain text={call.name} /></code>
+      <HeadSummary {...props} />
+      <span class="ak-state">
+        {props.recorded && call.state === "awaiting_approval" && <span class="ak-tag">Recorded demo</span>}
+        <span class="ak-word">{look.word}</span>
+        <HeadNote call={call} />
+        {FOLDING.has(call.state) && <Icon name={open ? "down" : "right"} tone="ak-chev" />}
+        {(call.state === "approved" || call.state === "executing") && call.name !== "ask_user" && <CancelButton call={call} />}
+      </span>
+    </>
+  );
+  if (!FOLDING.has(call.state)) return <div class="ak-head">{inner}</div>;
+  return (
+    <button type="button" class="ak-head" aria-expanded={open} onClick={() => props.onToggle(call)}>
+      {inner}
+    </button>
+  );
+}
+
+function lookOf({ call, pending, off }: CardProps): StateLook {
+  if (call.state === "executing" && call.name === "ask_user") return ASKING;
+  const look = CALL_STATES[call.state];
+  if (call.state !== "awaiting_approval") return look;
+  if (pending?.status === "queued") {
+    return { word: `${pending.command.approved ? "Approve" : "Deny"} not sent yet`, icon: "clock", tone: "ak-calm" };
+  }
+  return off ? { word: "Waiting, decisions off", icon: "wait", tone: "ak-calm" } : look;
+}
+
+function HeadSummary({ call, panel, draft }: CardProps): JSX.Element {
+  if (panel === "edit" && call.state === "awaiting_approval") return <span class="ak-sum">{draft.note()}</span>;
+  if (call.name === "ask_user" && call.state === "executing") return <span class="ak-sum" />;
+  if (call.state === "awaiting_approval" && call.input !== null) {
+    const shown = shownCall(call.name, call.input, call.preview);
+    if (shown.language === "python") return <span class="ak-sum">Python, {plural(lineCount(shown.text), "line")}, in this notebook’s kernel</span>;
+    if (shown.language === "shell") return <span class="ak-sum">Shell, {plural(lineCount(shown.text), "line")}</span>;
+  }
+  if (call.state === "invalid") return <span class="ak-sum"><Plain text={call.reason ?? call.result ?? ""} /></span>;
+  return <code class="ak-sum"><Plain text={summary(call.name, call.input)} /></code>;
+}
+
+function HeadNote({ call }: { call: Call }): JSX.Element | null {
+  const actions = useActions();
+  const ticking = call.state === "executing" || call.state === "approved";
+  useSeconds(ticking && call.name !== "ask_user");
+  switch (call.state) {
+    case "approved":
+    case "executing": {
+      const since = call.startedAt ?? call.decidedAt;
+      if (since === null || call.name === "ask_user") return null;
+      return <span class="ak-muted">{wholeSeconds(actions.now() - Date.parse(since))}</span>;
+    }
+    case "success":
+      if (call.preview?.kind === "diff") return <span class="ak-muted">{changeCount(call.preview.text)}</span>;
+      return call.durationMs === null ? null : <span class="ak-muted">{duration(call.durationMs)}</span>;
+    case "error":
+    case "cancelled":
+      return call.durationMs === null || call.startedAt === null ? null : <span class="ak-muted">{duration(call.durationMs)}</span>;
+    case "invalid":
+      return <span class="ak-muted">Model was told</span>;
+    case "superseded":
+      return <span class="ak-muted">by your new message</span>;
+    case "expired":
+      return <span class="ak-muted">nothing ran</span>;
+    default:
+      return null;
+  }
+}
+
+function CancelButton({ call }: { call: Call }): JSX.Element {
+  const actions = useActions();
+  const [asked, setAsked] = useState(false);
+  if (asked) return <button type="button" class="ak-btn ak-small" aria-disabled="true">Cancelling…</button>;
+  const cancel = (): void => {
+    setAsked(true);
+    actions.send({ type: "tool_cancel", tool_call_id: call.id });
+  };
+  return <button type="button" class="ak-btn ak-small" onClick={cancel}><span>Cancel</span></button>;
+}
+
+function Content(props: CardProps): JSX.Element | null {
+  const { call } = props;
+  switch (call.state) {
+    case "awaiting_approval":
+      return <Waiting {...props} />;
+    case "executing":
+      if (call.name === "ask_user") return <Question call={call} />;
+      return <Ran call={call} />;
+    case "success":
+    case "error":
+    case "unknown":
+    case "cancelled":
+      return <Ran call={call} />;
+    case "approved":
+      return <FoldedCall call={call} />;
+    default:
+      return null;
+  }
+}
+
+function Waiting(props: CardProps): JSX.Element {
+  const { call, panel, pending, draft } = props;
+  const open = pending === null && !props.off ? panel : "none";
+  return (
+    <>
+      {open === "edit" ? <EditPanel call={call} draft={draft} /> : <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} />}
+      <Warnings call={call} note={open === "edit" ? "The model is told that you changed the call." : ""} />
+      {pending !== null ? <SentRow pending={pending} /> : open === "none" || open === "allow" ? <DecisionRow {...props} /> : null}
+      {open === "edit" && <EditPanel.Actions call={call} draft={draft} guarded={props.guarded} />}
+      {open === "reason" && <ReasonPanel call={call} draft={draft.reason} />}
+      {open === "allow" && <AllowPanel call={call} />}
+    </>
+  );
+}
+
+function Warnings({ call, note }: { call: Call; note: string }): JSX.Element | null {
+  if (call.warnings.length === 0) return note === "" ? null : <div class="ak-line"><span class="ak-note">{note}</span></div>;
+  return (
+    <div class="ak-line">
+      {call.warnings.map((warning, index) => (
+        <span key={index}>
+          {index === 0 && <Icon name="warn" tone="ak-warn" />}
+          <span>
+            <b>{warning.title.replace(/:$/, "")}{warning.detail === "" ? "" : ":"}</b> {warning.detail !== "" && <code><Plain text={warning.detail} /></code>}
+          </span>
+        </span>
+      ))}
+      <span class="ak-note ak-right">{note === "" ? "Found by reading the code; it may do more." : note}</span>
+    </div>
+  );
+}
+
+function Ran({ call }: { call: Call }): JSX.Element {
+  const wrote = call.preview?.kind === "diff";
+  return (
+    <>
+      {wrote && call.state === "success" ? <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} /> : <FoldedCall call={call} />}
+      <OutputList outputs={call.outputs} />
+      <ResultText call={call} wrote={wrote} />
+      {call.truncated && <OutputNote text="The model was given the beginning and the end of this output." />}
+      {call.outputFile !== null && <div class="ak-out ak-note">All of the output is in <code><Plain text={call.outputFile} /></code></div>}
+    </>
+  );
+}
+
+/** What the tool gave back, for tools that show nothing by themselves. */
+function ResultText({ call, wrote }: { call: Call; wrote: boolean }): JSX.Element | null {
+  const nothingShown = call.outputs.blocks.length === 0 && !(wrote && call.state === "success");
+  if (!nothingShown || call.result === null || call.result === "" || (call.state !== "success" && call.state !== "error")) return null;
+  return <div class={`ak-out ${call.state === "error" ? "ak-err" : ""}`}><pre dir="ltr"><Plain text={cut(call.result)} /></pre></div>;
+}
+
+function cut(text: string): string {
+  return text.length > 20_000 ? `${text.slice(0, 20_000)}\n… ${text.length - 20_000} more characters not shown here.` : text;
+}
+
+function FoldedCall({ call }: { call: Call }): JSX.Element | null {
+  const [open, setOpen] = useState(false);
+  const id = useId();
+  if (call.input === null) return null;
+  const shown = shownCall(call.name, call.input, call.preview);
+  const title = shown.language === "json" ? "Arguments" : shown.kind === "diff" ? "Changes" : `Code, ${plural(lineCount(shown.text), "line")}`;
+  return (
+    <>
+      <button type="button" class="ak-fold" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
+        <Icon name={open ? "down" : "right"} tone="ak-chev" />
+        <span>{title}</span>
+        <span class="ak-end">{decidedBy(call)}</span>
+      </button>
+      <div id={id} class="ak-folded-call" hidden={!open}>
+        {open && <CallBody name={call.name} input={call.input} preview={call.preview} />}
+      </div>
+    </>
+  );
+}
+
+function decidedBy(call: Call): ComponentChildren {
+  if (call.decider === null) return null;
+  const at = call.decider.kind === "policy" || call.decider.at === null ? "" : `, ${timeOfDay(call.decider.at)}`;
+  const verb = call.decider.kind === "policy" ? "Allowed" : call.edited ? "Edited and approved" : "Approved";
+  return `${verb} by ${byWhom(call.decider)}${at}`;
+}

@@ -1,0 +1,99 @@
+/** A call's code, in full: numbered, wrapped, highlighted, with nothing hidden in it. */
+import { memo } from "preact/compat";
+import { parsePatch, type StructuredPatch } from "diff";
+import type { JSX } from "preact";
+import type { Preview } from "../protocol";
+import { shownCall } from "../text/arguments";
+import { plural } from "../text/format";
+import { highlightLines } from "../text/highlight";
+import { Plain } from "./text";
+
+export const CallBody = memo(function CallBody(props: { name: string; input: string; preview: Preview | null }): JSX.Element {
+  const shown = shownCall(props.name, props.input, props.preview);
+  return (
+    <>
+      {shown.kind === "diff" ? <Diff text={shown.text} /> : <Code text={shown.text} language={shown.language} />}
+      {shown.rest.length > 0 && (
+        <div class="ak-line ak-arguments">
+          {shown.rest.map(([key, value]) => (
+            <span key={key}>
+              <b>{key}:</b> <code><Plain text={value} /></code>
+            </span>
+          ))}
+        </div>
+      )}
+    </>
+  );
+});
+
+export function Code({ text, language }: { text: string; language: string }): JSX.Element {
+  const lines = highlightLines(text.replace(/\n$/, ""), language);
+  return (
+    <pre class="ak-code" dir="ltr" data-role="code">
+      {lines.map((line, index) => (
+        <span class="ak-l" key={index}>
+          {line.map((token, at) => (
+            <span class={token.classes} key={at}>
+              <Plain text={token.text} />
+            </span>
+          ))}
+          {index < lines.length - 1 && "\n"}
+        </span>
+      ))}
+    </pre>
+  );
+}
+
+export function Diff({ text }: { text: string }): JSX.Element {
+  const files = readPatch(text);
+  if (files === null) return <Code text={text} language="" />;
+  return (
+    <pre class="ak-diff" dir="ltr" data-role="diff">
+      {files.map((file) => file.hunks.map((hunk, at) => <Hunk key={at} hunk={hunk} />))}
+    </pre>
+  );
+}
+
+export function changeCount(text: string): string {
+  const lines = (readPatch(text) ?? []).flatMap((file) => file.hunks.flatMap((hunk) => hunk.lines));
+  const count = (mark: string): number => lines.filter((line) => line.startsWith(mark)).length;
+  return `+${count("+")} −${count("-")}`;
+}
+
+function readPatch(text: string): StructuredPatch[] | null {
+  try {
+    const files = parsePatch(text);
+    return files.some((file) => file.hunks.length > 0) ? files : null;
+  } catch {
+    return null;
+  }
+}
+
+function Hunk({ hunk }: { hunk: StructuredPatch["hunks"][number] }): JSX.Element {
+  let before = hunk.oldStart;
+  let after = hunk.newStart;
+  const created = hunk.oldLines === 0;
+  const title = created
+    ? `new file, ${plural(hunk.newLines, "line")}`
+    : `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`;
+  return (
+    <>
+      <span class="ak-hunk">{title}</span>
+      {hunk.lines.map((line, index) => {
+        const mark = line[0] ?? " ";
+        const [old, now] = [mark === "+" ? "" : before, mark === "-" ? "" : after];
+        if (mark === "\\") return <span class="ak-hunk" key={index}>{line.slice(2)}</span>;
+        if (mark !== "+") before += 1;
+        if (mark !== "-") after += 1;
+        return (
+          <span class={`ak-l ${mark === "+" ? "ak-add" : mark === "-" ? "ak-del" : ""}`} key={index}>
+            <span class="ak-n">{old}</span>
+            <span class="ak-n">{now}</span>
+            <span>{mark === "-" ? "−" : mark}</span>
+            <span><Plain text={line.slice(1)} /></span>
+          </span>
+        );
+      })}
+    </>
+  );
+}

@@ -1,0 +1,40 @@
+/** What every view of a run needs, so that it does not travel through each of them. */
+import { createContext } from "preact";
+import { useContext, useEffect, useState } from "preact/hooks";
+import type { ClientCommand } from "../protocol";
+import type { Call } from "../state";
+
+export type Panel = "none" | "reason" | "edit" | "allow";
+
+export interface Actions {
+  /** The brain's present moment in ms, by this page's best knowledge. */
+  now(): number;
+  decide(call: Call, choice: Choice): void;
+  takeBack(approvalId: string): void;
+  send(command: ClientCommand): void;
+  openPanel(call: Call, panel: Panel): void;
+}
+
+export type Choice =
+  | { readonly kind: "approve" }
+  | { readonly kind: "deny"; readonly reason: string }
+  | { readonly kind: "edit"; readonly input: Record<string, unknown> | string }
+  | { readonly kind: "always"; readonly scope: "conversation" | "project" | "user" };
+
+export const ActionsContext = createContext<Actions | null>(null);
+
+export function useActions(): Actions {
+  const actions = useContext(ActionsContext);
+  if (actions === null) throw new Error("a view outside of a run");
+  return actions;
+}
+
+/** Renders once a second while something on screen counts them. */
+export function useSeconds(active: boolean): void {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    if (!active) return;
+    const timer = setInterval(() => tick((n) => n + 1), 1_000);
+    return () => clearInterval(timer);
+  }, [active]);
+}

@@ -1,0 +1,50 @@
+/** The row of buttons on a waiting call, and what stands there once one was pressed. */
+import type { JSX } from "preact";
+import { useId } from "preact/hooks";
+import type { PendingDecision } from "../link/decisions";
+import { Button } from "./button";
+import type { CardProps } from "./card";
+import { useActions } from "./context";
+import { ruleScopes } from "./panels";
+
+export function DecisionRow({ call, current, panel, off, guarded }: CardProps): JSX.Element {
+  const actions = useActions();
+  const id = useId();
+  const offBecause = off ? id : guarded ? "" : undefined;
+  const common = { offBecause };
+  return (
+    <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
+      <Button name="Approve" shortcut="A" hint="A" look={current && panel === "none" ? "primary" : "plain"} {...common} onPress={() => actions.decide(call, { kind: "approve" })} />
+      <Button name="Deny" shortcut="D" hint="D" {...common} onPress={() => actions.openPanel(call, "reason")} />
+      <Button name="Edit" shortcut="E" hint="E" look="quiet" {...common} onPress={() => actions.openPanel(call, "edit")} />
+      {ruleScopes(call).length > 0 && (
+        <Button
+          name="Always allow"
+          after="…"
+          shortcut="L"
+          hint="L"
+          look="quiet"
+          expanded={panel === "allow"}
+          {...common}
+          onPress={() => actions.openPanel(call, panel === "allow" ? "none" : "allow")}
+        />
+      )}
+      {off ? <span class="ak-note" id={id}>Off until the connection is back.</span> : panel === "none" && <span class="ak-note">Approves exactly what is shown.</span>}
+    </div>
+  );
+}
+
+export function SentRow({ pending }: { pending: PendingDecision }): JSX.Element {
+  const actions = useActions();
+  const choice = pending.command.approved ? "Approve" : "Deny";
+  return (
+    <div class="ak-actions">
+      <span>
+        You chose <b>{choice}</b>.{pending.status === "queued" && " It is sent when the connection is back."}
+      </span>
+      {pending.status === "queued" && (
+        <span class="ak-right"><Button name="Take back" onPress={() => actions.takeBack(pending.command.approval_id)} /></span>
+      )}
+    </div>
+  );
+}

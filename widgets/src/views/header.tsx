@@ -1,0 +1,115 @@
+/** The run's header: what was asked, how it stands, which policy is in force, what it costs. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { RunView } from "../protocol";
+import { needsYou, runEnded, callsInOrder, type RunState } from "../state";
+import { limit, tokens, wholeSeconds } from "../text/format";
+import { policyWords } from "../text/words";
+import { Button } from "./button";
+import { useActions, useSeconds } from "./context";
+import { Icon, type IconName } from "./icon";
+import { Plain } from "./text";
+
+interface Props {
+  state: RunState;
+  prompt: string;
+  lost: boolean;
+  stopping: boolean;
+  onStop: () => void;
+}
+
+export function Header({ state, prompt, lost, stopping, onStop }: Props): JSX.Element {
+  const [rules, showRules] = useState(false);
+  const { run } = state;
+  const ended = runEnded(state);
+  const status = statusOf(state, lost, stopping);
+  const text = run?.prompt ?? prompt;
+  return (
+    <div class="ak-header" role="group" aria-label="Agent run">
+      <div class="ak-header-top">
+        <span class="ak-prompt" title={text}>{text.replaceAll(/\s+/g, " ")}</span>
+        {!ended && run !== null && <StopButton stopping={stopping} onStop={onStop} />}
+      </div>
+      <div class="ak-meta">
+        <span class="ak-status"><Icon name={status.icon} tone={status.tone} />{status.word}</span>
+        {run !== null && (
+          <>
+            <span><Plain text={run.model} /></span>
+            {run.recorded && <span class="ak-tag">Recorded demo: no model is called</span>}
+            <button type="button" class="ak-badge" aria-label={`Policy: ${policyWords(run.policy)}`} aria-expanded={rules} onClick={() => showRules(!rules)}>
+              <Icon name={run.policy.mode === "allow" ? "warn" : "shield"} tone={run.policy.mode === "allow" ? "ak-warn" : ""} />
+              <span>{policyWords(run.policy)}</span>
+            </button>
+            <Elapsed run={run} />
+            <span>{tokensOf(run)}</span>
+          </>
+        )}
+      </div>
+      {rules && run !== null && <Rules policy={run.policy} />}
+    </div>
+  );
+}
+
+function StopButton({ stopping, onStop }: { stopping: boolean; onStop: () => void }): JSX.Element {
+  if (stopping) return <button type="button" class="ak-btn ak-small" aria-disabled="true">Stopping…</button>;
+  return <Button name="Stop" small icon={<Icon name="stop" />} onPress={onStop} />;
+}
+
+function Elapsed({ run }: { run: RunView }): JSX.Element {
+  const actions = useActions();
+  useSeconds(run.ended_at === null);
+  const end = run.ended_at === null ? actions.now() : Date.parse(run.ended_at);
+  return <span class="ak-num">{wholeSeconds(end - Date.parse(run.started_at))}</span>;
+}
+
+function Rules({ policy }: { policy: RunView["policy"] }): JSX.Element {
+  return (
+    <div class="ak-rules">
+      <p>{POLICY_MEANING[policy.mode]}</p>
+      {policy.rules.length > 0 && (
+        <ul>
+          {policy.rules.map((rule) => (
+            <li key={rule.rule_id}><code><Plain text={rule.text} /></code> <span class="ak-muted">{WHERE[rule.scope]}</span></li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+const POLICY_MEANING = {
+  ask: "A call that may change something waits for you, unless one of the rules below allows it. Rules that deny or ask win.",
+  plan: "Tools that only read may run. Every other call is denied.",
+  allow: "Calls run without asking, unless a rule denies or asks.",
+  deny: "Every call is denied.",
+} as const;
+
+const WHERE = { once: "once", conversation: "in this conversation", project: "in this project", user: "in all your notebooks" } as const;
+
+interface Status {
+  readonly word: string;
+  readonly icon: IconName;
+  readonly tone: string;
+}
+
+function statusOf(state: RunState, lost: boolean, stopping: boolean): Status {
+  const calm = { icon: "run", tone: "ak-calm ak-spin" } as const;
+  switch (state.run?.status) {
+    case "complete":
+      return { word: "Complete", icon: "check", tone: "ak-ok" };
+    case "cancelled":
+      return { word: "Stopped", icon: "cancel", tone: "ak-calm" };
+    case "error":
+      return { word: "Failed", icon: "cross", tone: "ak-bad" };
+    default:
+      if (lost) return { word: "Reconnecting", ...calm };
+      if (stopping) return { word: "Stopping", ...calm };
+      if (callsInOrder(state).some(needsYou)) return { word: "Waiting for you", icon: "wait", tone: "ak-turn" };
+      return { word: state.run?.status === "running" ? "Running" : "Starting", ...calm };
+  }
+}
+
+function tokensOf(run: RunView): string {
+  const used = tokens(run.usage.total_tokens);
+  return run.budget.tokens === null ? `${used} tokens` : `${used} of ${limit(run.budget.tokens)} tokens`;
+}

@@ -1,0 +1,82 @@
+/** What the run or the line says, as against what a call says: what happened, what it means, what can be done. */
+import type { JSX } from "preact";
+import { DECISIONS_OFF_AFTER_MS, type Connection } from "../link/channel";
+import type { ErrorCode } from "../protocol";
+import type { Problem } from "../state";
+import { wholeSeconds } from "../text/format";
+import { visible } from "../text/invisible";
+import { Button } from "./button";
+import { useSeconds } from "./context";
+import { Icon } from "./icon";
+
+const TITLES: Readonly<Record<ErrorCode, string>> = {
+  BUDGET_EXCEEDED: "Budget reached.",
+  LLM_ERROR: "The model did not answer.",
+  KERNEL_DIED: "The kernel died.",
+  CONFLICT: "Already decided.",
+  ACCESS_DENIED: "You may not decide here.",
+  INVALID_FORMAT: "Not accepted.",
+  TOOL_ERROR: "A tool failed.",
+  INTERNAL_ERROR: "Something broke in Agent Kernel, not in your code.",
+};
+
+const MEANINGS: Readonly<Partial<Record<ErrorCode, string>>> = {
+  CONFLICT: "Your click changed nothing.",
+  LLM_ERROR: "Nothing is lost.",
+  BUDGET_EXCEEDED: "Nothing is lost.",
+  INTERNAL_ERROR: "The run is stopped; the log has the details.",
+};
+
+export function Notice({ problem }: { problem: Problem }): JSX.Element {
+  const quiet = problem.code === "CONFLICT";
+  return (
+    <div class="ak-bar" role={quiet ? "status" : "alert"} data-code={problem.code}>
+      <Icon name={quiet ? "skip" : problem.code === "BUDGET_EXCEEDED" ? "gauge" : "cross"} tone={quiet ? "ak-calm" : "ak-bad"} />
+      <ProblemWords problem={problem} />
+    </div>
+  );
+}
+
+export function ProblemWords({ problem }: { problem: Problem }): JSX.Element {
+  const said = sentence(visible(problem.message));
+  const meaning = MEANINGS[problem.code] ?? "";
+  return (
+    <span class="ak-grow">
+      <b>{TITLES[problem.code]}</b> {said} {said.includes(meaning) ? "" : meaning}
+    </span>
+  );
+}
+
+function sentence(text: string): string {
+  return text === "" || /[.!?:)\]]$/.test(text) ? text : `${text}.`;
+}
+
+/** Shows nothing for a connection that is open, or has been looked for only a moment. */
+export function ConnectionBar({ connection, onRetry }: { connection: Connection; onRetry: () => void }): JSX.Element | null {
+  useSeconds(connection.status !== "open");
+  const away = Date.now() - connection.since;
+  if (connection.status === "open" || (connection.status === "connecting" && away < 3_000)) return null;
+  if (away < DECISIONS_OFF_AFTER_MS) {
+    return (
+      <div class="ak-bar" role="status">
+        <Icon name="run" tone="ak-calm ak-spin" />
+        <span class="ak-grow"><b>Reconnecting.</b> You can still decide; your click is sent when the connection is back.</span>
+        <NextTry at={connection.nextTryAt} />
+      </div>
+    );
+  }
+  return (
+    <div class="ak-bar" role="alert">
+      <Icon name="offline" tone="ak-warn" />
+      <span class="ak-grow">
+        <b>No connection for {wholeSeconds(away).replace(/ \d+ s$/, "")}.</b> Decisions are off on this page. Calls that run go on; nothing new starts.
+      </span>
+      <Button name="Try again" small onPress={onRetry} />
+    </div>
+  );
+}
+
+function NextTry({ at }: { at: number | null }): JSX.Element | null {
+  const left = at === null ? 0 : Math.ceil((at - Date.now()) / 1_000);
+  return left < 2 ? null : <span class="ak-muted ak-num">next try in {left} s</span>;
+}

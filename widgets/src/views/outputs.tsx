@@ -1,0 +1,131 @@
+/** A call's outputs as a cell shows them: streams, tables, plots, tracebacks. */
+import Anser from "anser";
+import type { JSX } from "preact";
+import { memo } from "preact/compat";
+import { useMemo, useState } from "preact/hooks";
+import { renderMarkdown } from "../text/markdown";
+import { plural } from "../text/format";
+import { imageAddress, safeHtml, svgAddress } from "../text/sanitize";
+import { splitTraceback } from "../text/traceback";
+import { type Block, type DisplayBlock, type Outputs, type StreamBlock } from "../state/outputs";
+import { Icon } from "./icon";
+
+/** Characters of one output that are put into the page. */
+const TEXT_SHOWN = 100_000;
+const HTML_SHOWN = 1_000_000;
+// Escape sequences other than colours: moves of the cursor, titles, links.
+const OTHER_ESCAPES = /\u001b(?:\[[0-9;?]*[A-Za-ln-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
+
+export const OutputList = memo(function OutputList({ outputs }: { outputs: Outputs }): JSX.Element {
+  return (
+    <>
+      {outputs.droppedBlocks > 0 && <OutputNote text={`${plural(outputs.droppedBlocks, "earlier output")} not shown here.`} />}
+      {outputs.blocks.map((block) => (
+        <OutputBlock key={block.key} block={block} />
+      ))}
+    </>
+  );
+});
+
+const OutputBlock = memo(function OutputBlock({ block }: { block: Block }): JSX.Element | null {
+  switch (block.kind) {
+    case "stream":
+      return <Stream block={block} />;
+    case "error":
+      return <Traceback text={block.text} />;
+    case "display":
+      return <Display block={block} />;
+  }
+});
+
+export function OutputNote({ text }: { text: string }): JSX.Element {
+  return <div class="ak-out ak-note">{text}</div>;
+}
+
+function Stream({ block }: { block: StreamBlock }): JSX.Element | null {
+  if (block.segments.length === 0 && block.open + block.line === "") return null;
+  return (
+    <div class={`ak-out ${block.name === "stderr" ? "ak-stderr" : ""}`}>
+      {block.droppedLines > 0 && <p class="ak-note">{plural(block.droppedLines, "earlier line")} not shown here.</p>}
+      <pre dir="ltr" data-role={block.name}>
+        {block.segments.map((segment) => (
+          <AnsiText key={segment.key} text={segment.text} />
+        ))}
+        <AnsiText text={block.open + block.line} />
+      </pre>
+    </div>
+  );
+}
+
+function Traceback({ text }: { text: string }): JSX.Element {
+  const [all, showAll] = useState(false);
+  const { own, frames } = useMemo(() => splitTraceback(text), [text]);
+  return (
+    <>
+      <div class="ak-out ak-err">
+        <pre dir="ltr" data-role="traceback"><AnsiText text={all ? text : own} /></pre>
+      </div>
+      {frames > 0 && (
+        <button type="button" class="ak-fold" aria-expanded={all} onClick={() => showAll(!all)}>
+          <Icon name={all ? "down" : "right"} tone="ak-chev" />
+          <span>{plural(frames, "library frame")}</span>
+        </button>
+      )}
+    </>
+  );
+}
+
+const AnsiText = memo(function AnsiText({ text }: { text: string }): JSX.Element {
+  const cut = text.length > TEXT_SHOWN;
+  const shown = (cut ? text.slice(0, TEXT_SHOWN) : text).replaceAll(OTHER_ESCAPES, "");
+  const note = cut && `\n… ${text.length - TEXT_SHOWN} more characters not shown here.`;
+  if (!shown.includes("\u001b")) return <>{shown}{note}</>;
+  return (
+    <>
+      {Anser.ansiToJson(shown, { use_classes: true, remove_empty: true }).map((part, index) => (
+        <span key={index} class={ansiClasses(part)}>{part.content}</span>
+      ))}
+      {note}
+    </>
+  );
+});
+
+function ansiClasses(part: Anser.AnserJsonEntry): string {
+  const names = [part.fg && `ak-${part.fg}`, part.bg && `ak-${part.bg}-bg`, ...part.decorations.map((name) => `ak-ansi-${name}`)];
+  return names.filter(Boolean).join(" ");
+}
+
+function Display({ block }: { block: DisplayBlock }): JSX.Element | null {
+  return useMemo(() => richest(block.data), [block.data]);
+}
+
+/** The best form of a bundle that is safe to show. */
+function richest(data: Readonly<Record<string, unknown>>): JSX.Element | null {
+  const plain = textOf(data["text/plain"]);
+  const html = textOf(data["text/html"]);
+  if (html !== null && html.length <= HTML_SHOWN) {
+    const safe = safeHtml(html);
+    if (safe.trim() !== "") return <div class="ak-out ak-html" dangerouslySetInnerHTML={{ __html: safe }} />;
+  }
+  const image = imageOf(data);
+  if (image !== null) return <div class="ak-out"><img class="ak-plot" src={image} alt={plain ?? "Image"} /></div>;
+  const markdown = textOf(data["text/markdown"]);
+  if (markdown !== null) return <div class="ak-out ak-answer" dangerouslySetInnerHTML={{ __html: renderMarkdown(markdown) }} />;
+  return plain === null || plain === "" ? null : <div class="ak-out"><pre dir="ltr"><AnsiText text={plain} /></pre></div>;
+}
+
+function imageOf(data: Readonly<Record<string, unknown>>): string | null {
+  const svg = textOf(data["image/svg+xml"]);
+  return (
+    (svg !== null && svg.length <= HTML_SHOWN && svgAddress(svg)) ||
+    imageAddress("image/png", textOf(data["image/png"])) ||
+    imageAddress("image/jpeg", textOf(data["image/jpeg"])) ||
+    null
+  );
+}
+
+/** nbformat allows a text as a list of lines. */
+function textOf(value: unknown): string | null {
+  if (typeof value === "string") return value;
+  return Array.isArray(value) ? value.join("") : null;
+}

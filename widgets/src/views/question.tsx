@@ -1,0 +1,71 @@
+/** A question of the model to the person: choices, free text, or both. */
+import type { JSX } from "preact";
+import { useId, useState } from "preact/hooks";
+import type { Call } from "../state";
+import { parseArguments } from "../text/arguments";
+import { Button } from "./button";
+import { useActions } from "./context";
+import { Plain } from "./text";
+
+const NO_ANSWER = "The user chose not to answer.";
+
+export function Question({ call }: { call: Call }): JSX.Element {
+  const actions = useActions();
+  const { question, choices } = readQuestion(call.input);
+  const [choice, setChoice] = useState<string | null>(null);
+  const [words, setWords] = useState("");
+  const [sent, setSent] = useState(false);
+  const group = useId();
+  const answer = words.trim() !== "" ? words : choice;
+  const send = (output: string): void => {
+    setSent(true);
+    actions.send({ type: "tool_result", tool_call_id: call.id, output });
+  };
+  if (sent) return <div class="ak-say">Your answer is on its way.</div>;
+  return (
+    <>
+      <div class="ak-panel">
+        <fieldset class="ak-choices ak-question">
+          <legend><Plain text={question} /></legend>
+          {choices.map((one, index) => (
+            <label class="ak-choice" key={index}>
+              <input type="radio" name={group} data-choice={index + 1} checked={one === choice} onChange={() => setChoice(one)} />
+              {index < 9 && <kbd class="ak-key" aria-hidden="true">{index + 1}</kbd>}
+              <span><Plain text={one} /></span>
+            </label>
+          ))}
+        </fieldset>
+        <textarea
+          class="ak-field"
+          rows={1}
+          aria-label="Your answer"
+          placeholder={choices.length > 0 ? "Or answer in your own words" : "Your answer"}
+          value={words}
+          onInput={(event) => setWords(event.currentTarget.value)}
+        />
+      </div>
+      <div class="ak-actions">
+        <span class="ak-off-reason" id={`${group}-off`} hidden>Choose or write an answer first.</span>
+        <Button
+          name="Send"
+          look="primary"
+          shortcut="Control+Enter"
+          hint="Ctrl Enter"
+          offBecause={answer === null ? `${group}-off` : undefined}
+          onPress={() => answer !== null && send(answer)}
+        />
+        <Button name="Skip" look="quiet" onPress={() => send(NO_ANSWER)} />
+        <span class="ak-note">Skip tells the model that you did not answer.</span>
+      </div>
+    </>
+  );
+}
+
+function readQuestion(input: string | null): { question: string; choices: string[] } {
+  const values = parseArguments(input) ?? {};
+  const choices = values["choices"] ?? values["options"];
+  return {
+    question: typeof values["question"] === "string" ? values["question"] : "",
+    choices: Array.isArray(choices) ? choices.map(String) : [],
+  };
+}

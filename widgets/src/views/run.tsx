@@ -1,0 +1,124 @@
+/** A run: its header, then answers, calls and notices in the model's order. */
+import { Fragment, type JSX } from "preact";
+import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
+import { announcement } from "../announcer";
+import { cardCommand, fieldOf } from "../keyboard";
+import type { Channel } from "../link/channel";
+import { needsYou, runEnded, waitingCalls, type Call, type RunState } from "../state";
+import { Answer } from "./answer";
+import { BatchBar } from "./batch";
+import { Card } from "./card";
+import { ActionsContext } from "./context";
+import { isOpen } from "./folding";
+import { Header } from "./header";
+import { ConnectionBar, Notice } from "./notices";
+import { RunDesk } from "./desk";
+
+interface Props {
+  channel: Channel;
+  runId: string;
+  prompt: string;
+}
+
+export function Run({ channel, runId, prompt }: Props): JSX.Element {
+  const root = useRef<HTMLDivElement>(null);
+  const [, render] = useReducer((n: number) => n + 1, 0);
+  const desk = useMemo(() => new RunDesk(channel, runId, () => root.current), [channel, runId]);
+  useEffect(() => desk.watch(() => render(undefined)), [desk]);
+  const state = channel.state(runId);
+  const live = useAnnouncer(state, desk.live);
+  const ended = runEnded(state);
+  return (
+    <ActionsContext.Provider value={desk}>
+      <div
+        class="ak-run"
+        ref={root}
+        data-lm-suppress-shortcuts="true"
+        data-run-id={runId}
+        data-status={state.run?.status ?? "starting"}
+        onFocusIn={(event) => desk.focused(event.target)}
+        onKeyDown={(event) => handleKey(event, desk)}
+      >
+        <Header state={state} prompt={prompt} lost={channel.connection.status === "lost"} stopping={desk.stopping} onStop={() => desk.stop()} />
+        {!ended && <ConnectionBar connection={channel.connection} onRetry={() => channel.retryNow()} />}
+        <Items state={state} desk={desk} />
+        <div class="ak-sr" role="status" aria-live="polite">{live}</div>
+      </div>
+    </ActionsContext.Provider>
+  );
+}
+
+function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element {
+  const waiting = waitingCalls(state);
+  const askable = desk.askable(waiting);
+  const current = desk.currentCall(state);
+  const firstWaiting = waiting[0]?.id;
+  return (
+    <>
+      {state.items.map((item) => {
+        switch (item.kind) {
+          case "answer": {
+            const streaming = state.tail?.id === item.id;
+            return <Answer key={item.id} text={streaming ? (state.tail?.text ?? "") : (state.texts[item.id] ?? "")} streaming={streaming} />;
+          }
+          case "notice":
+            return <Notice key={item.id} problem={item.problem} />;
+          case "call": {
+            const call = state.calls[item.id];
+            if (call === undefined) return null;
+            return (
+              <Fragment key={item.id}>
+                {item.id === firstWaiting && askable.length > 1 && (
+                  <BatchBar calls={askable} guarded={desk.guarded} onAll={(approved) => desk.decideAll(askable, approved)} />
+                )}
+                <CallCard call={call} state={state} desk={desk} current={call.id === current} />
+              </Fragment>
+            );
+          }
+        }
+      })}
+    </>
+  );
+}
+
+function CallCard({ call, state, desk, current }: { call: Call; state: RunState; desk: RunDesk; current: boolean }): JSX.Element {
+  const asks = call.state === "awaiting_approval";
+  return (
+    <Card
+      call={call}
+      current={current}
+      open={isOpen(call, state, desk.openedByHand(call.id))}
+      panel={asks ? desk.panelOf(call.id) : "none"}
+      draft={desk.draftOf(call.id)}
+      draftVersion={desk.draftOf(call.id).edits}
+      pending={asks ? desk.pendingOf(call) : null}
+      off={needsYou(call) && desk.off}
+      guarded={asks && desk.guarded}
+      recorded={call.recorded || state.run?.recorded === true}
+      onToggle={desk.toggle}
+    />
+  );
+}
+
+/** What was said last. The past is not read out when a page is opened again. */
+function useAnnouncer(state: RunState, live: boolean): string {
+  const before = useRef(state);
+  const said = useRef("");
+  if (before.current !== state) {
+    const news = announcement(before.current, state);
+    if (live && news !== null) said.current = news;
+    before.current = state;
+  }
+  return said.current;
+}
+
+function handleKey(event: KeyboardEvent, desk: RunDesk): void {
+  const element = event.target instanceof Element ? event.target.closest("[data-tool-call-id]") : null;
+  const call = desk.callById(element?.getAttribute("data-tool-call-id") ?? null);
+  if (call === undefined) return;
+  const command = cardCommand(event, { panel: desk.panelOf(call.id), field: fieldOf(event.target) });
+  if (command !== null && desk.obey(command, call)) {
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}

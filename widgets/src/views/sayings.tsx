@@ -1,0 +1,72 @@
+/** The line that says who decided, why, and what it means. */
+import type { JSX } from "preact";
+import type { Call } from "../state";
+import { streamText } from "../state/outputs";
+import { timeOfDay } from "../text/format";
+import { errorLine } from "../text/traceback";
+import { byWhom } from "../text/words";
+import { Plain } from "./text";
+
+export function Sayings({ call, folded }: { call: Call; folded: boolean }): JSX.Element | null {
+  switch (call.state) {
+    case "denied":
+      return <div class="ak-sub"><p><Denial call={call} /> <span class="ak-muted">Nothing ran.</span></p></div>;
+    case "approved":
+      return <div class="ak-sub"><p>This call starts when the kernel is free. <span class="ak-muted">{approvedBy(call)}</span></p></div>;
+    case "cancelled":
+      return <div class="ak-sub"><p><Cancellation call={call} /></p></div>;
+    case "error":
+      return folded ? <FoldedError call={call} /> : <div class="ak-actions"><span class="ak-note">The model was told and may try another way.</span></div>;
+    case "unknown":
+      return <Unknown call={call} />;
+    default:
+      return null;
+  }
+}
+
+function Denial({ call }: { call: Call }): JSX.Element {
+  const { decider, reason } = call;
+  if (decider === null || decider.kind === "policy") {
+    return reason === null ? <>By this site’s policy.</> : <Plain text={sentence(reason)} />;
+  }
+  const who = byWhom(decider);
+  const at = decider.at === null ? "" : `, ${timeOfDay(decider.at)}`;
+  return <>By {who}{at}{reason ? <>: <q><Plain text={reason} /></q></> : "."}</>;
+}
+
+function Cancellation({ call }: { call: Call }): JSX.Element {
+  const reason = call.reason === null ? "" : `${sentence(call.reason)} `;
+  const meaning = call.startedAt === null ? "Nothing ran." : "The kernel was interrupted; what ran before that stays.";
+  return <><Plain text={reason} />{reason.includes(meaning) ? "" : <span class="ak-muted">{meaning}</span>}</>;
+}
+
+function FoldedError({ call }: { call: Call }): JSX.Element {
+  const failure = call.outputs.blocks.findLast((block) => block.kind === "error");
+  const text = failure?.kind === "error" ? failure.text : (call.result ?? "");
+  return <div class="ak-sub"><p><code><Plain text={errorLine(text)} /></code></p></div>;
+}
+
+function Unknown({ call }: { call: Call }): JSX.Element {
+  const stream = call.outputs.blocks.findLast((block) => block.kind === "stream");
+  const last = stream?.kind === "stream" ? errorLine(streamText(stream)) : "";
+  return (
+    <div class="ak-say">
+      <p>{call.reason === null ? "The server restarted while this call was running." : <Plain text={sentence(call.reason)} />} It may have finished, run in part, or not run at all.</p>
+      <p class="ak-muted ak-num">
+        {call.startedAt !== null && `Started ${timeOfDay(call.startedAt)}. `}
+        {last !== "" && <>Last output: <code><Plain text={last} /></code>.</>}
+      </p>
+    </div>
+  );
+}
+
+function approvedBy(call: Call): string {
+  const { decider } = call;
+  if (decider === null) return "";
+  if (decider.kind === "policy") return "Allowed by policy.";
+  return `Approved by ${byWhom(decider)}${decider.at === null ? "" : `, ${timeOfDay(decider.at)}`}.`;
+}
+
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}

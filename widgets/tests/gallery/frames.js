@@ -1,0 +1,58 @@
+// Builds the frames of a run as the brain would commit them. Used by the gallery page only.
+export class Recording {
+  constructor(name, options = {}) {
+    this.conversation = name;
+    this.run = `run_${name}`;
+    this.frames = [];
+    this.clock = Date.now() - (options.age ?? 102_000);
+    this.view = {
+      run_id: this.run, conversation_id: name, prompt: options.prompt ?? "Find duplicate orders in `orders`, drop the later copies, and save the clean table for the weekly report.",
+      status: "running", model: options.model ?? "gpt-5.2", recorded: options.recorded ?? false,
+      policy: { mode: options.mode ?? "ask", rules: options.rules ?? [] },
+      usage: { input_tokens: 0, output_tokens: 0, total_tokens: options.tokens ?? 18_240, tool_calls: 0, steps: 0 },
+      budget: { tokens: options.budget === undefined ? 200_000 : options.budget, tool_calls: null, seconds: null, steps: null },
+      started_at: this.time(), ended_at: null, error: null,
+    };
+    this.send({ type: "run", run: this.view });
+    this.send({ type: "message", message_id: `${name}-user`, role: "user", content: this.view.prompt });
+  }
+  time(ms = 0) { this.clock += ms; return new Date(this.clock).toISOString(); }
+  send(event, ms = 100) {
+    this.frames.push({ seq: this.frames.length + 1, conversation_id: this.conversation, run_id: this.run, timestamp: this.time(ms), ...event });
+    return this;
+  }
+  say(text, done = true) {
+    const id = `${this.run}-msg-${this.frames.length}`;
+    for (const content of text.match(/[\s\S]{1,7}/g)) this.send({ type: "token", message_id: id, content }, 20);
+    return done ? this.send({ type: "message", message_id: id, role: "assistant", content: text }) : this;
+  }
+  propose(id, tool_name, input) {
+    return this.send({ type: "tool_state", tool_call_id: id, tool_name, tool_input: input === null ? null : JSON.stringify(input), state: "proposed" });
+  }
+  ask(id, tool_name, input, extra = {}) {
+    this.propose(id, tool_name, input);
+    return this.send({ type: "approval_request", approval_id: `apr_${id}`, tool_call_id: id, tool_name, tool_input: JSON.stringify(input), digest: `digest_${id}`, warnings: [], preview: null, scopes: ["once", "conversation", "project", "user"], expires_at: null, ...extra });
+  }
+  answer(id, approved, extra = {}) {
+    return this.send({ type: "approval_response", approval_id: `apr_${id}`, tool_call_id: id, approved, reason: null, edited: false, by: "user", decided_by: null, ...extra });
+  }
+  start(id, tool_name, input) { return this.send({ type: "tool_start", tool_call_id: id, tool_name, tool_input: JSON.stringify(input) }); }
+  output(id, index, output) { return this.send({ type: "tool_output", tool_call_id: id, index, output: { kind: "stream", name: null, text: "", data: {}, display_id: null, ...output } }); }
+  end(id, tool_name, state, extra = {}) {
+    const status = { invalid: "error", superseded: "cancelled", expired: "cancelled" }[state] ?? state;
+    return this.send({ type: "tool_complete", tool_call_id: id, tool_name, tool_result: "", status, state, duration_ms: null, truncated: false, output_file: null, reason: null, ...extra });
+  }
+  did(id, tool_name, input, ms, outputs = [], by = "user") {
+    this.propose(id, tool_name, input).answer(id, true, { by }).start(id, tool_name, input);
+    outputs.forEach((output, index) => this.output(id, index, output));
+    return this.end(id, tool_name, "success", { duration_ms: ms });
+  }
+  finish(status = "complete") {
+    this.send({ type: "complete", message_id: null, finish_reason: status === "complete" ? "stop" : status, usage: this.view.usage, error: null });
+    return this.send({ type: "run", run: { ...this.view, status, ended_at: this.time() } });
+  }
+  session() {
+    const snapshot = { conversation_id: this.conversation, kernel_id: null, model: null, status: "running", created_at: this.frames[0].timestamp, messages: [], tool_calls: [], last_seq: this.frames.length, runs: [this.view] };
+    return { type: "session", seq: this.frames.length, conversation_id: this.conversation, run_id: null, timestamp: new Date().toISOString(), protocol: 1, tools: [], snapshot, pending: [], last_seq: this.frames.length };
+  }
+}
