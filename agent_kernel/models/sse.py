@@ -5,7 +5,7 @@ lines of a whole response object, which costs more than parsing the JSON. The ru
 section 9.2.6, but for one: an event whose closing blank line never came still counts, because servers omit it.
 """
 
-_BOM = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class EventReader:
@@ -50,11 +50,11 @@ class EventReader:
         if self._started:
             return chunk
         chunk = self._head + chunk
-        if len(chunk) < len(_BOM) and _BOM.startswith(chunk):
+        if len(chunk) < len(BYTE_ORDER_MARK) and BYTE_ORDER_MARK.startswith(chunk):
             self._head = chunk
             return b""
         self._started = True
-        return chunk.removeprefix(_BOM)
+        return chunk.removeprefix(BYTE_ORDER_MARK)
 
     def _lines(self, block: bytes) -> list[bytes]:
         events: list[bytes] = []

@@ -15,7 +15,7 @@ from agent_kernel.models.base import (
 )
 from agent_kernel.models.calls import CallAssembler
 from agent_kernel.models.faults import Fault, error_object_fault
-from agent_kernel.models.sse import EventReader
+from agent_kernel.models.sse import BYTE_ORDER_MARK, EventReader
 from agent_kernel.protocol.vocabulary import FinishReason
 
 _DONE = b"[DONE]"
@@ -59,7 +59,7 @@ class AnswerReader:
     def finish(self) -> list[ModelItem]:
         """The end of the body was reached. The last item is the turn. Raises `Fault` if it was cut off."""
         if self._body is not None:
-            self._add_event(b"".join(self._body), whole=True)
+            self._add_event(b"".join(self._body).removeprefix(BYTE_ORDER_MARK), whole=True)
         else:
             for event in self._events.finish():
                 if event.strip() == _DONE:
@@ -76,7 +76,7 @@ class AnswerReader:
         return self.done or (self._finish is not None and self._calls.unfinished() is None)
 
     def _sniff(self, chunk: bytes) -> None:
-        start = chunk.removeprefix(b"\xef\xbb\xbf").lstrip()
+        start = chunk.removeprefix(BYTE_ORDER_MARK).lstrip()
         if start:
             self._sniffed = True
             if start.startswith(b"{"):

@@ -1,6 +1,7 @@
 """What the tests of models share."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -40,3 +41,10 @@ async def connected(
             yield server, model
         finally:
             await model.aclose()
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for what another thread does. Raises `TimeoutError`."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110  # the fake server's thread has no event of this loop to set
+            await asyncio.sleep(0.01)
