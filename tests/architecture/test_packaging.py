@@ -1,0 +1,90 @@
+"""What a distribution holds, and when it refuses to be made."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BUNDLE = "widgets/agent_kernel_widgets/static/index.js"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """The tracked files as they are now, without a built front end."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / "project" / name)
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def built(checkout: Path) -> Path:
+    (checkout / BUNDLE).parent.mkdir(parents=True)
+    (checkout / BUNDLE).write_text("export default {};\n")
+    return checkout
+
+
+def build(project: Path, target: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", target],
+        cwd=project,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def made(project: Path, pattern: str) -> Path:
+    (file,) = (project / "dist").glob(pattern)
+    return file
+
+
+def test_a_wheel_without_the_front_end_refuses_to_build(checkout: Path) -> None:
+    refused = build(checkout, "wheel", HATCH_JUPYTER_BUILDER_SKIP_NPM="1")
+    assert refused.returncode != 0
+    assert BUNDLE in refused.stderr
+    assert not list(checkout.glob("dist/*.whl"))
+
+
+def test_a_wheel_holds_three_packages_the_server_configuration_and_the_demo(built: Path) -> None:
+    assert build(built, "wheel").returncode == 0
+    names = zipfile.ZipFile(made(built, "*.whl")).namelist()
+    assert {name.partition("/")[0] for name in names if not name.startswith("agent_kernel-")} == {
+        "agent_kernel",
+        "agent_kernel_server",
+        "agent_kernel_widgets",
+    }
+    data = "agent_kernel-0.1.0.data/data"
+    assert {
+        "agent_kernel/models/cassettes/demo.json",
+        "agent_kernel_widgets/static/index.js",
+        f"{data}/etc/jupyter/jupyter_server_config.d/agent_kernel_server.json",
+        f"{data}/share/agent-kernel/notebooks/quickstart.ipynb",
+        f"{data}/share/agent-kernel/notebooks/data/penguins.csv",
+        *(f"{package}/py.typed" for package in ("agent_kernel", "agent_kernel_server", "agent_kernel_widgets")),
+    } <= set(names)
+
+
+def test_installing_from_a_source_distribution_needs_no_node(built: Path, tmp_path: Path) -> None:
+    assert build(built, "sdist").returncode == 0
+    with tarfile.open(made(built, "*.tar.gz")) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    assert (unpacked / "widgets" / "src").is_dir()
+    assert (unpacked / "widgets" / "package-lock.json").is_file()
+    without_node = str(Path(sys.executable).parent)
+    assert shutil.which("npm", path=without_node) is None
+    result = build(unpacked, "wheel", PATH=without_node)
+    assert result.returncode == 0, result.stderr
+    assert "agent_kernel_widgets/static/index.js" in zipfile.ZipFile(made(unpacked, "*.whl")).namelist()
