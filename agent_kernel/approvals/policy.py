@@ -6,7 +6,7 @@ saved. It is pure: the same call under the same policy is judged the same, and i
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any
 
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
@@ -62,35 +62,18 @@ class Policy:
                 return Judgement("deny", f"By policy: {text}.")
         if call.declared == "deny":
             return Judgement("deny", f"By policy: the tool {call.tool_name} is declared as never to be run.")
-        if any(rule.verb == "ask" for rule in covering.values()):
-            return self._asked()
-        if call.edited:
-            return self._asked()
-        if any(rule.verb == "allow" for rule in covering.values()):
-            return Judgement("allow")
-        return self._by_mode(call)
-
-    def _asked(self) -> Judgement:
-        """A rule asks; the mode may still be stricter than asking."""
         if self.default in ("deny", "plan"):
-            return self._refused()
-        return Judgement("ask")
+            return self._by_strict_mode(call)
+        if call.edited or any(rule.verb == "ask" for rule in covering.values()):
+            return Judgement("ask")
+        if self.default == "allow" or any(rule.verb == "allow" for rule in covering.values()):
+            return Judgement("allow")
+        return Judgement(call.declared)
 
-    def _by_mode(self, call: JudgedCall) -> Judgement:
-        match self.default:
-            case "ask":
-                return Judgement(call.declared)
-            case "allow":
-                return Judgement("allow")
-            case "deny":
-                return self._refused()
-            case "plan":
-                return Judgement("allow") if call.read_only and call.declared == "allow" else self._refused()
-            case _:
-                assert_never(self.default)
-
-    def _refused(self) -> Judgement:
-        words = (
-            "Plan only: reads, never acts." if self.default == "plan" else "The policy of this run denies every action."
-        )
-        return Judgement("deny", words)
+    def _by_strict_mode(self, call: JudgedCall) -> Judgement:
+        """These modes win over rules that allow: whoever chose them meant every call."""
+        if self.default == "deny":
+            return Judgement("deny", "The policy of this run denies every action.")
+        if call.read_only and call.declared == "allow":
+            return Judgement("allow")
+        return Judgement("deny", "Plan only: reads, never acts.")

@@ -102,9 +102,8 @@ class Stage:
 
     async def requests(self, count: int = 1) -> list[Any]:
         """The first `count` approval requests."""
-        return (await self.until(lambda: len(self.of("approval_request")) >= count and self.of("approval_request")))[
-            :count
-        ]
+        await self.until(lambda: len(self.of("approval_request")) >= count)
+        return self.of("approval_request")[:count]
 
     async def close(self) -> None:
         self._subscription.close()
