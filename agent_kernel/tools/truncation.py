@@ -63,7 +63,7 @@ def _first(lines: list[str], room: int, longest: int) -> str:
 def _last(lines: list[str], room: int, longest: int) -> str:
     kept: list[str] = []
     for line in reversed(lines):
-        line = line if len(line) <= longest else line[: longest - len(_CUT)] + _CUT
+        line = line if len(line) <= longest or longest > room else line[: longest - len(_CUT)] + _CUT
         if len(line) > room:
             if room > len(_CUT):
                 kept.append(_CUT + line[len(line) - room + len(_CUT) :])
