@@ -22,11 +22,11 @@ A cassette is UTF-8 JSON:
       ]
     }
 
-`step` counts the assistant's turns since the prompt, from 0. `after` says what became of the calls of the step before:
-`success`, `denied`, `error` or `edited`; of several, the first of denied, error, edited, success. `start` says that there
-was no step before. `any`, the default, is used where no other alternative fits. `arguments` given as text are sent as they
-are. `decisions` answer approvals where nobody is there to ask. Only `prompt`, `turns` and `step` are required; unknown
-fields are refused.
+`step` counts the assistant's turns since the prompt, from 0. `after` says what became of the calls of the step
+before: `success`, `denied`, `error` or `edited`; of several, the first of denied, error, edited, success. `start` says
+that there was no step before. `any`, the default, is used where no other alternative fits. `arguments` given as text
+are sent as they are. `decisions` answer approvals where nobody is there to ask. Only `prompt`, `turns` and `step` are
+required; unknown fields are refused.
 """
 
 from collections.abc import Sequence

@@ -9,13 +9,15 @@ from urllib.parse import quote, urlsplit
 from agent_kernel.errors import ModelError, ModelRefused, ModelUnavailable
 
 DETAIL_CHARACTERS = 500
+SHORTEST_SECRET = 8
+"""Characters. Shorter keys are placeholders for local servers, and words that a message may need."""
 
 FaultKind = Literal["status", "connection", "idle", "answer", "address"]
 """`status`: an HTTP status or an error object; `connection`: the network; `idle`: silence; `answer`: the stream broke
 off or is malformed; `address`: what answers there is not a model's service."""
 
 _RETRIED_STATUSES = frozenset({408, 409, 429})
-_KEY_SHAPES = re.compile(r"(?i)\b(?:bearer\s+\S+|(?:sk|gsk|xai|pk|rk|key)-[\w*.\-]{6,})")
+_KEY_SHAPES = re.compile(r"(?i)\b(?:bearer\s+\S+|(?:sk|gsk|xai)[-_](?=[\w*.\-]*[\d*])[\w*.\-]{6,})")
 
 
 class Fault(Exception):
@@ -91,6 +93,8 @@ def detail_of(body: Any) -> str:
 def scrub(text: str, secrets: Iterable[str]) -> str:
     """`text` without any of `secrets` and without anything that has the shape of an API key."""
     for secret in secrets:
+        if len(secret) < SHORTEST_SECRET:
+            continue
         for form in {secret, quote(secret, safe="")}:
             text = text.replace(form, "[API key]")
     return _KEY_SHAPES.sub("[API key]", text)

@@ -6,6 +6,7 @@ answers are read as bytes, because its typed request costs 157 µs a message and
 """
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -61,11 +62,11 @@ class SharedClient:
         self.connection = connection
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
 
-    def get(self) -> "AsyncOpenAI":
+    async def get(self) -> "AsyncOpenAI":
         loop = asyncio.get_running_loop()
         client = self._clients.get(loop)
-        if client is None:
-            client = self._clients[loop] = self._create()
+        if client is None:  # in a thread: the first import takes half a second, reading the certificates some more
+            client = self._clients.setdefault(loop, await asyncio.to_thread(self._create))
         return client
 
     async def aclose(self) -> None:
@@ -159,7 +160,10 @@ class OpenAIModel:
         }
         if request.tools:  # an empty list is refused by OpenAI and by vLLM
             body["tools"] = list(request.tools)
-        return orjson.dumps(body)
+        try:
+            return orjson.dumps(body)
+        except TypeError:  # half a character from a tool's output, or an integer above 64 bits in a schema
+            return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
         reader = AnswerReader()
@@ -176,13 +180,15 @@ class OpenAIModel:
     @asynccontextmanager
     async def _respond(self, body: bytes, reader: AnswerReader) -> AsyncIterator[AsyncIterator[bytes]]:
         """The body of the answer, in the pieces the network delivers. All that can go wrong becomes a `Fault`."""
+        client = await self._client.get()
+
         import aiohttp
         import httpx2
         import openai
 
         response: httpx2.Response | None = None
         try:
-            answer: object = await self._client.get().post(
+            answer: object = await client.post(
                 "/chat/completions",
                 content=body,
                 cast_to=httpx2.Response,

@@ -86,6 +86,12 @@ class AnswerReader:
 
     def _add_event(self, raw: bytes, *, whole: bool = False) -> None:
         event = _load(raw)
+        try:
+            self._add_object(event, raw, whole=whole)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            raise Fault("answer", "the server sent an event of an unknown shape", retry=True) from None
+
+    def _add_object(self, event: Any, raw: bytes, *, whole: bool) -> None:
         if not isinstance(event, dict):
             raise Fault("answer", "the server sent an event that is no JSON object", retry=True)
         if event.get("error") or event.get("object") == "error":
@@ -101,7 +107,7 @@ class AnswerReader:
         self._seen = True
         choice = choices[0]
         if choice.get("finish_reason"):
-            self._finish = choice["finish_reason"]
+            self._finish = str(choice["finish_reason"])
         delta = choice.get("delta") or choice.get("message")
         if delta:
             self._add_delta(delta, raw)
@@ -117,7 +123,7 @@ class AnswerReader:
             else:
                 self._add_parts(content)
         if delta.get("refusal"):
-            self._add_text("text", delta["refusal"])
+            self._add_text("text", _plain(delta["refusal"]))
         pieces = _call_pieces(delta)
         if pieces:
             if any(_has_object(piece) for piece in pieces):  # orjson would round big integers in them

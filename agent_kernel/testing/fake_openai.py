@@ -61,7 +61,7 @@ class FakeOpenAI:
         self._position = 0
         self._said = 0  # how often the current entry was said
         self._unexpected = 0
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
         self._closing: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._serve, name="fake-openai", daemon=True)
@@ -91,7 +91,7 @@ class FakeOpenAI:
         return self
 
     def stop(self) -> None:
-        if self._closing is not None:
+        if self._loop is not None and self._closing is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join()
 
@@ -124,14 +124,14 @@ class FakeOpenAI:
 
     def _serve(self) -> None:
         try:
-            self._loop.run_until_complete(self._run())
+            asyncio.run(self._run())
         except OSError as error:
             self._failure = error
         finally:
-            self._loop.close()
             self._ready.set()
 
     async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self._closing = asyncio.Event()
         app = web.Application(client_max_size=2**28)
         app.router.add_post("/v1/chat/completions", self._complete)

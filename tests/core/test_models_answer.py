@@ -312,6 +312,35 @@ def test_garbage_in_the_stream_is_an_error(body: bytes) -> None:
     assert faults_of(body).retry
 
 
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+fields = st.sampled_from(
+    ["content", "reasoning", "tool_calls", "function_call", "refusal", "index", "id", "function", "name", "arguments"]
+)
+deltas = st.dictionaries(
+    fields, json_values | st.dictionaries(fields, json_values) | st.lists(st.dictionaries(fields, json_values))
+)
+choices = st.fixed_dictionaries({}, optional={"delta": deltas | json_values, "finish_reason": json_values})
+shapes = st.fixed_dictionaries(
+    {}, optional={"choices": st.lists(choices) | json_values, "usage": json_values, "error": json_values}
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(shapes | json_values, max_size=4))
+def test_no_shape_of_an_event_raises_anything_but_a_fault(events: list[Any]) -> None:
+    try:
+        items = read(event_stream(events))
+    except Fault:
+        return
+    turn = items[-1]
+    assert isinstance(turn, ModelTurn)
+    assert isinstance(turn.content + turn.reasoning + "".join(one.name + one.arguments for one in turn.tool_calls), str)
+
+
 def test_a_web_page_means_a_wrong_address() -> None:
     assert faults_of(b"\n<!doctype html><title>Sign in</title>").kind == "address"
     assert faults_of(b'{"status": "ok"}').kind == "address"

@@ -88,12 +88,19 @@ async def test_the_request_asks_for_usage_and_carries_the_tools() -> None:
     assert first.headers["authorization"] == f"Bearer {FAKE_KEY}"
 
 
+async def test_half_a_character_in_a_tools_output_does_not_stop_the_conversation() -> None:
+    async with connected(say("Hi")) as (server, model):
+        await turn_of(model, ModelRequest([{"role": "user", "content": "caf\udce9 é"}], ({"maximum": 2**70},)))
+    assert server.requests[0].body["messages"][0]["content"] == "caf? é"
+    assert server.requests[0].body["tools"][0]["maximum"] == 2**70
+
+
 async def test_a_connection_is_used_again() -> None:
     async with connected(say("1"), say("2")) as (server, model):
         await turn_of(model)
-        client = model._client.get()
+        client = await model._client.get()
         await turn_of(model)
-        assert model._client.get() is client
+        assert await model._client.get() is client
     assert len(server.requests) == 2
 
 
@@ -121,7 +128,11 @@ async def test_a_rate_limit_is_waited_out() -> None:
 async def test_a_wait_may_be_given_in_milliseconds_or_as_a_date() -> None:
     clock = VirtualClock()
     date = email.utils.formatdate(clock.now() + 30.25 + 12, usegmt=True)
-    script = [failure(429, retry_after_ms="250", retry_after="9"), failure(503, retry_after=date), say("Hi")]
+    script: list[Scripted] = [
+        failure(429, retry_after_ms="250", retry_after="9"),
+        failure(503, retry_after=date),
+        say("Hi"),
+    ]
     async with connected(*script, clock=clock) as (_, model):
         await turn_of(model)
     assert clock.slept[0] == 0.25
@@ -306,6 +317,11 @@ async def test_the_key_never_leaks(reply: Reply, caplog: pytest.LogCaptureFixtur
 
 async def test_a_masked_key_in_the_servers_words_is_hidden_too() -> None:
     assert "Ab12" not in str(await error_of(failure(401, "Incorrect API key provided: sk-pr****Ab12.")))
+
+
+async def test_words_that_only_look_like_keys_stay() -> None:
+    error = await error_of(failure(400, "ollama has no key-value-store"), key=lambda: "ollama")
+    assert "ollama has no key-value-store" in str(error)
 
 
 async def test_a_password_in_the_address_is_not_shown() -> None:

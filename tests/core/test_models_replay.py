@@ -67,6 +67,10 @@ async def answer(messages: Messages, model: ReplayModel | None = None) -> ModelT
     return await turn_of(model or replay(), ModelRequest([{"role": "system", "content": "You are..."}, *messages]))
 
 
+def names_in(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()]
+
+
 @pytest.mark.parametrize(
     "prompt",
     [
@@ -215,7 +219,7 @@ async def test_what_a_model_said_can_be_recorded_and_played_again(tmp_path: Path
     assert (await answer(after("344 rows"), played)).content == "It has 344 rows."
     assert (await answer(after(f"{DENIED_PREFIX}."), played)).content == "I leave it alone."
     assert (await answer([user("Thank you")], played)).content == "Gladly."
-    assert [file.name for file in tmp_path.iterdir()] == ["mine.json"]
+    assert names_in(tmp_path) == ["mine.json"]
 
 
 async def test_a_turn_that_failed_is_not_recorded(tmp_path: Path) -> None:

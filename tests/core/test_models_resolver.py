@@ -147,7 +147,7 @@ def test_a_cassette_outside_the_servers_directory_is_refused(tmp_path: Path, pat
     base.mkdir()
     write_cassette(tmp_path / "secret.json")
     (base / "link.json").symlink_to(tmp_path / "secret.json")
-    with pytest.raises(ConfigurationError, match="inside the server's directory|not an address"):
+    with pytest.raises(ConfigurationError, match=r"inside the server's directory|not an address"):
         ModelResolver(base_directory=base).resolve(f"replay:{path}")
 
 

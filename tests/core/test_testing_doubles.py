@@ -55,7 +55,7 @@ async def test_a_scripted_turn_may_be_a_function_or_an_error() -> None:
 async def test_an_unexpected_request_fails() -> None:
     model = ScriptedModel([say("Hi")])
     await turn_of(model)
-    with pytest.raises(ScriptMismatch, match="All 1 written turns were said.*role 'user': How many penguins"):
+    with pytest.raises(ScriptMismatch, match=r"All 1 written turns were said.*role 'user': How many penguins"):
         await turn_of(model)
     with pytest.raises(ScriptMismatch, match="1 more turns than were written"):
         model.assert_consumed()
@@ -76,15 +76,19 @@ def test_an_error_in_the_test_itself_is_not_hidden() -> None:
 
 async def test_the_fake_server_fails_on_unexpected_and_on_unconsumed_answers() -> None:
     with pytest.raises(ScriptMismatch, match="1 more answers"):
-        async with connected() as (_, model):
-            with pytest.raises(ModelRefused, match="no more answers"):
-                await turn_of(model)
+        await _ask_once_too_often()
     with pytest.raises(ScriptMismatch, match="1 of 1 written answers were never asked for"):
         async with connected(say("Hi")):
             pass
     with pytest.raises(ScriptMismatch, match="1 of 1"):
-        async with connected(failure(429, times=2), clock=VirtualClock()) as (server, model):
+        async with connected(failure(429, times=2), clock=VirtualClock()) as (server, _):
             await asyncio.to_thread(_post, server.url)
+
+
+async def _ask_once_too_often() -> None:
+    async with connected() as (_, model):
+        with pytest.raises(ModelRefused, match="no more answers"):
+            await turn_of(model)
 
 
 def _post(url: str) -> None:
@@ -110,7 +114,7 @@ async def test_a_program_finds_the_fake_server_by_its_environment() -> None:
 def test_a_taken_port_is_an_error() -> None:
     with FakeOpenAI() as server:
         port = int(server.url.split(":")[2].split("/")[0])
-        with pytest.raises(OSError, match="address already in use|in use"):
+        with pytest.raises(OSError, match="in use"):
             FakeOpenAI(port=port).start()
 
 
