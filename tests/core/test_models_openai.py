@@ -9,6 +9,7 @@ import subprocess
 import sys
 import traceback
 from contextlib import aclosing
+from urllib.parse import quote
 
 import pytest
 
@@ -313,6 +314,15 @@ async def test_the_key_never_leaks(reply: Reply, caplog: pytest.LogCaptureFixtur
     for text in shown:
         assert SECRET not in text
         assert SECRET[:14] not in text
+
+
+@pytest.mark.parametrize("echo", ["key {} is unknown", "key%3D{}"])
+async def test_a_key_of_any_shape_is_hidden(echo: str) -> None:
+    key = "AIzaSy/Zx81+Qv77wKq=="
+    said = echo.format(quote(key, safe="") if "%" in echo else key)
+    error = await error_of(failure(401, said), key=lambda: key)
+    assert "AIzaSy" not in str(error)
+    assert "[API key]" in str(error)
 
 
 async def test_a_masked_key_in_the_servers_words_is_hidden_too() -> None:
