@@ -40,7 +40,10 @@ export function shownCall(name: string, input: string, preview: Preview | null):
   if (preview?.kind === "diff" && values) {
     return { kind: "diff", language: "", text: preview.text, rest: others(values, IN_A_DIFF) };
   }
-  if (preview?.kind === "code") return { kind: "code", language: preview.language, text: preview.text, rest: [] };
+  if (preview?.kind === "code" && values) {
+    const shown = Object.keys(values).filter((key) => values[key] === preview.text);
+    if (shown.length > 0) return { kind: "code", language: preview.language, text: preview.text, rest: others(values, shown) };
+  }
   return { kind: "code", language: "json", text: prettyJson(input), rest: [] };
 }
 
@@ -70,9 +73,9 @@ export function summary(name: string, input: string | null): string {
   const code = CODE_ARGUMENT[name];
   const text = code && values[code.name];
   if (typeof text === "string") return firstLine(text);
-  if (name === "search_files" && typeof values["pattern"] === "string") {
-    const where = values["glob"] ?? values["path"];
-    return typeof where === "string" ? `"${values["pattern"]}" in ${where}` : `"${values["pattern"]}"`;
+  if (name === "search_files" && typeof values["query"] === "string") {
+    const where = values["pattern"] ?? values["path"];
+    return typeof where === "string" ? `"${values["query"]}" in ${where}` : `"${values["query"]}"`;
   }
   for (const key of SUMMARY_ARGUMENTS) {
     const value = values[key];

@@ -31,7 +31,7 @@ const htmlPurifier = purifier((node) => {
 const svgPurifier = purifier((node) => {
   for (const name of ["href", "xlink:href"]) {
     const target = node.getAttribute(name);
-    if (target !== null && !target.startsWith("#")) node.removeAttribute(name);
+    if (target !== null && !target.startsWith("#") && !INLINE_IMAGE.test(target)) node.removeAttribute(name);
   }
 });
 

@@ -38,13 +38,14 @@ export interface CardProps {
   onToggle: (call: Call) => void;
 }
 
-const FOLDING = new Set(["success", "error"]);
+/** States that a call ends in, and that fold to a line. */
+const FOLDING = new Set(["success", "error", "invalid", "denied", "cancelled", "superseded", "expired"]);
 
 export const Card = memo(function Card(props: CardProps): JSX.Element {
   const { call, pending, off } = props;
   const yours = (needsYou(call) || call.state === "unknown") && pending === null && !off;
   const folded = FOLDING.has(call.state) && !props.open;
-  const line = folded || call.state === "proposed" || call.state === "invalid" || call.state === "superseded" || call.state === "expired";
+  const line = folded || call.state === "proposed";
   return (
     <div
       class="ak-card"
@@ -162,13 +163,23 @@ function Content(props: CardProps): JSX.Element | null {
     case "success":
     case "error":
     case "unknown":
-    case "cancelled":
       return <Ran call={call} />;
+    case "cancelled":
+      return call.startedAt === null ? <WholeCall call={call} /> : <Ran call={call} />;
     case "approved":
       return <FoldedCall call={call} />;
-    default:
+    case "proposed":
       return null;
+    case "invalid":
+    case "denied":
+    case "superseded":
+    case "expired":
+      return <WholeCall call={call} />;
   }
+}
+
+function WholeCall({ call }: { call: Call }): JSX.Element | null {
+  return call.input === null ? null : <CallBody name={call.name} input={call.input} preview={call.preview} />;
 }
 
 function Waiting(props: CardProps): JSX.Element {
@@ -176,7 +187,7 @@ function Waiting(props: CardProps): JSX.Element {
   const open = pending === null && !props.off ? panel : "none";
   return (
     <>
-      {open === "edit" ? <EditPanel call={call} draft={draft} /> : <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} />}
+      {open === "edit" ? <EditPanel call={call} draft={draft} /> : <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} />}
       <Warnings call={call} note={open === "edit" ? "The model is told that you changed the call." : ""} />
       {pending !== null ? <SentRow pending={pending} /> : open === "none" || open === "allow" ? <DecisionRow {...props} /> : null}
       {open === "edit" && <EditPanel.Actions call={call} draft={draft} guarded={props.guarded} />}

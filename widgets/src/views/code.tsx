@@ -2,20 +2,27 @@
 import { memo } from "preact/compat";
 import { parsePatch, type StructuredPatch } from "diff";
 import type { JSX } from "preact";
-import type { Preview } from "../protocol";
+import type { Preview, Warning } from "../protocol";
 import { shownCall } from "../text/arguments";
 import { plural } from "../text/format";
 import { highlightLines } from "../text/highlight";
 import { Plain } from "./text";
 
-export const CallBody = memo(function CallBody(props: { name: string; input: string; preview: Preview | null }): JSX.Element {
+export const CallBody = memo(function CallBody(props: {
+  name: string;
+  input: string;
+  preview: Preview | null;
+  /** Arguments that a warning names in full are not said twice. */
+  warnings?: readonly Warning[];
+}): JSX.Element {
   const shown = shownCall(props.name, props.input, props.preview);
+  const rest = shown.rest.filter(([, value]) => !props.warnings?.some((warning) => warning.detail === value));
   return (
     <>
-      {shown.kind === "diff" ? <Diff text={shown.text} /> : <Code text={shown.text} language={shown.language} />}
-      {shown.rest.length > 0 && (
+      {shown.kind === "diff" ? <Diff text={shown.text} piece={props.name === "edit_file"} /> : <Code text={shown.text} language={shown.language} />}
+      {rest.length > 0 && (
         <div class="ak-line ak-arguments">
-          {shown.rest.map(([key, value]) => (
+          {rest.map(([key, value]) => (
             <span key={key}>
               <b>{key}:</b> <code><Plain text={value} /></code>
             </span>
@@ -44,12 +51,13 @@ export function Code({ text, language }: { text: string; language: string }): JS
   );
 }
 
-export function Diff({ text }: { text: string }): JSX.Element {
+/** `piece`: the diff is of a piece of a file, and its line numbers say nothing about the file. */
+export function Diff({ text, piece = false }: { text: string; piece?: boolean }): JSX.Element {
   const files = readPatch(text);
   if (files === null) return <Code text={text} language="" />;
   return (
     <pre class="ak-diff" dir="ltr" data-role="diff">
-      {files.map((file) => file.hunks.map((hunk, at) => <Hunk key={at} hunk={hunk} />))}
+      {files.map((file) => file.hunks.map((hunk, at) => <Hunk key={at} hunk={hunk} piece={piece} />))}
     </pre>
   );
 }
@@ -69,7 +77,7 @@ function readPatch(text: string): StructuredPatch[] | null {
   }
 }
 
-function Hunk({ hunk }: { hunk: StructuredPatch["hunks"][number] }): JSX.Element {
+function Hunk({ hunk, piece }: { hunk: StructuredPatch["hunks"][number]; piece: boolean }): JSX.Element {
   let before = hunk.oldStart;
   let after = hunk.newStart;
   const created = hunk.oldLines === 0;
@@ -78,10 +86,10 @@ function Hunk({ hunk }: { hunk: StructuredPatch["hunks"][number] }): JSX.Element
     : `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`;
   return (
     <>
-      <span class="ak-hunk">{title}</span>
+      {!piece && <span class="ak-hunk">{title}</span>}
       {hunk.lines.map((line, index) => {
         const mark = line[0] ?? " ";
-        const [old, now] = [mark === "+" ? "" : before, mark === "-" ? "" : after];
+        const [old, now] = [piece || mark === "+" ? "" : before, piece || mark === "-" ? "" : after];
         if (mark === "\\") return <span class="ak-hunk" key={index}>{line.slice(2)}</span>;
         if (mark !== "+") before += 1;
         if (mark !== "-") after += 1;

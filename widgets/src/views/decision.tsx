@@ -29,7 +29,7 @@ export function DecisionRow({ call, current, panel, off, guarded }: CardProps): 
           onPress={() => actions.openPanel(call, panel === "allow" ? "none" : "allow")}
         />
       )}
-      {off ? <span class="ak-note" id={id}>Off until the connection is back.</span> : panel === "none" && <span class="ak-note">Approves exactly what is shown.</span>}
+      {off ? <span class="ak-note" id={id}>Off until the connection is back.</span> : current && panel === "none" && <span class="ak-note">Approves exactly what is shown.</span>}
     </div>
   );
 }

@@ -1,13 +1,12 @@
 /** A question of the model to the person: choices, free text, or both. */
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
+import type { ClientCommand } from "../protocol";
 import type { Call } from "../state";
 import { parseArguments } from "../text/arguments";
 import { Button } from "./button";
 import { useActions } from "./context";
 import { Plain } from "./text";
-
-const NO_ANSWER = "The user chose not to answer.";
 
 export function Question({ call }: { call: Call }): JSX.Element {
   const actions = useActions();
@@ -17,11 +16,11 @@ export function Question({ call }: { call: Call }): JSX.Element {
   const [sent, setSent] = useState(false);
   const group = useId();
   const answer = words.trim() !== "" ? words : choice;
-  const send = (output: string): void => {
+  const send = (command: ClientCommand): void => {
     setSent(true);
-    actions.send({ type: "tool_result", tool_call_id: call.id, output });
+    actions.send(command);
   };
-  if (sent) return <div class="ak-say">Your answer is on its way.</div>;
+  if (sent) return <div class="ak-say">Sent to the agent.</div>;
   return (
     <>
       <div class="ak-panel">
@@ -52,9 +51,9 @@ export function Question({ call }: { call: Call }): JSX.Element {
           shortcut="Control+Enter"
           hint="Ctrl Enter"
           offBecause={answer === null ? `${group}-off` : undefined}
-          onPress={() => answer !== null && send(answer)}
+          onPress={() => answer !== null && send({ type: "tool_result", tool_call_id: call.id, output: answer })}
         />
-        <Button name="Skip" look="quiet" onPress={() => send(NO_ANSWER)} />
+        <Button name="Skip" look="quiet" onPress={() => send({ type: "tool_cancel", tool_call_id: call.id })} />
         <span class="ak-note">Skip tells the model that you did not answer.</span>
       </div>
     </>

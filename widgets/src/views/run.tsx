@@ -8,7 +8,7 @@ import { needsYou, runEnded, waitingCalls, type Call, type RunState } from "../s
 import { Answer } from "./answer";
 import { BatchBar } from "./batch";
 import { Card } from "./card";
-import { ActionsContext } from "./context";
+import { ActionsContext, useSeconds } from "./context";
 import { isOpen } from "./folding";
 import { Header } from "./header";
 import { ConnectionBar, Notice } from "./notices";
@@ -28,6 +28,8 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
   const state = channel.state(runId);
   const live = useAnnouncer(state, desk.live);
   const ended = runEnded(state);
+  // After a minute without a connection decisions go off, though nothing arrives that would say so.
+  useSeconds(!ended && channel.connection.status !== "open");
   return (
     <ActionsContext.Provider value={desk}>
       <div

@@ -12,7 +12,7 @@ export function Sayings({ call, folded }: { call: Call; folded: boolean }): JSX.
     case "denied":
       return <div class="ak-sub"><p><Denial call={call} /> <span class="ak-muted">Nothing ran.</span></p></div>;
     case "approved":
-      return <div class="ak-sub"><p>This call starts when the kernel is free. <span class="ak-muted">{approvedBy(call)}</span></p></div>;
+      return <div class="ak-sub"><p>This call starts when the kernel is free.</p></div>;
     case "cancelled":
       return <div class="ak-sub"><p><Cancellation call={call} /></p></div>;
     case "error":
@@ -35,6 +35,7 @@ function Denial({ call }: { call: Call }): JSX.Element {
 }
 
 function Cancellation({ call }: { call: Call }): JSX.Element {
+  if (call.name === "ask_user") return <>The model was told that you did not answer.</>;
   const reason = call.reason === null ? "" : `${sentence(call.reason)} `;
   const meaning = call.startedAt === null ? "Nothing ran." : "The kernel was interrupted; what ran before that stays.";
   return <><Plain text={reason} />{reason.includes(meaning) ? "" : <span class="ak-muted">{meaning}</span>}</>;
@@ -58,13 +59,6 @@ function Unknown({ call }: { call: Call }): JSX.Element {
       </p>
     </div>
   );
-}
-
-function approvedBy(call: Call): string {
-  const { decider } = call;
-  if (decider === null) return "";
-  if (decider.kind === "policy") return "Allowed by policy.";
-  return `Approved by ${byWhom(decider)}${decider.at === null ? "" : `, ${timeOfDay(decider.at)}`}.`;
 }
 
 function sentence(text: string): string {

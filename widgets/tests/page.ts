@@ -1,0 +1,170 @@
+/** A page with the real face in it. Only the socket is played: it has the browser's API and a brain behind it. */
+import { afterEach, beforeEach, vi } from "vitest";
+import face from "../src/index";
+import type { ClientCommand, ServerEvent } from "../src/protocol";
+import { Recording } from "./gallery/frames.js";
+
+type Options = NonNullable<ConstructorParameters<typeof Recording>[1]>;
+
+export class PlayedSocket {
+  static all: PlayedSocket[] = [];
+  static refuse = false;
+  readyState = 0;
+  onopen: (() => void) | null = null;
+  onmessage: ((message: { data: string }) => void) | null = null;
+  onclose: (() => void) | null = null;
+  readonly sent: ClientCommand[] = [];
+  private cursor: number | null = null;
+
+  constructor(readonly url: string) {
+    PlayedSocket.all.push(this);
+    setTimeout(() => (PlayedSocket.refuse ? this.drop() : this.open()), 1);
+  }
+
+  static get last(): PlayedSocket {
+    const socket = PlayedSocket.all.at(-1);
+    if (!socket) throw new Error("no socket was opened");
+    return socket;
+  }
+
+  static get sent(): ClientCommand[] {
+    return PlayedSocket.all.flatMap((socket) => socket.sent);
+  }
+
+  open(): void {
+    if (this.readyState !== 0) return;
+    this.readyState = 1;
+    this.onopen?.();
+    if (brain.recording) this.say({ ...brain.recording.session(), pending: brain.pending.map((id) => ({ approval_id: id })) });
+  }
+
+  say(event: object): void {
+    this.onmessage?.({ data: JSON.stringify(event) });
+  }
+
+  send(text: string): void {
+    const command = JSON.parse(text) as ClientCommand;
+    this.sent.push(command);
+    if (command.type === "ping") this.say({ type: "pong", seq: 0, conversation_id: "", run_id: null, timestamp: "" });
+    if (command.type === "resume") {
+      this.cursor = command.last_seq;
+      this.catchUp();
+    }
+  }
+
+  /** Send what was recorded since. */
+  catchUp(): void {
+    if (this.cursor === null || this.readyState !== 1) return;
+    const frames = (brain.recording?.frames ?? []).slice(this.cursor);
+    this.cursor += frames.length;
+    for (const frame of frames) this.say(frame);
+  }
+
+  /** The line is lost. */
+  drop(): void {
+    this.readyState = 3;
+    this.onclose?.();
+  }
+
+  close(): void {
+    this.readyState = 3;
+  }
+}
+
+export const brain: { recording: Recording | null; pending: string[] } = { recording: null, pending: [] };
+
+let counter = 0;
+const disposers: (() => void)[] = [];
+
+export function usePage(): void {
+  beforeEach(() => {
+    vi.useFakeTimers({ now: Date.parse("2026-11-20T14:06:00Z") });
+    vi.stubGlobal("WebSocket", PlayedSocket);
+    PlayedSocket.all = [];
+    PlayedSocket.refuse = false;
+    brain.pending = [];
+  });
+  afterEach(async () => {
+    for (const dispose of disposers.splice(0)) dispose();
+    await vi.advanceTimersByTimeAsync(5_000);
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+    document.body.replaceChildren();
+  });
+}
+
+/** Start a run and show it. */
+export async function show(build: (run: Recording) => void = () => undefined, options: Options = {}): Promise<HTMLElement> {
+  const recording = new Recording(`conv${(counter += 1)}`, { age: 5_000, ...options });
+  build(recording);
+  brain.recording = recording;
+  const root = view(recording);
+  await settle();
+  return root;
+}
+
+export function view(recording: Recording): HTMLElement {
+  const root = document.createElement("div");
+  document.body.append(root);
+  const traits = { conversation_id: recording.conversation, run_id: recording.run, prompt: "prompt", transport: "server" };
+  const model = { get: (name: keyof typeof traits) => traits[name], on: () => undefined, off: () => undefined, send: () => undefined };
+  disposers.push(face.render({ model, el: root }));
+  return root;
+}
+
+/** The brain commits more events, and the page shows them. */
+export async function happens(build: (run: Recording) => void): Promise<void> {
+  if (brain.recording) build(brain.recording);
+  PlayedSocket.last.catchUp();
+  await settle();
+}
+
+export async function settle(ms = 60): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms);
+}
+
+export function accessibleName(element: Element): string {
+  const label = element.getAttribute("aria-label");
+  if (label !== null) return label;
+  const copy = element.cloneNode(true) as Element;
+  for (const hidden of copy.querySelectorAll("[aria-hidden=true]")) hidden.remove();
+  return (copy.textContent ?? "").trim();
+}
+
+export function card(root: HTMLElement, id: string): HTMLElement {
+  const found = root.querySelector<HTMLElement>(`[role=group][data-tool-call-id="${id}"]`);
+  if (!found) throw new Error(`no card ${id}`);
+  return found;
+}
+
+export function buttons(place: Element): string[] {
+  return [...place.querySelectorAll("button")].filter((b) => !b.matches(".ak-head, .ak-fold, .ak-badge")).map(accessibleName);
+}
+
+export function button(place: Element, name: string): HTMLButtonElement {
+  const found = [...place.querySelectorAll("button")].find((one) => accessibleName(one) === name);
+  if (!found) throw new Error(`no button ${name}; there are ${buttons(place).join(", ")}`);
+  return found;
+}
+
+export async function press(place: Element, name: string): Promise<void> {
+  button(place, name).click();
+  await settle();
+}
+
+export async function key(target: Element, name: string, more: KeyboardEventInit = {}): Promise<KeyboardEvent> {
+  const event = new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true, ...more });
+  target.dispatchEvent(event);
+  await settle();
+  return event;
+}
+
+export function decisions(): Extract<ClientCommand, { type: "approval_response" }>[] {
+  return PlayedSocket.sent.filter((command) => command.type === "approval_response");
+}
+
+export function events(recording: Recording): ServerEvent[] {
+  return recording.frames as unknown as ServerEvent[];
+}
+
+export { Recording };

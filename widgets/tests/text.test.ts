@@ -1,0 +1,98 @@
+import { describe, expect, test } from "vitest";
+import { editable, prettyJson, shownCall, summary } from "../src/text/arguments";
+import { duration, limit, tokens, wholeSeconds } from "../src/text/format";
+import { visible } from "../src/text/invisible";
+import { errorLine, splitTraceback } from "../src/text/traceback";
+import { changedLines } from "../src/views/editor";
+
+describe("characters that can't be seen", () => {
+  test.each([
+    ["a bidirectional override", "a\u202eb", "aU+202Eb"],
+    ["an isolate", "\u2066x\u2069", "U+2066xU+2069"],
+    ["a zero-width space", "ad\u200bmin", "adU+200Bmin"],
+    ["a soft hyphen", "a\u00adb", "aU+00ADb"],
+    ["a space that is none", "a\u00a0b", "aU+00A0b"],
+    ["a tag character", "a\u{e0041}b", "aU+E0041b"],
+    ["an escape", "a\u001b[31mb", "aU+001B[31mb"],
+    ["a line separator", "a\u2028b", "aU+2028b"],
+  ])("%s appears as its number", (_what, text, shown) => {
+    expect(visible(text)).toBe(shown);
+  });
+
+  test("tabs, line feeds, accents and other scripts stay as they are", () => {
+    const text = "été\t日本語\n  שלום 🎉";
+    expect(visible(text)).toBe(text);
+  });
+});
+
+describe("what a card shows of a call", () => {
+  test("code in full, and every other argument beside it", () => {
+    const shown = shownCall("run_shell", '{"command":"ls\\n-l","timeout":600}', null);
+    expect(shown).toMatchObject({ text: "ls\n-l", language: "shell", rest: [["timeout", "600"]] });
+  });
+
+  test("the path of a file that is written, beside its content", () => {
+    const preview = { kind: "code" as const, language: "markdown", text: "# a" };
+    const shown = shownCall("write_file", '{"path":"a.md","content":"# a"}', preview);
+    expect(shown).toMatchObject({ text: "# a", rest: [["path", "a.md"]] });
+  });
+
+  test("the arguments themselves where a preview does not come from them", () => {
+    const preview = { kind: "code" as const, language: "python", text: "harmless()" };
+    expect(shownCall("custom", '{"code":"harmful()"}', preview).text).toContain("harmful()");
+  });
+
+  test("JSON laid out, with every digit of a large number", () => {
+    expect(prettyJson('{"a":[1,{"b":12345678901234567890}],"c":{},"d":"x, {y}"}')).toBe(
+      '{\n  "a": [\n    1,\n    {\n      "b": 12345678901234567890\n    }\n  ],\n  "c": {},\n  "d": "x, {y}"\n}',
+    );
+  });
+
+  test("a summary that is cut from the arguments", () => {
+    expect(summary("run_python", '{"code":"\\n\\n  x = 1\\ny = 2"}')).toBe("x = 1");
+    expect(summary("read_file", '{"path":"a.csv"}')).toBe("a.csv");
+    expect(summary("inspect_variables", '{"names":["a","b"]}')).toBe("a, b");
+    expect(summary("search_files", '{"query":"x","pattern":"*.py"}')).toBe('"x" in *.py');
+    expect(summary("run_python", null)).toBe("");
+  });
+});
+
+describe("Edit", () => {
+  test("opens on the code and sends the whole arguments", () => {
+    const edit = editable("run_shell", '{"command":"ls","timeout":5}');
+    expect(edit.text).toBe("ls");
+    expect(edit.rebuild("pwd")).toEqual({ command: "pwd", timeout: 5 });
+  });
+
+  test("opens on JSON for any other tool, and sends its text", () => {
+    const edit = editable("drop_rows", '{"id":12345678901234567890}');
+    expect(edit.rebuild(edit.text)).toContain("12345678901234567890");
+  });
+
+  test("counts the lines that differ", () => {
+    expect(changedLines("a\nb\nc", "a\nB\nc\nd")).toEqual([2, 4]);
+    expect(changedLines("a\nb", "a\nb")).toEqual([]);
+  });
+});
+
+test("times read as people say them", () => {
+  expect([duration(300), duration(41_000), wholeSeconds(102_000), wholeSeconds(3_700_000)]).toEqual(["0.3 s", "41 s", "1 min 42 s", "1 h 1 min"]);
+  expect([tokens(900), tokens(18_240), limit(200_000)]).toEqual(["900", "18.2k", "200k"]);
+});
+
+describe("a traceback", () => {
+  const library = "File ~/lib/python3.12/site-packages/pandas/core/base.py:244, in get\n--> 244 raise KeyError(key)";
+  const text = `KeyError   Traceback (most recent call last)\nCell In[9], line 2\n----> 2 x["a"]\n\n${library}\n\nKeyError: 'a'`;
+
+  test("folds the frames of libraries and keeps the user's own", () => {
+    const { own, frames } = splitTraceback(text);
+    expect(frames).toBe(1);
+    expect(own).toContain("Cell In[9]");
+    expect(own).toContain("KeyError: 'a'");
+    expect(own).not.toContain("site-packages");
+  });
+
+  test("is said in one line by its end", () => {
+    expect(errorLine(text)).toBe("KeyError: 'a'");
+  });
+});
