@@ -6,12 +6,11 @@ import io
 import json
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
+from agent_kernel.notebook.descriptors import StreamName
 from agent_kernel.notebook.transcript import Transcript, plain
 from agent_kernel.protocol.views import OutputView
-
-StreamName = Literal["stdout", "stderr"]
 
 CHUNK_SECONDS = 0.03
 CHUNK_CHARACTERS = 32_768
@@ -180,8 +179,9 @@ class CapturedStream(io.TextIOBase):
     encoding = "utf-8"
     errors = "replace"
 
-    def __init__(self, name: StreamName, capture: OutputCapture) -> None:
+    def __init__(self, name: StreamName, capture: OutputCapture, descriptor: int | None) -> None:
         self.name = f"<{name}>"
+        self._descriptor = descriptor
         self._stream: StreamName = name
         self._capture = capture
         self.buffer = _BinaryStream(self)
@@ -191,6 +191,10 @@ class CapturedStream(io.TextIOBase):
 
     def isatty(self) -> bool:
         return False
+
+    def fileno(self) -> int:
+        """For `subprocess.run(..., stdout=sys.stdout)`; unsupported where descriptors are not captured."""
+        return super().fileno() if self._descriptor is None else self._descriptor
 
     def write(self, text: str) -> int:
         if not isinstance(text, str):

@@ -39,21 +39,26 @@ class Executor:
 
     def run_next(self, tool_call_id: str | None = None) -> bool:
         """Claim a deposited call and run it now, on this thread. False if there was none to claim."""
-        entry = self._claim(tool_call_id)
-        if entry is None:
-            return False
-        execution = _Execution(self._shell, self._mailbox, self._find, entry)
-        _drive(execution.settle(execution.wait_beside))
-        return True
+        # Before the claim: an interrupt of a claimed call must find the gate.
+        with (gate := InterruptGate()).installed():
+            entry = self._claim(tool_call_id)
+            if entry is not None:
+                execution = _Execution(self._shell, self._mailbox, self._find, entry, gate)
+                _drive(execution.settle(execution.wait_beside))
+                return True
+        gate.pass_on()
+        return False
 
     async def run_next_async(self, tool_call_id: str | None = None) -> bool:
         """As `run_next`; where the call's code awaits, it does so on this event loop."""
-        entry = self._claim(tool_call_id)
-        if entry is None:
-            return False
-        execution = _Execution(self._shell, self._mailbox, self._find, entry)
-        await execution.settle(execution.wait_here)
-        return True
+        with (gate := InterruptGate()).installed():
+            entry = self._claim(tool_call_id)
+            if entry is not None:
+                execution = _Execution(self._shell, self._mailbox, self._find, entry, gate)
+                await execution.settle(execution.wait_here)
+                return True
+        gate.pass_on()
+        return False
 
     def needs_await(self, tool_name: str, arguments_json: str, run_id: str | None = None) -> bool:
         """Whether the call wants an event loop. Safe in any thread."""
@@ -77,12 +82,14 @@ class Executor:
 class _Execution:
     """One call while it runs."""
 
-    def __init__(self, shell: InteractiveShell, mailbox: Mailbox, find: FindTool, entry: Entry) -> None:
+    def __init__(
+        self, shell: InteractiveShell, mailbox: Mailbox, find: FindTool, entry: Entry, gate: InterruptGate
+    ) -> None:
         self._shell = shell
         self._mailbox = mailbox
         self._find = find
         self._entry = entry
-        self._gate = InterruptGate()
+        self._gate = gate
         self._name_of: NameOf = str
         self._capture = OutputCapture(lambda output: mailbox.output(entry, output))
 
@@ -90,18 +97,17 @@ class _Execution:
         """Run the call and put its outcome into the mailbox, whatever happens."""
         outcome = Outcome("error", "The call could not be run: Agent Kernel itself failed.")
         token = current_call.set(self._entry.call.tool_call_id)
-        with self._gate.installed():
-            try:
-                outcome = await self._outcome(wait)
-            except asyncio.CancelledError:
-                # Not an interrupt of the call: the cell that waits for it was cancelled.
-                outcome = self._ended("cancelled", INTERRUPTED)
-                raise
-            finally:
-                self._capture.close()
-                self._mailbox.rest(self._entry)
-                current_call.reset(token)
-                self._mailbox.finish(self._entry, outcome)
+        try:
+            outcome = await self._outcome(wait)
+        except asyncio.CancelledError:
+            # Not an interrupt of the call: the cell that waits for it was cancelled.
+            outcome = self._ended("cancelled", INTERRUPTED)
+            raise
+        finally:
+            self._capture.close()
+            self._mailbox.rest(self._entry)
+            current_call.reset(token)
+            self._mailbox.finish(self._entry, outcome)
 
     async def _outcome(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> Outcome:
         try:

@@ -46,7 +46,7 @@ class FaceLine:
         """Set once a page has shown the widget and asked for events."""
 
     def attach(self) -> None:
-        self._widget.on_msg(self._from_page)
+        self._widget.on_command(self._from_page)
         _answer_where_the_page_asks(self._widget.comm)
 
     def open(self, conversation: Conversation) -> None:
@@ -60,9 +60,8 @@ class FaceLine:
         if self._subscription is not None:
             self._subscription.close()
 
-    def _from_page(self, _widget: Any, content: Any, _buffers: Any) -> None:
-        if isinstance(content, dict) and "command" in content:
-            self._loop.call_soon_threadsafe(self._received, content["command"])
+    def _from_page(self, command: dict[str, Any]) -> None:
+        self._loop.call_soon_threadsafe(self._received, command)
 
     def _received(self, raw: Any) -> None:
         if self._conversation is None:
@@ -131,7 +130,7 @@ class FaceLine:
             frames, self._batch = self._batch[:FRAMES_PER_MESSAGE], self._batch[FRAMES_PER_MESSAGE:]
             if not self._batch:
                 self._news.clear()
-            self._widget.send({"frames": frames})
+            self._widget.post_frames(frames)
 
     def _say_error(
         self,
@@ -153,7 +152,7 @@ class FaceLine:
 
 
 def _answer_where_the_page_asks(comm: Any) -> None:
-    """The ipykernel of 7.4 routes a page's messages to the thread that last published on the comm: the main thread, which may
+    """In ipykernel 7.4 a page's messages go to the thread that last published on the comm: the main thread, which may
     be waiting for just this message. The page's own subshell, which it names in each message, is always free."""
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, named: named

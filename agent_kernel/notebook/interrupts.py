@@ -15,12 +15,14 @@ class InterruptGate:
 
     While the gate is open a signal raises KeyboardInterrupt in the call's code, or cancels its task where that code
     is waiting on the event loop. ipykernel's own handler for async cells only sets a flag that a busy loop never
-    reads. A signal that comes when the call's code has ended, but the call is not yet put away, is dropped.
+    reads. A signal that comes while the call is prepared waits for the gate to open; one that comes when its code has
+    ended, but the call is not yet put away, is dropped.
     """
 
     def __init__(self) -> None:
         self._open = False
         self._task: asyncio.Task[Any] | None = None
+        self._pending = False
         self.interrupted = False
 
     @contextlib.contextmanager
@@ -37,16 +39,28 @@ class InterruptGate:
     @contextlib.contextmanager
     def open(self, task: asyncio.Task[Any] | None = None) -> Iterator[None]:
         self._task = task
-        self._open = True
         try:
+            self._open = True
+            if self._pending:
+                self._pending = False
+                self._stop()
             yield
         finally:
             self._open = False
 
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
-        if not self._open:
-            return
         self.interrupted = True
+        if self._open:
+            self._stop()
+        else:
+            self._pending = True
+
+    def pass_on(self) -> None:
+        """There was no call after all: a signal that came meanwhile is for whoever else listens."""
+        if self.interrupted:
+            signal.raise_signal(signal.SIGINT)
+
+    def _stop(self) -> None:
         task = self._task
         if task is None or _is_current(task):
             raise KeyboardInterrupt

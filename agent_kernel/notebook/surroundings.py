@@ -14,6 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.payload import PayloadManager
 
 from agent_kernel.notebook.capture import CapturedStream, OutputCapture
+from agent_kernel.notebook.descriptors import captured_descriptors
 from agent_kernel.notebook.tracebacks import NameOf, render
 
 _MISSING = object()
@@ -92,6 +93,7 @@ def captured(shell: InteractiveShell, capture: OutputCapture, code: str, name_of
     """Send all that the main thread prints, displays and raises to `capture`. Gives what the call left for a pager."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(_own_figures())
+        has_descriptors = stack.enter_context(captured_descriptors(capture.write))
         _keep_last_error(stack, shell)
         hook = CallDisplayHook(shell.displayhook, shell, capture, code)
         payloads = PayloadManager(parent=shell)
@@ -103,8 +105,8 @@ def captured(shell: InteractiveShell, capture: OutputCapture, code: str, name_of
                 capture.error(type(error).__name__, str(error), render(error, name_of))
 
         for owner, name, replacement in (
-            (sys, "stdout", CapturedStream("stdout", capture)),
-            (sys, "stderr", CapturedStream("stderr", capture)),
+            (sys, "stdout", CapturedStream("stdout", capture, 1 if has_descriptors else None)),
+            (sys, "stderr", CapturedStream("stderr", capture, 2 if has_descriptors else None)),
             (builtins, "input", _refuse_input),
             (getpass, "getpass", _refuse_input),
             (shell, "display_pub", CallPublisher(shell.display_pub, capture)),

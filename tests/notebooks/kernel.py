@@ -1,0 +1,161 @@
+"""A real kernel, driven as a notebook and as the server drive one."""
+
+import json
+import queue
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager
+
+from agent_kernel.tools.arguments import canonical, digest
+
+SECONDS = 30.0
+"""Longest wait for anything that has to come."""
+
+
+@dataclass
+class Cell:
+    """What running one cell gave."""
+
+    reply: dict[str, Any]
+    outputs: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    idle: bool = False
+
+    def streams(self) -> str:
+        return "".join(content["text"] for kind, content in self.outputs if kind == "stream")
+
+    def shown(self, mime: str = "text/plain") -> list[Any]:
+        return [content["data"].get(mime) for _, content in self.outputs if "data" in content]
+
+    @property
+    def value(self) -> Any:
+        """The Python value that a cell's last expression printed."""
+        return [content["data"]["text/plain"] for kind, content in self.outputs if kind == "execute_result"][-1]
+
+
+class TestKernel:
+    """One kernel. `run` is the user's cell; `request` and `take` are what the server does."""
+
+    __test__ = False
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self.manager = KernelManager(kernel_name="python3")
+        self.manager.start_kernel(env=env)
+        self.client: BlockingKernelClient = self.manager.client()
+        self.client.start_channels(stdin=False)
+        self.client.wait_for_ready(timeout=SECONDS)
+        self.events: list[dict[str, Any]] = []
+        self._cells: dict[str, Cell] = {}
+
+    def close(self) -> None:
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+        self.manager.cleanup_resources()
+
+    def send(self, code: str, *, silent: bool = False, allow_stdin: bool = False) -> str:
+        message_id: str = self.client.execute(
+            code, silent=silent, store_history=not silent, allow_stdin=allow_stdin, stop_on_error=not silent
+        )
+        self._cells[message_id] = Cell({})
+        return message_id
+
+    def run(self, code: str, **options: bool) -> Cell:
+        return self.result(self.send(code, **options))
+
+    def value(self, code: str) -> Any:
+        return self.run(code).value
+
+    def result(self, message_id: str) -> Cell:
+        """Wait for a cell's reply and for all of its outputs."""
+        cell = self._cells[message_id]
+        deadline = time.monotonic() + SECONDS
+        while not (cell.idle and cell.reply):
+            assert time.monotonic() < deadline, f"the cell did not end; it showed {cell.outputs}"
+            self.pump()
+        return cell
+
+    def printed(self, message_id: str, text: str) -> None:
+        """Wait until a cell that goes on has printed this."""
+        deadline = time.monotonic() + SECONDS
+        while text not in self._cells[message_id].streams():
+            assert time.monotonic() < deadline
+            self.pump()
+
+    def pump(self) -> None:
+        """Read what has come from the kernel."""
+        try:
+            while True:
+                self._published(self.client.get_iopub_msg(timeout=0.02))
+        except queue.Empty:
+            pass
+        while self.client.shell_channel.msg_ready():
+            reply = self.client.get_shell_msg(timeout=0)
+            cell = self._cells.get(reply["parent_header"].get("msg_id"))
+            if cell is not None:
+                cell.reply = reply["content"]
+
+    def _published(self, message: dict[str, Any]) -> None:
+        kind, content = message["msg_type"], message["content"]
+        if kind == "agent_kernel_event":
+            self.events.append(content)
+            return
+        cell = self._cells.get(message["parent_header"].get("msg_id"))
+        if cell is None:
+            return
+        if kind in ("stream", "display_data", "execute_result", "error", "update_display_data"):
+            cell.outputs.append((kind, content))
+        cell.idle = cell.idle or content.get("execution_state") == "idle"
+
+    def event(self, kind: str) -> dict[str, Any]:
+        """Wait for an event of this kind that the kernel sends to its server."""
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            for event in self.events:
+                if event["event"] == kind:
+                    return event
+            self.pump()
+        raise AssertionError(f"no event {kind!r} among {self.events}")
+
+    def request(self, op: str, **fields: Any) -> dict[str, Any]:
+        """Ask the kernel's hands over the control channel."""
+        message = self.client.session.msg("agent_kernel_request", {"op": op, **fields})
+        self.client.control_channel.send(message)
+        while True:
+            reply = self.client.get_control_msg(timeout=SECONDS)
+            if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
+                content: dict[str, Any] = reply["content"]
+                return content
+
+    def deposit(self, call_id: str, tool_name: str = "run_python", **arguments: Any) -> bool:
+        """Lay an approved call down. True if it wants to be awaited."""
+        text = canonical(arguments)
+        answer = self.request(
+            "call", tool_call_id=call_id, tool_name=tool_name, arguments_json=text, digest=digest(text)
+        )
+        assert answer["ok"], answer
+        needs_await: bool = answer["needs_await"]
+        return needs_await
+
+    def take(self, call_id: str, needs_await: bool = False) -> str:
+        name = "take_async" if needs_await else "take"
+        code = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({json.dumps(call_id)})'
+        return self.send(f"await {code}" if needs_await else code, silent=True)
+
+    def collect(self, call_id: str) -> dict[str, Any]:
+        return self.request("collect", tool_call_id=call_id, after_index=0)
+
+    def until(self, call_id: str, state: str) -> dict[str, Any]:
+        deadline = time.monotonic() + SECONDS
+        while (found := self.collect(call_id))["state"] != state:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.01)
+        return found
+
+    def call(self, call_id: str, code: str) -> dict[str, Any]:
+        """Run Python as an approved call, as the server does between the user's cells."""
+        reply = self.result(self.take(call_id, self.deposit(call_id, code=code)))
+        assert reply.reply["status"] == "ok", reply
+        assert reply.outputs == [], "a call's outputs are its own"
+        return self.until(call_id, "done")

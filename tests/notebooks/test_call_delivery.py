@@ -1,0 +1,155 @@
+"""How a call reaches the main thread, and how it is stopped, in a real kernel."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.notebooks.kernel import TestKernel
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+COUNT = "counter = globals().get('counter', 0) + 1"
+
+
+def test_the_users_cells_interleave_with_calls(shared_kernel: TestKernel) -> None:
+    assert shared_kernel.deposit("queued", code="order.append('call')") is False
+    cells = [shared_kernel.send("order = ['first']"), shared_kernel.take("queued"), shared_kernel.send("order")]
+    assert [shared_kernel.result(cell).reply["status"] for cell in cells[:2]] == ["ok", "ok"]
+    assert shared_kernel.result(cells[2]).value == "['first', 'call']"
+
+
+def test_an_interrupt_stops_only_the_call_that_runs(shared_kernel: TestKernel) -> None:
+    shared_kernel.deposit("sleeper", code="import time\nprint('going')\ntime.sleep(60)")
+    taken = shared_kernel.take("sleeper")
+    after = shared_kernel.send("'the next cell'")
+    shared_kernel.until("sleeper", "running")
+    assert shared_kernel.request("interrupt", tool_call_id="another")["sent"] is False
+    began = time.monotonic()
+    while not shared_kernel.collect("sleeper")["outputs"]:
+        assert time.monotonic() < began + 10
+    assert shared_kernel.request("interrupt", tool_call_id="sleeper")["sent"] is True
+    outcome = shared_kernel.until("sleeper", "done")["outcome"]
+    assert time.monotonic() - began < 10
+    assert outcome["status"] == "cancelled"
+    assert outcome["content"].startswith("going\n")
+    assert shared_kernel.result(taken).reply["status"] == "ok"
+    assert shared_kernel.result(after).value == "'the next cell'"
+
+
+@pytest.mark.parametrize("code", ["await asyncio.sleep(60)", "await asyncio.sleep(0)\nimport time\ntime.sleep(60)"])
+def test_an_interrupt_stops_a_call_that_awaits(shared_kernel: TestKernel, code: str) -> None:
+    name = f"awaits {code}"
+    assert shared_kernel.deposit(name, code=f"import asyncio\nprint('going')\n{code}") is True
+    taken = shared_kernel.take(name, needs_await=True)
+    while not shared_kernel.collect(name)["outputs"]:
+        time.sleep(0.01)
+    assert shared_kernel.request("interrupt", tool_call_id=name)["sent"] is True
+    assert shared_kernel.until(name, "done")["outcome"]["status"] == "cancelled"
+    assert shared_kernel.result(taken).reply["status"] == "ok"
+    assert shared_kernel.value("'alive'") == "'alive'"
+
+
+def test_a_call_that_waits_can_be_withdrawn_and_then_never_runs(shared_kernel: TestKernel) -> None:
+    shared_kernel.deposit("withdrawn", code="ran_anyway = True")
+    assert shared_kernel.request("interrupt", tool_call_id="withdrawn")["sent"] is True
+    shared_kernel.result(shared_kernel.take("withdrawn"))
+    assert shared_kernel.collect("withdrawn")["outcome"]["status"] == "cancelled"
+    assert shared_kernel.value("'ran_anyway' in globals()") == "False"
+
+
+def test_a_call_runs_once_however_often_it_is_sent(shared_kernel: TestKernel) -> None:
+    shared_kernel.run("counter = 0")
+    for _ in range(3):
+        shared_kernel.deposit("repeated", code=COUNT)
+    takes = [shared_kernel.take("repeated") for _ in range(3)]
+    for taken in takes:
+        shared_kernel.result(taken)
+    shared_kernel.deposit("repeated", code=COUNT)
+    shared_kernel.result(shared_kernel.take("repeated"))
+    assert shared_kernel.value("counter") == "1"
+
+
+@pytest.mark.parametrize("waiting", ["run.wait()", "await run"])
+def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
+    start_kernel: Callable[..., TestKernel], waiting: str
+) -> None:
+    """The execute_request that follows each deposit queues behind the waiting cell, and finds nothing to do."""
+    kernel = start_kernel()
+    kernel.run(
+        "import agent_kernel.notebook as n; n.install()\n"
+        "from agent_kernel.loop.settings import RunSpec\n"
+        "from agent_kernel.notebook.run import Run\n"
+        "from agent_kernel.notebook.workshop import workshop\n"
+        "class Host:\n"
+        "    blocks = False\n"
+        "    def begin(self, run): pass\n"
+        "    def cancel(self, run): pass\n"
+        "    def ended(self, run, end): pass\n"
+        "    def settled(self, run, end): pass\n"
+        "run = Run(workshop(), Host(), RunSpec(run_id='r', prompt='p'), 'c', ())\n"
+        "workshop().add_run(run); counter = 0; loop_saw = []"
+    )
+    beside = "import asyncio; task = asyncio.get_running_loop().call_later(0.01, loop_saw.append, 1)\n"
+    cell = kernel.send(f"{beside if 'await' in waiting else ''}{waiting}\ncounter")
+    takes = []
+    for number in range(5):
+        code = f"{COUNT}\nprint(counter)" if number % 2 else f"import asyncio\nawait asyncio.sleep(0)\n{COUNT}"
+        needs_await = kernel.deposit(f"w{number}", code=code)
+        takes.append(kernel.take(f"w{number}", needs_await))
+        assert kernel.until(f"w{number}", "done")["outcome"]["status"] == "success"
+    kernel.deposit("slow", code="import time; time.sleep(60)")
+    kernel.until("slow", "running")
+    assert kernel.request("interrupt", tool_call_id="slow")["sent"] is True
+    assert kernel.until("slow", "done")["outcome"]["status"] == "cancelled"
+    view: dict[str, Any] = {"run_id": "r", "conversation_id": "c", "prompt": "p", "status": "complete", "model": "m"}
+    view |= {"recorded": False, "policy": {"mode": "ask"}, "usage": {}, "budget": {}, "started_at": ""}
+    ended = kernel.request("finish", result={"run": view, "text": "done", "messages": [], "tool_calls": []})
+    assert ended["ok"], ended
+    result = kernel.result(cell)
+    assert result.value == "5"
+    assert result.streams() == ""
+    for taken in takes:
+        assert kernel.result(taken).reply["status"] == "ok"
+    assert kernel.value("counter, run.status, run.text") == "(5, 'complete', 'done')"
+    if "await" in waiting:
+        assert kernel.value("loop_saw") == "[1]"
+
+
+def test_an_interrupted_wait_leaves_the_run_going(start_kernel: Callable[..., TestKernel]) -> None:
+    kernel = start_kernel()
+    kernel.run(
+        "from agent_kernel.testing import ScriptedModel, call, say\n"
+        "import agent_kernel as ak, threading\n"
+        "gate = threading.Event()\n"
+        "@ak.tool(approval='allow')\n"
+        "def hold() -> str:\n"
+        "    'Wait.'\n"
+        "    return 'held'\n"
+        "class Slow(ScriptedModel):\n"
+        "    async def stream(self, request):\n"
+        "        import asyncio\n"
+        "        while not gate.is_set(): await asyncio.sleep(0.01)\n"
+        "        async for item in super().stream(request): yield item\n"
+        "run = ak.Agent(model=Slow([call('hold'), say('fine')]), tools=[hold]).start('go')"
+    )
+    cell = kernel.send("print('waiting', flush=True)\nrun.wait()")
+    kernel.printed(cell, "waiting")
+    kernel.manager.interrupt_kernel()
+    assert kernel.result(cell).reply["ename"] == "KeyboardInterrupt"
+    assert kernel.run("gate.set()\nprint(run.wait().text, run.tool_calls[0].result)").streams() == "fine held\n"
+
+
+def test_arguments_that_were_not_approved_are_refused(shared_kernel: TestKernel) -> None:
+    answer = shared_kernel.request(
+        "call", tool_call_id="forged", tool_name="run_python", arguments_json='{"code":"1"}', digest="0" * 64
+    )
+    assert answer == {"ok": False, "error": answer["error"]}
+    assert "approved" in answer["error"]
+    assert shared_kernel.collect("forged")["state"] == "unknown"
+
+
+def test_an_unknown_request_is_answered_with_an_error(shared_kernel: TestKernel) -> None:
+    assert shared_kernel.request("no such thing")["ok"] is False
+    assert "There is no run 'nobody'" in shared_kernel.request("declare", run_id="nobody")["error"]

@@ -1,0 +1,159 @@
+"""What an approved call prints, shows and raises, in a real kernel."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.notebooks.kernel import TestKernel
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+
+def outputs(found: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [output for output in found["outputs"] if output["kind"] == kind]
+
+
+def test_a_call_prints_and_shows_its_last_value(shared_kernel: TestKernel) -> None:
+    found = shared_kernel.call("last-value", "print('one')\nimport sys\nprint('two', file=sys.stderr)\n6 * 7")
+    assert [(o["name"], o["text"]) for o in outputs(found, "stream")] == [("stdout", "one\n"), ("stderr", "two\n")]
+    assert outputs(found, "display")[0]["data"] == {"text/plain": "42"}
+    assert found["outcome"] == {"status": "success", "content": "one\ntwo\n42"}
+
+
+def test_a_call_that_shows_nothing_says_so(shared_kernel: TestKernel) -> None:
+    found = shared_kernel.call("silent", "quiet = 1\nquiet;")
+    assert found["outputs"] == []
+    assert found["outcome"]["content"] == "(run_python completed with no output)"
+
+
+def test_a_table_goes_to_the_user_as_html_and_to_the_model_as_text(shared_kernel: TestKernel) -> None:
+    found = shared_kernel.call("table", "import pandas as pd\npd.DataFrame({'a': [1, 2]})")
+    assert "<table" in outputs(found, "display")[0]["data"]["text/html"]
+    assert found["outcome"]["content"] == "   a\n0  1\n1  2"
+
+
+def test_a_plot_is_shown_within_the_call(shared_kernel: TestKernel) -> None:
+    found = shared_kernel.call("plot", "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title('t');")
+    assert outputs(found, "display")[0]["data"]["image/png"].startswith("iVBOR")
+    assert "[image/png shown to the user]" in found["outcome"]["content"]
+
+
+def test_a_display_that_is_updated_keeps_its_place(shared_kernel: TestKernel) -> None:
+    code = "from IPython.display import display\nh = display('first', display_id='d1')\nh.update('second')"
+    found = shared_kernel.call("updates", code)
+    assert [o["display_id"] for o in outputs(found, "display")] == ["d1", "d1"]
+    assert found["outcome"]["content"] == "'second'"
+
+
+def test_cleared_output_is_gone_for_the_model_too(shared_kernel: TestKernel) -> None:
+    code = "from IPython.display import clear_output\nprint('old')\nclear_output(wait=True)\nprint('new')"
+    found = shared_kernel.call("cleared", code)
+    assert [o["kind"] for o in found["outputs"]] == ["clear", "stream"]
+    assert found["outcome"]["content"] == "new"
+
+
+def test_a_progress_line_reads_as_it_looks_at_the_end(shared_kernel: TestKernel) -> None:
+    found = shared_kernel.call("progress", "for n in (5, 50, 100): print(f'\\r{n}%', end='')\nprint()")
+    assert outputs(found, "stream")[0]["text"] == "\r5%\r50%\r100%\n"
+    assert found["outcome"]["content"] == "100%"
+
+
+def test_a_traceback_is_plain_text_from_the_calls_own_code_on(shared_kernel: TestKernel) -> None:
+    found = shared_kernel.call("raises", "def f():\n    return 1 / 0\nf()")
+    (error,) = outputs(found, "error")
+    assert error["data"] == {"ename": "ZeroDivisionError", "evalue": "division by zero"}
+    assert found["outcome"]["status"] == "error"
+    assert found["outcome"]["content"] == error["text"]
+    assert error["text"].startswith('Traceback (most recent call last):\n  File "run_python", line 3, in <module>\n')
+    assert error["text"].endswith("ZeroDivisionError: division by zero")
+    assert "\x1b" not in error["text"]
+    assert "agent_kernel" not in error["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("syntax", "def f(:\n    pass", "SyntaxError: invalid syntax"),
+        ("no magic", "%nosuchmagic", "UsageError: Line magic function `%nosuchmagic` not found."),
+        ("input", "input('name?')", "input() is not available to tool calls"),
+        ("getpass", "import getpass\ngetpass.getpass()", "input() is not available to tool calls"),
+        ("exit", "exit()", "The kernel goes on"),
+        ("quit alone", "quit", "The kernel goes on"),
+        ("sys.exit", "import sys\nsys.exit(3)", "SystemExit: 3"),
+        ("group", "raise ExceptionGroup('several', [ValueError(1)])", "ExceptionGroup: several"),
+    ],
+)
+def test_what_a_call_may_not_do_is_an_honest_error(shared_kernel: TestKernel, name: str, code: str, said: str) -> None:
+    found = shared_kernel.call(f"refused {name}", code)
+    assert found["outcome"]["status"] == "error"
+    assert said in found["outcome"]["content"]
+    assert shared_kernel.value("'alive'") == "'alive'"
+
+
+def test_magics_shell_lines_and_top_level_await_work(shared_kernel: TestKernel) -> None:
+    code = "import asyncio\nawait asyncio.sleep(0)\nlines = !echo from the shell\nprint(lines[0])\n%pwd"
+    found = shared_kernel.call("ipython", code)
+    assert found["outcome"]["status"] == "success", found
+    assert found["outcome"]["content"].startswith("from the shell\n")
+
+
+def test_what_a_subprocess_prints_belongs_to_the_call(shared_kernel: TestKernel) -> None:
+    found = shared_kernel.call("child", "import subprocess\nsubprocess.run(['echo', 'from a child'])\nprint('end')")
+    assert "from a child" in found["outcome"]["content"]
+
+
+def test_help_is_shown_within_the_call(shared_kernel: TestKernel) -> None:
+    found = shared_kernel.call("help", "import json\njson.loads?")
+    assert "Deserialize" in found["outcome"]["content"]
+
+
+def test_the_users_history_is_untouched(kernel: TestKernel) -> None:
+    kernel.run('__import__("agent_kernel.notebook", fromlist=["install"]).install()', silent=True)
+    assert kernel.value("'mine'") == "'mine'"
+    kernel.call("between", "made_by_call = 5\nprint('x' * 10)\n'not mine'")
+    kernel.call("between-raises", "1/0")
+    cell = kernel.run("(_, _1, made_by_call, len(In), list(Out), get_ipython().last_execution_succeeded)")
+    assert cell.value == "('mine', 'mine', 5, 3, [1], True)"
+    assert cell.reply["execution_count"] == 2
+    assert "not mine" not in kernel.value("str(dict(get_ipython().history_manager.outputs))")
+
+
+def test_printing_100_mb_stays_bounded(kernel: TestKernel) -> None:
+    kernel.run('__import__("agent_kernel.notebook", fromlist=["install"]).install()', silent=True)
+    code = "for n in range(100):\n    print('x' * 999_999)\nprint('the end')"
+    found = kernel.call("flood", code)
+    live = sum(len(output["text"]) for output in outputs(found, "stream"))
+    content = found["outcome"]["content"]
+    assert live < 1.1 * 1_048_576
+    assert len(content) < 1.1 * 1_048_576
+    assert content.endswith("the end")
+    path = Path(content.partition("in the file ")[2].partition(" ")[0])
+    try:
+        assert path.stat().st_size == 50 * 1_048_576
+        assert path.stat().st_mode & 0o777 == 0o600
+    finally:
+        path.unlink()
+    peak = "__import__('resource').getrusage(__import__('resource').RUSAGE_SELF).ru_maxrss // 1024"
+    assert int(kernel.value(peak)) < 400
+
+
+def test_variables_are_told_without_running_the_users_code(shared_kernel: TestKernel) -> None:
+    shared_kernel.run(
+        "import numpy as np\n"
+        "class Trap:\n"
+        "    def __repr__(self): raise SystemError('ran')\n"
+        "    __len__ = __repr__\n"
+        "trap = Trap(); traps = [trap]; grid = np.zeros((3, 4)); _private = 1; text = 'a' * 10_000"
+    )
+    shared_kernel.result(shared_kernel.take("look", shared_kernel.deposit("look", "inspect_variables")))
+    told = shared_kernel.until("look", "done")["outcome"]
+    assert told["status"] == "success", told
+    lines = dict(line.split(": ", 1) for line in told["content"].splitlines() if ": " in line)
+    assert lines["trap"] == "__main__.Trap"
+    assert lines["traps"] == "list of length 1 = [<__main__.Trap>]"
+    assert lines["grid"].startswith("numpy.ndarray 3 x 4, dtype float64")
+    assert lines["text"].startswith("str of length 10000 = ")
+    assert "_private" not in lines
+    assert "np" not in lines
+    assert len(told["content"]) < 20_100
