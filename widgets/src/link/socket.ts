@@ -18,7 +18,9 @@ export interface Address {
   readonly tokenFirst: boolean;
 }
 
-export function channelAddress(conversationId: string, page: Document = document): Address {
+type Page = Pick<Document, "getElementById" | "location">;
+
+export function channelAddress(conversationId: string, page: Page = document): Address {
   const config = pageConfig(page);
   const base = typeof config["baseUrl"] === "string" ? config["baseUrl"] : "/";
   const path = `agent-kernel/api/conversations/${encodeURIComponent(conversationId)}/channel`;
@@ -29,7 +31,7 @@ export function channelAddress(conversationId: string, page: Document = document
   return { url: url.href, token, tokenFirst: append === true || append === "true" || append === "True" };
 }
 
-function pageConfig(page: Document): Record<string, unknown> {
+function pageConfig(page: Page): Record<string, unknown> {
   const text = page.getElementById("jupyter-config-data")?.textContent;
   if (!text) return {};
   const config: unknown = JSON.parse(text);
@@ -101,8 +103,8 @@ export class SocketTransport implements Transport {
   }
 
   private sendPing(): void {
-    this.send({ type: "ping" });
     this.deadline ??= setTimeout(() => this.dropped(true), ANSWER_WITHIN_MS);
+    this.send({ type: "ping" });
   }
 
   private clearDeadline(): void {

@@ -235,11 +235,12 @@ export class RunDesk implements Actions {
   /** The focus stays on the card when the button that had it goes, or the next letter would be the notebook's. */
   private keepFocus(callId: string): void {
     const card = this.element(callId);
-    if (card !== null && card !== undefined && this.root()?.contains(document.activeElement)) card.focus();
+    if (card !== undefined && this.root()?.contains(document.activeElement)) card.focus();
   }
 
-  private element(callId: string): HTMLElement | null | undefined {
-    return this.root()?.querySelector<HTMLElement>(`[data-tool-call-id="${CSS.escape(callId)}"]`);
+  private element(callId: string): HTMLElement | undefined {
+    const cards = this.root()?.querySelectorAll<HTMLElement>("[data-tool-call-id]") ?? [];
+    return [...cards].find((card) => card.dataset["toolCallId"] === callId);
   }
 }
 

@@ -1,0 +1,337 @@
+import { EditorView } from "@codemirror/view";
+import { describe, expect, test } from "vitest";
+import { accessibleName, button, buttons, card, decisions, happens, PlayedSocket, press, settle, show, usePage, type Recording } from "./page";
+
+usePage();
+
+const PYTHON = { code: "orders = orders.drop_duplicates()\norders.shape" };
+const asks = (run: Recording): Recording => run.ask("t1", "run_python", PYTHON);
+const runs = (run: Recording): Recording => asks(run).answer("t1", true).start("t1", "run_python", PYTHON);
+const shown = (root: HTMLElement, id = "t1"): { state: string | undefined; text: string; buttons: string[] } => {
+  const one = card(root, id);
+  return { state: one.dataset["state"], text: (one.textContent ?? "").replaceAll(/\s+/g, " "), buttons: buttons(one) };
+};
+
+function write(place: Element, text: string): void {
+  const view = EditorView.findFromDOM(place.querySelector<HTMLElement>(".cm-editor")!)!;
+  view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+}
+
+describe("each state says what is known, and has no dead button", () => {
+  const cases: [string, (run: Recording) => unknown, string, string[]][] = [
+    ["proposed", (run) => run.propose("t1", "run_python", null), "Preparing", []],
+    ["invalid", (run) => run.propose("t1", "write_file", {}).end("t1", "write_file", "invalid", { reason: "path is missing" }), "path is missing", []],
+    ["awaiting_approval", asks, "Waiting for you", ["Approve", "Deny", "Edit", "Always allow"]],
+    ["approved", (run) => asks(run).answer("t1", true), "Approved, next in line", ["Cancel"]],
+    ["executing", runs, "Running", ["Cancel"]],
+    ["success", (run) => runs(run).end("t1", "run_python", "success", { duration_ms: 300 }), "Done0.3 s", []],
+    ["error", (run) => runs(run).output("t1", 0, { kind: "error", text: "KeyError: 'a'" }).end("t1", "run_python", "error"), "KeyError: 'a'", []],
+    ["denied", (run) => asks(run).answer("t1", false, { reason: "Keep it." }).end("t1", "run_python", "denied"), "Nothing ran.", []],
+    ["cancelled", (run) => runs(run).end("t1", "run_python", "cancelled", { reason: "By you." }), "what ran before that stays", []],
+    ["unknown", (run) => runs(run).end("t1", "run_python", "unknown"), "It may have finished, run in part, or not run at all.", []],
+    ["superseded", (run) => asks(run).end("t1", "run_python", "superseded"), "Replacedby your new message", []],
+    ["expired", (run) => asks(run).end("t1", "run_python", "expired"), "Expirednothing ran", []],
+  ];
+  test.each(cases)("%s", async (state, build, words, names) => {
+    const root = await show(build);
+    expect(shown(root)).toMatchObject({ state, buttons: names });
+    expect(shown(root).text).toContain(words);
+  });
+
+  test("a card is found by its role, its name and its id", async () => {
+    const root = await show(asks);
+    expect(card(root, "t1").getAttribute("role")).toBe("group");
+    expect(accessibleName(card(root, "t1"))).toBe("Tool call: run_python");
+  });
+});
+
+describe("a waiting call", () => {
+  test("shows the whole call, and approves exactly that", async () => {
+    const root = await show(asks);
+    expect(card(root, "t1").querySelector(".ak-code")?.textContent).toBe(PYTHON.code);
+    await press(card(root, "t1"), "Approve");
+    expect(decisions()).toEqual([{ type: "approval_response", approval_id: "apr_t1", digest: "digest_t1", approved: true }]);
+    expect(shown(root).buttons).toEqual([]);
+  });
+
+  test("shows hidden characters in its code as markers", async () => {
+    const root = await show((run) => run.ask("t1", "run_python", { code: 'role = "user\u202e"' }));
+    expect(card(root, "t1").querySelector(".ak-hidden")?.textContent).toBe("U+202E");
+  });
+
+  test("warns before the buttons", async () => {
+    const root = await show((run) => run.ask("t1", "run_python", PYTHON, { warnings: [{ title: "Writes files:", detail: "a.csv" }] }));
+    expect(shown(root).text).toContain("Writes files: a.csvFound by reading the code; it may do more.");
+    const text = shown(root).text;
+    expect(text.indexOf("Writes files")).toBeLessThan(text.indexOf("Approve"));
+  });
+
+  test("a second click on Deny sends the denial with its reason", async () => {
+    const root = await show(asks);
+    await press(card(root, "t1"), "Deny");
+    const field = card(root, "t1").querySelector("textarea")!;
+    expect(card(root, "t1").querySelector(`label[for="${field.id}"]`)?.textContent).toBe("Reason");
+    field.value = "Keep the raw table.";
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    await press(card(root, "t1"), "Deny");
+    expect(decisions()[0]).toMatchObject({ approved: false, reason: "Keep the raw table.", digest: "digest_t1" });
+  });
+
+  test("a changed call is sent whole, with the digest that was shown", async () => {
+    const root = await show((run) => run.ask("t1", "run_shell", { command: "ls", timeout: 5 }));
+    await press(card(root, "t1"), "Edit");
+    write(card(root, "t1"), "ls -l\npwd");
+    await settle();
+    expect(shown(root).text).toContain("Editing, 2 of 2 lines changed");
+    await press(card(root, "t1"), "Approve");
+    expect(decisions()[0]).toMatchObject({ approved: true, edited_input: { command: "ls -l\npwd", timeout: 5 }, digest: "digest_t1" });
+  });
+
+  test("an edit that was put back is an approval", async () => {
+    const root = await show(asks);
+    await press(card(root, "t1"), "Edit");
+    write(card(root, "t1"), "other()");
+    await press(card(root, "t1"), "Reset");
+    await press(card(root, "t1"), "Approve");
+    expect(decisions()[0]).not.toHaveProperty("edited_input");
+  });
+
+  test("an edit that is refused says why on the card, and stays in the editor", async () => {
+    const root = await show((run) => run.ask("t1", "drop_rows", { table: "orders" }));
+    await press(card(root, "t1"), "Edit");
+    write(card(root, "t1"), '{"tabel": 1}');
+    await press(card(root, "t1"), "Approve");
+    PlayedSocket.last.say({ type: "error", seq: 3, conversation_id: "", run_id: null, timestamp: "", code: "INVALID_FORMAT", message: "table is missing", tool_call_id: "t1", details: {} });
+    await settle(500);
+    expect(shown(root).text).toContain("table is missing.");
+    expect(card(root, "t1").querySelector(".cm-content")?.textContent).toContain("tabel");
+    expect(shown(root).buttons).toContain("Approve");
+  });
+
+  test("Always allow shows the rule before it is saved", async () => {
+    const root = await show((run) => run.ask("t1", "write_file", { path: "a", content: "b" }, { scopes: ["once", "conversation", "project"] }));
+    await press(card(root, "t1"), "Always allow");
+    const dialog = card(root, "t1").querySelector("[role=dialog]")!;
+    expect(dialog.querySelectorAll("input")).toHaveLength(2);
+    expect(dialog.querySelector(".ak-rule")?.textContent).toBe("allow write_file in this conversation");
+    dialog.querySelectorAll("input")[1]!.click();
+    await settle();
+    expect(dialog.querySelector(".ak-rule")?.textContent).toBe("allow write_file in this project");
+    await press(card(root, "t1"), "Save rule and approve");
+    expect(decisions()[0]).toMatchObject({ approved: true, scope: "project" });
+  });
+
+  test("a decision that came second changes nothing and says so", async () => {
+    const root = await show(asks);
+    await press(card(root, "t1"), "Deny");
+    await happens((run) => run.answer("t1", true, { decided_by: "ana" }));
+    PlayedSocket.last.say({ type: "error", seq: 3, conversation_id: "", run_id: null, timestamp: "", code: "CONFLICT", message: "Approved in another tab by ana", tool_call_id: "t1", details: {} });
+    await settle();
+    expect(shown(root)).toMatchObject({ state: "approved" });
+    expect(shown(root).text).toContain("Already decided. Approved in another tab by ana. Your click changed nothing.");
+  });
+
+  test("a recorded demo is marked as one", async () => {
+    const root = await show(asks, { recorded: true });
+    expect(shown(root).text).toContain("Recorded demo");
+    expect(root.querySelector(".ak-header")?.textContent).toContain("Recorded demo: no model is called");
+  });
+});
+
+describe("several waiting calls", () => {
+  const three = (run: Recording): unknown => asks(run).ask("t2", "run_shell", { command: "ls" }).ask("t3", "write_file", { path: "a", content: "b" }, { warnings: [{ title: "Writes files:", detail: "a" }] });
+
+  test("can be answered together, each by the id and digest on screen", async () => {
+    const root = await show(three);
+    expect(root.textContent).toContain("3 calls are waiting for you. One writes files.");
+    await press(root, "Approve all");
+    expect(decisions().map((one) => [one.approval_id, one.digest, one.approved])).toEqual([1, 2, 3].map((n) => [`apr_t${n}`, `digest_t${n}`, true]));
+  });
+
+  test("can be denied together", async () => {
+    const root = await show(three);
+    await press(root, "Deny all");
+    expect(decisions().map((one) => one.approved)).toEqual([false, false, false]);
+  });
+
+  test("a call that is being edited is left out", async () => {
+    const root = await show(three);
+    await press(card(root, "t1"), "Edit");
+    await press(root, "Approve all");
+    expect(decisions().map((one) => one.approval_id)).toEqual(["apr_t2", "apr_t3"]);
+  });
+
+  test("can be answered differently", async () => {
+    const root = await show(three);
+    await press(card(root, "t2"), "Approve");
+    await settle(400);
+    await press(card(root, "t1"), "Deny");
+    await press(card(root, "t1"), "Deny");
+    expect(decisions().map((one) => [one.approval_id, one.approved])).toEqual([["apr_t2", true], ["apr_t1", false]]);
+  });
+
+  test("only one has the full frame", async () => {
+    const root = await show(three);
+    expect(root.querySelectorAll("[data-turn=you]")).toHaveLength(3);
+    expect(root.querySelectorAll("[data-current]")).toHaveLength(1);
+    card(root, "t3").focus();
+    await settle();
+    expect(card(root, "t3").hasAttribute("data-current")).toBe(true);
+  });
+
+  test("no bar stands above a single call", async () => {
+    const root = await show(asks);
+    expect(buttons(root)).not.toContain("Approve all");
+  });
+});
+
+describe("a call that runs", () => {
+  test("redraws a progress line in place", async () => {
+    const root = await show(runs);
+    await happens((run) => run.output("t1", 0, { name: "stdout", text: "start\n10%" }).output("t1", 1, { name: "stdout", text: "\r90%" }));
+    expect(card(root, "t1").querySelector("[data-role=stdout]")?.textContent).toBe("start\n90%");
+  });
+
+  test("counts its seconds", async () => {
+    const root = await show(runs);
+    await settle(60_000);
+    expect(shown(root).text).toMatch(/Running1 min \d+ s/);
+  });
+
+  test("can be cancelled alone", async () => {
+    const root = await show(runs);
+    await press(card(root, "t1"), "Cancel");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_cancel", tool_call_id: "t1" });
+    expect(shown(root).buttons).toEqual(["Cancelling…"]);
+    expect(button(card(root, "t1"), "Cancelling…").getAttribute("aria-disabled")).toBe("true");
+  });
+
+  test("folds its code, which is one click away", async () => {
+    const root = await show(runs);
+    expect(card(root, "t1").querySelector(".ak-code")).toBeNull();
+    card(root, "t1").querySelector<HTMLElement>(".ak-fold")!.click();
+    await settle();
+    expect(card(root, "t1").querySelector(".ak-code")?.textContent).toBe(PYTHON.code);
+  });
+});
+
+describe("a call that has ended", () => {
+  const plot = { kind: "display" as const, data: { "image/png": "iVBORw0KGgo=", "text/plain": "<Figure>" } };
+  const open = (root: HTMLElement, id: string): string | null | undefined => card(root, id).querySelector(".ak-head")?.getAttribute("aria-expanded");
+
+  test("folds when the next step starts", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }]));
+    expect(open(root, "t1")).toBe("true");
+    await happens((run) => run.say("So it is 42."));
+    expect(open(root, "t1")).toBe("false");
+  });
+
+  test("stays open with a plot of the last step", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).did("t2", "run_python", PYTHON, 5, [plot]));
+    await happens((run) => run.say("Here they are.").finish());
+    expect(card(root, "t2").querySelector("img")?.getAttribute("src")).toBe("data:image/png;base64,iVBORw0KGgo=");
+    expect([open(root, "t1"), open(root, "t2")]).toEqual(["false", "true"]);
+  });
+
+  test("stays as a person has put it", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }]).say("So."));
+    card(root, "t1").querySelector<HTMLElement>(".ak-head")!.click();
+    await settle();
+    expect(open(root, "t1")).toBe("true");
+    await happens((run) => run.did("t2", "run_python", PYTHON, 5).say("And."));
+    expect(open(root, "t1")).toBe("true");
+  });
+
+  test("keeps its error in sight when it folds", async () => {
+    const root = await show((run) => runs(run).output("t1", 0, { kind: "error", text: "Traceback\nKeyError: 'a'" }).end("t1", "run_python", "error").say("I try again."));
+    expect(open(root, "t1")).toBe("false");
+    expect(shown(root).text).toContain("KeyError: 'a'");
+  });
+
+  test("says who denied it and why", async () => {
+    const root = await show(asks);
+    await press(card(root, "t1"), "Deny");
+    await press(card(root, "t1"), "Deny");
+    await happens((run) => run.answer("t1", false, { reason: "Keep it.", decided_by: "4f2a" }).end("t1", "run_python", "denied"));
+    expect(shown(root).text).toMatch(/By you, \d\d:\d\d:\d\d: Keep it\. Nothing ran\./);
+  });
+
+  test("a policy's denial names the rule", async () => {
+    const root = await show((run) => run.propose("t1", "run_shell", { command: "curl x" }).answer("t1", false, { by: "policy", reason: 'By policy: deny run_shell where command matches "curl *".' }).end("t1", "run_shell", "denied"));
+    expect(shown(root).text).toContain('By policy: deny run_shell where command matches "curl *". Nothing ran.');
+  });
+});
+
+describe("a question", () => {
+  const question = (run: Recording): unknown => run.propose("q1", "ask_user", { question: "Which copy?", choices: ["First", "Larger"] }).start("q1", "ask_user", { question: "Which copy?", choices: ["First", "Larger"] });
+
+  test("is answered in one's own words or by a choice", async () => {
+    const root = await show(question);
+    expect(shown(root, "q1").text).toContain("Waiting for your answer");
+    expect(button(card(root, "q1"), "Send").getAttribute("aria-disabled")).toBe("true");
+    const field = card(root, "q1").querySelector("textarea")!;
+    field.value = "Neither.";
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    await settle();
+    await press(card(root, "q1"), "Send");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_result", tool_call_id: "q1", output: "Neither." });
+  });
+
+  test("may be skipped", async () => {
+    const root = await show(question);
+    await press(card(root, "q1"), "Skip");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_cancel", tool_call_id: "q1" });
+  });
+});
+
+describe("the run", () => {
+  test("shows the prompt before anything has arrived", async () => {
+    PlayedSocket.refuse = true;
+    const root = await show();
+    expect(root.textContent).toContain("prompt");
+    expect(root.querySelector(".ak-run")?.getAttribute("data-status")).toBe("starting");
+  });
+
+  test("is stopped once", async () => {
+    const root = await show(asks);
+    await press(root, "Stop");
+    expect(PlayedSocket.sent.at(-1)).toMatchObject({ type: "cancel" });
+    expect(buttons(root.querySelector(".ak-header")!)).toEqual(["Stopping…"]);
+    await happens((run) => run.end("t1", "run_python", "cancelled", { reason: "By you." }).finish("cancelled"));
+    expect(buttons(root.querySelector(".ak-header")!)).toEqual([]);
+    expect(root.querySelector(".ak-status")?.textContent).toBe("Stopped");
+    expect(shown(root)).toMatchObject({ state: "cancelled", buttons: [] });
+  });
+
+  test("keeps its cards when it has ended", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5).say("Done.").finish());
+    expect(root.querySelector(".ak-run")?.getAttribute("data-status")).toBe("complete");
+    expect(shown(root).state).toBe("success");
+    expect(root.querySelector("[data-role=answer]")?.textContent).toContain("Done.");
+  });
+
+  test("always shows the policy in force, with its rules one click away", async () => {
+    const root = await show(() => undefined, { rules: [{ rule_id: "1", scope: "project", tool_name: "run_shell", text: "allow run_shell" }] });
+    const badge = root.querySelector<HTMLElement>(".ak-badge")!;
+    expect(accessibleName(badge)).toBe("Policy: Asks before acting, 1 always-allow rule");
+    badge.click();
+    await settle();
+    expect(root.textContent).toContain("allow run_shell in this project");
+  });
+
+  test("says what went wrong, what it means and nothing twice", async () => {
+    const root = await show((run) => run.send({ type: "error", code: "LLM_ERROR", message: "gpt-5.2 returned 429, too many requests", tool_call_id: null, details: {} }).finish("error"));
+    expect(root.querySelector("[role=alert]")?.textContent).toBe("The model did not answer. gpt-5.2 returned 429, too many requests. Nothing is lost.");
+  });
+
+  test("tells a screen reader of changes of state, and not of the past", async () => {
+    const root = await show((run) => run.did("t0", "run_python", PYTHON, 5));
+    const said = (): string | null | undefined => root.querySelector(".ak-sr")?.textContent;
+    expect(said()).toBe("");
+    await settle(1_000);
+    await happens((run) => run.say("Some tokens").ask("t1", "run_python", PYTHON));
+    expect(said()).toBe("run_python is waiting for you.");
+    await happens((run) => run.finish());
+    expect(said()).toBe("The agent has answered.");
+  });
+});

@@ -1,0 +1,249 @@
+import { describe, expect, test } from "vitest";
+import face from "../src/index";
+import { channelAddress, SocketTransport } from "../src/link/socket";
+import { brain, button, buttons, card, decisions, happens, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
+
+usePage();
+
+const ASKS = (run: Recording): unknown => run.ask("t1", "run_python", { code: "1 + 1" });
+const resumes = (): number[] => PlayedSocket.sent.flatMap((command) => (command.type === "resume" ? [command.last_seq] : []));
+const answer = (root: HTMLElement): string => [...root.querySelectorAll("[data-role=answer]")].map((one) => one.textContent).join("\n");
+
+describe("a page that comes back", () => {
+  test("continues the answer without a gap and without a repeat", async () => {
+    const root = await show((run) => run.say("One two ", false));
+    const seen = brain.recording!.frames.length;
+    PlayedSocket.last.drop();
+    brain.recording!.send({ type: "token", message_id: brain.recording!.frames.at(-1)!.message_id, content: "three" });
+    await settle(1_000);
+    expect(PlayedSocket.all).toHaveLength(2);
+    expect(resumes().at(-1)).toBe(seen);
+    expect(answer(root).trim()).toBe("One two three");
+  });
+
+  test("reads a run that is under way again from its beginning", async () => {
+    const root = await show((run) => run.say("Half an ans", false));
+    expect(resumes()).toEqual([0]);
+    expect(answer(root)).toContain("Half an ans");
+  });
+
+  test("shows a run that has ended from the snapshot, without reading its events", async () => {
+    const recording = new Recording("ended").finish();
+    const session = recording.session();
+    session.snapshot.runs = [{ ...recording.view, status: "complete" }];
+    (session.snapshot.messages as unknown[]).push({ message_id: "m", run_id: recording.run, role: "assistant", content: "All done.", tool_calls: [], tool_call_id: null, reasoning: "" });
+    recording.session = () => session;
+    brain.recording = recording;
+    const root = view(recording);
+    await settle();
+    expect(resumes()).toEqual([recording.frames.length]);
+    expect(answer(root)).toContain("All done.");
+    expect(root.querySelector(".ak-run")?.getAttribute("data-status")).toBe("complete");
+  });
+});
+
+describe("frames that come wrong", () => {
+  test("a frame that came twice changes nothing", async () => {
+    const root = await show((run) => run.say("Once.", false));
+    PlayedSocket.last.say(brain.recording!.frames.at(-1)!);
+    await settle();
+    expect(answer(root).trim()).toBe("Once.");
+  });
+
+  test("after a gap the missing frames are asked for, and what came early is not shown early", async () => {
+    const root = await show((run) => run.say("A", false));
+    const run = brain.recording!;
+    const id = run.frames.at(-1)!.message_id;
+    const [, second] = [run.send({ type: "token", message_id: id, content: "B" }).frames.at(-1), run.send({ type: "token", message_id: id, content: "C" }).frames.at(-1)];
+    const before = resumes().length;
+    PlayedSocket.last.say(second!);
+    await settle();
+    expect(resumes().length).toBe(before + 1);
+    expect(answer(root).trim()).toBe("ABC");
+  });
+
+  test("a gap that the log itself has does not hold the page up", async () => {
+    const root = await show((run) => run.say("A", false));
+    const run = brain.recording!;
+    const id = run.frames.at(-1)!.message_id;
+    const late = { ...run.send({ type: "token", message_id: id, content: "B" }).frames.at(-1)!, seq: 900 };
+    run.frames[run.frames.length - 1] = late;
+    PlayedSocket.last.say(late);
+    PlayedSocket.last.say(late);
+    await settle();
+    expect(answer(root).trim()).toBe("AB");
+  });
+
+  test("an error about this page's frame is not taken for the next event", async () => {
+    const root = await show((run) => run.say("A", false));
+    const run = brain.recording!;
+    const error = { type: "error", conversation_id: "", run_id: null, timestamp: "", code: "INVALID_FORMAT", message: "no", tool_call_id: null, details: {} };
+    PlayedSocket.last.say({ ...error, seq: run.frames.length + 1 });
+    await happens(() => run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content: "B" }));
+    expect(answer(root).trim()).toBe("AB");
+  });
+
+  test("text that is no frame is ignored", async () => {
+    const root = await show(ASKS);
+    PlayedSocket.last.onmessage?.({ data: "<html>504</html>" });
+    PlayedSocket.last.onmessage?.({ data: "null" });
+    await settle();
+    expect(buttons(card(root, "t1"))).toContain("Approve");
+  });
+});
+
+describe("a lost connection", () => {
+  test("is noticed when nothing answers a ping", async () => {
+    await show(ASKS);
+    const silent = PlayedSocket.last;
+    silent.send = (text) => void silent.sent.push(JSON.parse(text));
+    await settle(19_000);
+    expect(PlayedSocket.all).toHaveLength(1);
+    await settle(12_500);
+    expect(silent.readyState).toBe(3);
+    expect(PlayedSocket.all).toHaveLength(2);
+  });
+
+  test("is not suspected while pings are answered", async () => {
+    await show(ASKS);
+    await settle(120_000);
+    expect(PlayedSocket.all).toHaveLength(1);
+  });
+
+  test("is tried again after growing pauses", async () => {
+    await show(ASKS);
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle(2_000);
+    const early = PlayedSocket.all.length;
+    await settle(60_000);
+    expect(early).toBeGreaterThanOrEqual(3);
+    expect(PlayedSocket.all.length).toBeLessThan(early + 12);
+  });
+
+  test("keeps a decision, says so, and sends it once when the connection is back", async () => {
+    const root = await show(ASKS);
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle(1_500);
+    expect(root.textContent).toContain("You can still decide; your click is sent when the connection is back.");
+    await press(card(root, "t1"), "Approve");
+    expect(card(root, "t1").textContent).toContain("You chose Approve. It is sent when the connection is back.");
+    expect(card(root, "t1").textContent).toContain("Approve not sent yet");
+    expect(decisions()).toHaveLength(0);
+    PlayedSocket.refuse = false;
+    brain.pending = ["apr_t1"];
+    await settle(20_000);
+    expect(decisions()).toEqual([{ type: "approval_response", approval_id: "apr_t1", digest: "digest_t1", approved: true }]);
+  });
+
+  test("lets a decision be taken back", async () => {
+    const root = await show(ASKS);
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle(1_500);
+    await press(card(root, "t1"), "Approve");
+    await press(card(root, "t1"), "Take back");
+    expect(buttons(card(root, "t1"))).toContain("Approve");
+    PlayedSocket.refuse = false;
+    brain.pending = ["apr_t1"];
+    await settle(20_000);
+    expect(decisions()).toHaveLength(0);
+  });
+
+  test("a kept decision is dropped when somebody else has decided meanwhile", async () => {
+    const root = await show(ASKS);
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle(500);
+    await press(card(root, "t1"), "Approve");
+    brain.recording!.answer("t1", false, { decided_by: "ana", reason: "no" }).end("t1", "run_python", "denied");
+    PlayedSocket.refuse = false;
+    await settle(20_000);
+    expect(decisions()).toHaveLength(0);
+    expect(card(root, "t1").dataset["state"]).toBe("denied");
+    expect(card(root, "t1").textContent).toContain("By ana");
+  });
+
+  test("turns decisions off after a minute, and says why", async () => {
+    const root = await show(ASKS);
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle(62_000);
+    expect(root.textContent).toContain("No connection for 1 min.");
+    expect(button(card(root, "t1"), "Approve").getAttribute("aria-disabled")).toBe("true");
+    expect(card(root, "t1").textContent).toContain("Off until the connection is back.");
+    await press(card(root, "t1"), "Approve");
+    expect(card(root, "t1").textContent).not.toContain("You chose");
+    PlayedSocket.refuse = false;
+    await press(root, "Try again");
+    await settle(100);
+    expect(button(card(root, "t1"), "Approve").hasAttribute("aria-disabled")).toBe(false);
+  });
+});
+
+describe("one page", () => {
+  test("has one connection for a conversation, however many outputs show it", async () => {
+    const root = await show(ASKS);
+    const other = view(brain.recording!);
+    await settle();
+    expect(PlayedSocket.all).toHaveLength(1);
+    await press(card(other, "t1"), "Approve");
+    expect(card(root, "t1").textContent).toContain("You chose Approve.");
+  });
+});
+
+describe("the way to the server", () => {
+  const address = (config: object, href = "https://hub.example/user/ana/lab"): ReturnType<typeof channelAddress> => {
+    const script = document.createElement("script");
+    script.textContent = JSON.stringify(config);
+    return channelAddress("conv 1", { getElementById: () => script, location: new URL(href) as unknown as Location });
+  };
+
+  test("is below the server's base URL", () => {
+    expect(address({ baseUrl: "/user/ana/" }).url).toBe("wss://hub.example/user/ana/agent-kernel/api/conversations/conv%201/channel");
+    expect(address({ baseUrl: "/" }, "http://localhost:8888/lab").url).toBe("ws://localhost:8888/agent-kernel/api/conversations/conv%201/channel");
+  });
+
+  test("is tried with cookies first, and with the token when that fails", async () => {
+    PlayedSocket.refuse = true;
+    const transport = new SocketTransport({ url: "ws://localhost/x", token: "secret", tokenFirst: false });
+    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined });
+    await settle(1_000);
+    transport.close();
+    expect(PlayedSocket.all.slice(0, 2).map((socket) => socket.url)).toEqual(["ws://localhost/x", "ws://localhost/x?token=secret"]);
+  });
+
+  test("takes the token at once where the page says so", async () => {
+    const { token, tokenFirst, url } = address({ baseUrl: "/", token: "secret", appendToken: true });
+    const transport = new SocketTransport({ token, tokenFirst, url });
+    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined });
+    transport.close();
+    expect(PlayedSocket.last.url).toContain("?token=secret");
+  });
+});
+
+describe("the embedded host", () => {
+  test("is asked for everything first, and its frames come as messages of the widget", async () => {
+    const recording = new Recording("embedded").say("Hello from the kernel.", false);
+    const sent: unknown[] = [];
+    let deliver: (message: unknown) => void = () => undefined;
+    const traits = { conversation_id: "embedded", run_id: recording.run, prompt: "p", transport: "kernel" };
+    const model = {
+      get: (name: keyof typeof traits) => traits[name],
+      on: (_event: string, callback: (message: unknown) => void) => void (deliver = callback),
+      off: () => undefined,
+      send: (content: unknown) => void sent.push(content),
+    };
+    const root = document.body.appendChild(document.createElement("div"));
+    const stop = face.initialize({ model });
+    const dispose = face.render({ model, el: root });
+    deliver({ frames: recording.frames.map((frame) => JSON.stringify(frame)) });
+    await settle();
+    expect(sent[0]).toEqual({ command: { type: "resume", last_seq: 0 } });
+    expect(answer(root).trim()).toBe("Hello from the kernel.");
+    expect(PlayedSocket.all).toHaveLength(0);
+    dispose();
+    stop?.();
+  });
+});
