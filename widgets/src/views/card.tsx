@@ -43,7 +43,7 @@ const FOLDING = new Set(["success", "error", "invalid", "denied", "cancelled", "
 
 export const Card = memo(function Card(props: CardProps): JSX.Element {
   const { call, pending, off } = props;
-  const yours = (needsYou(call) || call.state === "unknown") && pending === null && !off;
+  const yours = needsYou(call) && pending === null && !off;
   const folded = FOLDING.has(call.state) && !props.open;
   const line = folded || call.state === "proposed";
   return (

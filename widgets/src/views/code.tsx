@@ -56,7 +56,7 @@ export function Diff({ text, piece = false }: { text: string; piece?: boolean })
   const files = readPatch(text);
   if (files === null) return <Code text={text} language="" />;
   return (
-    <pre class="ak-diff" dir="ltr" data-role="diff">
+    <pre class={`ak-diff ${piece ? "ak-piece" : ""}`} dir="ltr" data-role="diff">
       {files.map((file) => file.hunks.map((hunk, at) => <Hunk key={at} hunk={hunk} piece={piece} />))}
     </pre>
   );
@@ -89,14 +89,14 @@ function Hunk({ hunk, piece }: { hunk: StructuredPatch["hunks"][number]; piece: 
       {!piece && <span class="ak-hunk">{title}</span>}
       {hunk.lines.map((line, index) => {
         const mark = line[0] ?? " ";
-        const [old, now] = [piece || mark === "+" ? "" : before, piece || mark === "-" ? "" : after];
+        const [old, now] = [mark === "+" ? "" : before, mark === "-" ? "" : after];
         if (mark === "\\") return <span class="ak-hunk" key={index}>{line.slice(2)}</span>;
         if (mark !== "+") before += 1;
         if (mark !== "-") after += 1;
         return (
           <span class={`ak-l ${mark === "+" ? "ak-add" : mark === "-" ? "ak-del" : ""}`} key={index}>
-            <span class="ak-n">{old}</span>
-            <span class="ak-n">{now}</span>
+            {!piece && <span class="ak-n">{old}</span>}
+            {!piece && <span class="ak-n">{now}</span>}
             <span>{mark === "-" ? "−" : mark}</span>
             <span><Plain text={line.slice(1)} /></span>
           </span>

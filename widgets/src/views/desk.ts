@@ -78,7 +78,7 @@ export class RunDesk implements Actions {
 
   currentCall(state: RunState): string | null {
     if (this.off) return null;
-    const yours = callsInOrder(state).filter((call) => (needsYou(call) && this.pendingOf(call) === null) || call.state === "unknown");
+    const yours = callsInOrder(state).filter((call) => needsYou(call) && this.pendingOf(call) === null);
     return (yours.find((call) => call.id === this.focusedCall) ?? yours[0])?.id ?? null;
   }
 

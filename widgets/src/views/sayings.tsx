@@ -52,7 +52,7 @@ function Unknown({ call }: { call: Call }): JSX.Element {
   const last = stream?.kind === "stream" ? errorLine(streamText(stream)) : "";
   return (
     <div class="ak-say">
-      <p>{call.reason === null ? "The server restarted while this call was running." : <Plain text={sentence(call.reason)} />} It may have finished, run in part, or not run at all.</p>
+      <p>{call.reason === null ? "The server restarted while this call was running." : <Plain text={sentence(call.reason)} />} It may have finished, run in part, or not run at all. Look before you run it again.</p>
       <p class="ak-muted ak-num">
         {call.startedAt !== null && `Started ${timeOfDay(call.startedAt)}. `}
         {last !== "" && <>Last output: <code><Plain text={last} /></code>.</>}
