@@ -83,7 +83,7 @@ class Attempt:
     async def _collect(self, claimed: bool) -> Outcome | None:
         first = self._feed.next_index
         answer = Collected.model_validate(
-            await self._link.control("collect", {"tool_call_id": self.attempt_id, "after_index": first - 1})
+            await self._link.control("collect", {"tool_call_id": self.attempt_id, "after_index": first})
         )
         self._feed.repair(first, answer.outputs)
         if answer.outcome is not None:

@@ -85,7 +85,7 @@ class OutcomeContent(KernelMessage):
 
 
 class Collected(KernelMessage):
-    """What the kernel holds of a call: its outputs after an index, and its outcome once it has ended."""
+    """What the kernel holds of a call: its outputs from an index on, and its outcome once it has ended."""
 
     state: Literal["deposited", "running", "done", "unknown"]
     outputs: list[OutputView] = Field(default_factory=list)
