@@ -53,7 +53,7 @@ def run_shell(root: Path, command: str, timeout: float = DEFAULT_TIMEOUT, *, emi
     `KeyboardInterrupt` through; in both cases every process that the command started is stopped first, as far as it
     stayed in the command's process group.
     """
-    seconds = min(max(timeout, 1), MAX_TIMEOUT)
+    seconds = min(timeout, MAX_TIMEOUT)
     output = _Output(emit)
     try:
         process = subprocess.Popen(

@@ -45,8 +45,8 @@ def test_a_command_gets_no_input(tmp_path: Path) -> None:
 
 def test_a_command_past_its_time_is_stopped_with_its_children(tmp_path: Path) -> None:
     command = f"echo started; sleep 60 & echo $! > {tmp_path}/pid; wait"
-    with pytest.raises(ToolFailed, match=r"started\n.*Stopped after 1 s"):
-        run_shell(tmp_path, command, timeout=1, emit=lambda _: None)
+    with pytest.raises(ToolFailed, match=r"started\n.*Stopped after 0.3 s"):
+        run_shell(tmp_path, command, timeout=0.3, emit=lambda _: None)
     pid = int((tmp_path / "pid").read_text())
     wait_for(lambda: is_gone(pid))
 

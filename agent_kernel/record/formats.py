@@ -1,0 +1,177 @@
+"""The record as HTML, as Markdown and as plain text. No script, no style: it is read in many places."""
+
+from typing import assert_never
+
+from agent_kernel.record import words
+from agent_kernel.record.outputs import Shown
+from agent_kernel.record.safety import (
+    clean,
+    code_span,
+    escape,
+    escape_markdown,
+    escape_prose,
+    fence,
+    render,
+    safe_markdown,
+)
+from agent_kernel.record.story import Aside, Call, Story
+from agent_kernel.tools.hidden import reveal, reveal_in_prose
+from agent_kernel.tools.truncation import TextLimits, truncate
+
+_CODE = TextLimits(characters=200_000, lines=10_000)
+_NOTE = TextLimits(characters=5_000, lines=100)
+_BODIES = 2_000_000
+_PICTURES = 8_000_000
+
+
+class _Room:
+    """How much more a record may hold, in characters."""
+
+    def __init__(self, characters: int) -> None:
+        self._left = characters
+
+    def take(self, characters: int) -> bool:
+        if characters > self._left:
+            return False
+        self._left -= characters
+        return True
+
+
+def to_html(story: Story) -> str:
+    room, pictures = _Room(_BODIES), _Room(_PICTURES)
+    parts = [
+        f'<div data-agent-record="{escape(story.run_id)}">',
+        f"<p><strong>Agent run: {story.status}.</strong> {escape_prose(story.facts)} {story.figures}".rstrip() + "</p>",
+    ]
+    if story.recorded:
+        parts.append(f"<p>{words.RECORDED}</p>")
+    parts.append(f"<blockquote>{render(story.prompt)}</blockquote>")
+    if story.error:
+        parts.append(f"<p>{escape_prose(truncate(story.error, _NOTE).text)}</p>")
+    parts.extend(f'<div data-role="answer">{_html_prose(answer, room)}</div>' for answer in story.answers)
+    if story.transcript:
+        parts.append(f"<details><summary>{story.calls_line}</summary>")
+        for item in story.transcript:
+            parts.append(_html_call(item, room, pictures) if isinstance(item, Call) else _html_prose(item.text, room))
+        parts.append("</details>")
+    return "\n".join([*parts, "</div>"])
+
+
+def _html_prose(text: str, room: _Room) -> str:
+    return render(text) if room.take(len(text)) else f"<p>{words.LEFT_OUT}</p>"
+
+
+def _html_call(call: Call, room: _Room, pictures: _Room) -> str:
+    summary = f" {escape(call.summary)}" if call.summary else ""
+    head = f"<summary><code>{escape(call.tool_name)}</code>{summary}: {escape_prose(call.ending)}</summary>"
+    body = [f"<details{' open' if call.is_open else ''}>{head}"]
+    body.extend(
+        f"<p><strong>{escape_prose(found.title)}</strong> {escape_prose(found.detail)}</p>" for found in call.warnings
+    )
+    body.extend(f"<p>{escape_prose(truncate(note, _NOTE).text)}</p>" for note in call.notes)
+    if call.code:
+        fits = room.take(len(call.code))
+        code = f"<pre><code>{escape(truncate(call.code, _CODE).text)}</code></pre>" if fits else ""
+        body.insert(1, code or f"<p>{words.LEFT_OUT}</p>")
+    for output in call.outputs:
+        if not (pictures if output.kind == "image" else room).take(output.size):
+            body.append(f"<p>{words.LEFT_OUT}</p>")
+            break
+        body.append(_html_output(output))
+    return "\n".join([*body, "</details>"])
+
+
+def _html_output(output: Shown) -> str:
+    match output.kind:
+        case "text" | "error":
+            return f"<pre>{escape(output.text)}</pre>"
+        case "markdown":
+            return render(output.text)
+        case "html":
+            return clean(output.text) or f"<pre>{escape(output.plain)}</pre>"
+        case "image":
+            source = f"data:{output.image_type};base64,{output.image}"
+            return f'<p><img alt="{escape(output.text)}" src="{source}"></p>'
+        case _:
+            assert_never(output.kind)
+
+
+def to_markdown(story: Story) -> str:
+    room = _Room(_BODIES)
+    figures = f" {story.figures}" if story.figures else ""
+    parts = [f"**Agent run: {story.status}.** {escape_markdown(story.facts)}{figures}"]
+    if story.recorded:
+        parts.append(words.RECORDED)
+    parts.append("\n".join(f"> {line}".rstrip() for line in safe_markdown(story.prompt).split("\n")))
+    if story.error:
+        parts.append(escape_markdown(truncate(story.error, _NOTE).text))
+    parts.extend(_markdown_prose(answer, room) for answer in story.answers)
+    if story.transcript:
+        parts.append(f"<details>\n<summary>{story.calls_line}</summary>")
+        for item in story.transcript:
+            parts.append(_markdown_call(item, room) if isinstance(item, Call) else _markdown_prose(item.text, room))
+        parts.append("</details>")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _markdown_prose(text: str, room: _Room) -> str:
+    return safe_markdown(text) if room.take(len(text)) else words.LEFT_OUT
+
+
+def _markdown_call(call: Call, room: _Room) -> str:
+    head = " ".join(part for part in (code_span(call.tool_name), code_span(call.summary)) if part)
+    body = [f"{head}: {escape_markdown(call.ending)}"]
+    if call.code:
+        fits = room.take(len(call.code))
+        body.append(fence(truncate(call.code, _CODE).text, call.language) if fits else words.LEFT_OUT)
+    body.extend(
+        f"**{escape_markdown(found.title)}** {escape_markdown(found.detail)}".strip() for found in call.warnings
+    )
+    body.extend(escape_markdown(truncate(note, _NOTE).text) for note in call.notes)
+    for output in call.outputs:
+        shown = _markdown_output(output) if output.kind == "image" or room.take(output.size) else words.LEFT_OUT
+        body.append(shown)
+        if shown == words.LEFT_OUT:
+            break
+    return "\n\n".join(body)
+
+
+def _markdown_output(output: Shown) -> str:
+    match output.kind:
+        case "text" | "error":
+            return fence(output.text)
+        case "markdown":
+            return safe_markdown(output.text)
+        case "html":
+            return fence(output.plain) if output.plain else "(a table or other HTML: see the notebook)"
+        case "image":
+            return f"({escape_markdown(output.text)}: see the notebook)"
+        case _:
+            assert_never(output.kind)
+
+
+def to_plain(story: Story) -> str:
+    """The same for the same run: no ids, times or durations, because notebooks are compared by it."""
+    parts = [f"Agent run: {story.status}. {story.facts}"]
+    if story.recorded:
+        parts.append(words.RECORDED)
+    parts.append("\n".join(f"> {line}".rstrip() for line in story.prompt.strip().split("\n")))
+    if story.error:
+        parts.append(truncate(story.error, _NOTE).text)
+    parts.extend(truncate(answer.strip(), _CODE).text for answer in story.answers)
+    if story.transcript:
+        parts.append("\n".join([story.calls_line, *_plain_calls(story)]))
+    return reveal_in_prose("\n\n".join(parts))
+
+
+def _plain_calls(story: Story) -> list[str]:
+    lines: list[str] = []
+    number = 0
+    for item in story.transcript:
+        if isinstance(item, Aside):
+            continue
+        number += 1
+        summary = f" {item.summary}" if item.summary else ""
+        lines.append(f"{number}. {reveal(item.tool_name)}{summary}: {item.plain_ending}")
+        lines.extend(f"   {note}" for note in item.plain_notes)
+    return lines

@@ -1,0 +1,238 @@
+"""A run as the record tells it: what was asked, what was answered, and each tool call in the model's order."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agent_kernel.protocol.views import MessageView, RunView, ToolCallView, Warning
+from agent_kernel.record import words
+from agent_kernel.record.outputs import Shown, shown_outputs
+from agent_kernel.tools.hidden import reveal
+from agent_kernel.tools.preview import preview
+
+_SUMMARY = 80
+_PLAIN_NOTE = 500
+_MOST_CALLS = 1_000
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_SUMMARIES = {
+    "run_python": "code",
+    "run_shell": "command",
+    "ask_user": "question",
+    "search_files": "query",
+    "inspect_variables": "names",
+}
+_ERROR_NAME = re.compile(r"([A-Za-z_][\w.]{0,80})(?::|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    tool_name: str
+    summary: str
+    ending: str
+    """The state's word and what follows it: `Done, 0.3 s, approved by ana 14:02:40`."""
+    plain_ending: str
+    """The same without times and durations."""
+    notes: tuple[str, ...]
+    plain_notes: tuple[str, ...]
+    """The same on one line each, without the names of files made for the run."""
+    warnings: tuple[Warning, ...]
+    language: str
+    code: str
+    outputs: tuple[Shown, ...]
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What the model said between its calls."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    run_id: str
+    status: str
+    facts: str
+    """The model and the policy."""
+    figures: str
+    """Date, duration and tokens; empty for recorded runs, whose records are compared."""
+    recorded: bool
+    prompt: str
+    answers: tuple[str, ...]
+    error: str
+    transcript: tuple[Call | Aside, ...]
+    calls_line: str
+
+
+def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[ToolCallView]) -> Story:
+    by_id = {call.tool_call_id: call for call in tool_calls}
+    answers: list[str] = []
+    items: list[ToolCallView | Aside] = []
+    for message in messages:
+        if message.role != "assistant":
+            continue
+        if message.content.strip():
+            if message.tool_calls:
+                items.append(Aside(message.content))
+            else:
+                answers.append(message.content)
+        items.extend(by_id.pop(name) for name in message.tool_calls if name in by_id)
+    items.extend(by_id.values())
+    error = f"{words.error_words(run.error.code)} {run.error.message}".strip() if run.error else ""
+    return Story(
+        run_id="recorded" if run.recorded else run.run_id,
+        status=words.run_word(run.status),
+        facts=f"{run.model}, {words.policy_words(run)}.",
+        figures="" if run.recorded else _figures(run),
+        recorded=run.recorded,
+        prompt=run.prompt,
+        answers=tuple(answers),
+        error=error,
+        transcript=tuple(_told(items, run.recorded)),
+        calls_line=_calls_line(tool_calls),
+    )
+
+
+def _told(items: list[ToolCallView | Aside], recorded: bool) -> list[Call | Aside]:
+    told: list[Call | Aside] = [
+        item if isinstance(item, Aside) else _call(item, recorded) for item in items[:_MOST_CALLS]
+    ]
+    if len(items) > _MOST_CALLS:
+        told.append(Aside(f"{len(items) - _MOST_CALLS} more. {words.LEFT_OUT}"))
+    return told
+
+
+def _call(call: ToolCallView, recorded: bool) -> Call:
+    language, code = _code(call)
+    word = words.STATES[call.state]
+    failure = _failure(call)
+    who = words.decided(call)
+    spent = words.duration(call.duration_ms) if call.duration_ms is not None and not recorded else ""
+    when = "" if recorded or not who else _clock(call.decided_at)
+    end = f" {who} {when}".rstrip() if call.state == "denied" else ""
+    ending = [f"{word}{end}", spent, failure, "" if end else f"{who} {when}".strip()]
+    plain = [f"{word} {who}" if end else word, failure, "" if end else who]
+    return Call(
+        tool_name=call.tool_name,
+        summary=_summary(call),
+        ending=", ".join(part for part in ending if part),
+        plain_ending=", ".join(part for part in plain if part),
+        notes=tuple(_notes(call, recorded)),
+        plain_notes=tuple(_on_one_line(note) for note in _notes(call, recorded=True)),
+        warnings=tuple(call.warnings),
+        language=language,
+        code=code,
+        outputs=tuple(shown_outputs(call)),
+        is_open=call.state in ("denied", "error", "unknown"),
+    )
+
+
+def _summary(call: ToolCallView) -> str:
+    """Cut from the arguments, never written by the model."""
+    arguments = _arguments(call)
+    if not arguments:
+        return ""
+    value = arguments.get(_SUMMARIES.get(call.tool_name, "path"))
+    if value is None:
+        value = next((item for item in arguments.values() if isinstance(item, str)), "")
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    line = reveal(next((part.strip() for part in text.split("\n") if part.strip()), ""))
+    return line if len(line) <= _SUMMARY else f"{line[: _SUMMARY - 3]}..."
+
+
+def _code(call: ToolCallView) -> tuple[str, str]:
+    """The call in full: its code, diff or command, else its arguments."""
+    shown = call.preview or preview(call.tool_name, call.tool_input)
+    if shown is not None:
+        return shown.language, shown.text
+    arguments = _arguments(call)
+    if arguments is None:
+        return "", call.tool_input
+    return ("json", json.dumps(arguments, indent=2, ensure_ascii=False)) if arguments else ("", "")
+
+
+def _arguments(call: ToolCallView) -> dict[str, object] | None:
+    """`None` for a call that was not valid JSON."""
+    try:
+        found = json.loads(call.tool_input)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _failure(call: ToolCallView) -> str:
+    """The name of the exception, where the last line of the error starts with one."""
+    if call.state != "error":
+        return ""
+    texts = [output.text for output in call.outputs if output.kind == "error"] or [call.result or ""]
+    last = next((line for line in reversed(texts[-1].split("\n")) if line.strip()), "").strip()
+    match = _ERROR_NAME.match(re.sub(r"\x1b\[[0-9;]*m", "", last).removeprefix("Error: "))
+    return match.group(1) if match else ""
+
+
+def _notes(call: ToolCallView, recorded: bool) -> list[str]:
+    notes: list[str] = []
+    if call.edited:
+        notes.append("The call was edited before it was approved.")
+    reason = f"Reason: {call.reason}" if call.reason else ""
+    match call.state:
+        case "denied" | "superseded" | "expired":
+            notes.append(f"{reason} {words.NOTHING_RAN}".strip())
+        case "invalid":
+            notes.append(f"{call.reason or call.result or ''} {words.MODEL_TOLD}".strip())
+        case "cancelled":
+            notes.append(reason)
+        case "unknown":
+            notes.append(f"{call.reason or ''} {words.MAY_HAVE_RUN}".strip())
+        case _:
+            # A reason with an approval is what its person added to it.
+            notes.append(reason)
+    if call.output_file and not recorded:
+        notes.append(f"The whole output is in {call.output_file}")
+    return [note for note in notes if note]
+
+
+def _on_one_line(note: str) -> str:
+    line = " ".join(note.split())
+    return line if len(line) <= _PLAIN_NOTE else f"{line[: _PLAIN_NOTE - 3]}..."
+
+
+def _calls_line(calls: Sequence[ToolCallView]) -> str:
+    if not calls:
+        return ""
+    counts = Counter(call.state for call in calls)
+    listed = (*words.COUNTED, *(state for state in counts if state not in words.COUNTED))
+    parts = ", ".join(f"{counts[state]} {words.STATES[state].lower()}" for state in listed if counts[state])
+    return f"Transcript: {len(calls)} tool {'call' if len(calls) == 1 else 'calls'} ({parts})"
+
+
+def _figures(run: RunView) -> str:
+    parts: list[str] = []
+    started, ended = _moment(run.started_at), _moment(run.ended_at)
+    if started is not None:
+        parts.append(f"{started.day} {_MONTHS[started.month - 1]} {started.year}, {started:%H:%M} UTC")
+    if started is not None and ended is not None and ended >= started:
+        parts.append(words.duration((ended - started).total_seconds() * 1000))
+    if run.usage.total_tokens:
+        parts.append(f"{run.usage.total_tokens:,} tokens")
+    return f"{', '.join(parts)}." if parts else ""
+
+
+def _clock(moment: str | None) -> str:
+    found = _moment(moment)
+    return f"{found:%H:%M:%S}" if found else ""
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found and found.tzinfo is None else found.astimezone(UTC) if found else None

@@ -1,0 +1,110 @@
+"""The words of the record. The cards use the same ones."""
+
+from typing import assert_never
+
+from agent_kernel.protocol.views import RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import CallState, ErrorCode, PolicyMode, RunStatus
+
+STATES: dict[CallState, str] = {
+    "proposed": "Preparing",
+    "invalid": "Not valid",
+    "awaiting_approval": "Waiting for you",
+    "approved": "Approved, next in line",
+    "executing": "Running",
+    "success": "Done",
+    "error": "Failed",
+    "denied": "Denied",
+    "cancelled": "Cancelled",
+    "superseded": "Replaced",
+    "expired": "Expired",
+    "unknown": "Outcome unknown",
+}
+COUNTED: tuple[CallState, ...] = (
+    "success",
+    "denied",
+    "error",
+    "cancelled",
+    "invalid",
+    "superseded",
+    "expired",
+    "unknown",
+)
+RECORDED = "Recorded demo: no model is called."
+NOTHING_RAN = "Nothing ran."
+MAY_HAVE_RUN = "It may have finished, run in part, or not run at all."
+MODEL_TOLD = "The model was told."
+LEFT_OUT = "Left out: this record is too long."
+
+
+def run_word(status: RunStatus) -> str:
+    match status:
+        case "complete":
+            return "complete"
+        case "cancelled":
+            return "stopped"
+        case "error":
+            return "failed"
+        case "queued" | "running":
+            return "not finished"
+        case _:
+            assert_never(status)
+
+
+def policy_words(run: RunView) -> str:
+    rules = len(run.policy.rules)
+    more = f", {rules} always-allow {'rule' if rules == 1 else 'rules'}" if rules else ""
+    return f"{_mode(run.policy.mode)}{more}"
+
+
+def _mode(mode: PolicyMode) -> str:
+    match mode:
+        case "ask":
+            return "asks before acting"
+        case "plan":
+            return "plan only: reads, never acts"
+        case "allow":
+            return "acts without asking"
+        case "deny":
+            return "denies every action"
+        case _:
+            assert_never(mode)
+
+
+def error_words(code: ErrorCode) -> str:
+    match code:
+        case "BUDGET_EXCEEDED":
+            return "Budget reached."
+        case "LLM_ERROR":
+            return "The model did not answer."
+        case "KERNEL_DIED":
+            return "The kernel died."
+        case "INTERNAL_ERROR":
+            return "Something broke in Agent Kernel, not in your code."
+        case "INVALID_FORMAT" | "ACCESS_DENIED" | "TOOL_ERROR" | "CONFLICT":
+            return "The run failed."
+        case _:
+            assert_never(code)
+
+
+def decided(call: ToolCallView) -> str:
+    """Who decided, as it follows the state's word: `approved by ana`, `allowed by policy`, `by a script`."""
+    if call.by is None:
+        return ""
+    who = {"policy": "policy", "script": "a script", "user": call.decided_by or "you"}[call.by]
+    if call.state in ("denied", "superseded", "expired", "invalid"):
+        return f"by {who}" if call.state == "denied" else ""
+    verb = "allowed" if call.by == "policy" else "approved"
+    return f"{'edited and ' if call.edited else ''}{verb} by {who}"
+
+
+def duration(milliseconds: float) -> str:
+    """`0.3 s`, `41 s`, `1 min 42 s`, `2 h 5 min`."""
+    seconds = milliseconds / 1000
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

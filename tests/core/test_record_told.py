@@ -1,0 +1,230 @@
+"""What someone reads in a notebook when the run is over."""
+
+import re
+import time
+
+from agent_kernel.protocol.views import ErrorView, MessageView, PolicyView, RuleView, ToolCallView, Warning
+from agent_kernel.record import render_record
+from tests.core.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
+
+
+def five_calls() -> list[ToolCallView]:
+    return [
+        a_call(1, "inspect_variables", {"names": ["orders"]}, by="policy", duration_ms=100, read_only=True),
+        a_call(2, decided_by="ana", outputs=[printed("312\n")]),
+        a_call(
+            3,
+            arguments={"code": 'orders.drop(columns=["exported_at"], inplace=True)'},
+            state="denied",
+            decided_by="ana",
+            duration_ms=None,
+            reason="Keep the raw table as it is.",
+            result="Denied by ana.",
+        ),
+        a_call(
+            4,
+            arguments={"code": 'weekly = orders_clean.groupby("week")'},
+            state="error",
+            decided_by="ana",
+            duration_ms=200,
+            outputs=[raised("Traceback (most recent call last):\n\x1b[0;31mKeyError\x1b[0m: 'week'")],
+        ),
+        a_call(5, "write_file", {"path": "reports/weekly.md", "content": "# Week"}, edited=True, decided_by="ana"),
+    ]
+
+
+def bundle(
+    calls: list[ToolCallView], answer: str = "The clean table has **47,898 orders**.", **run: object
+) -> dict[str, str]:
+    messages = [says("I look first.", *calls), says(answer)] if calls else [says(answer)]
+    return render_record(a_run(**run), messages, calls)
+
+
+def test_the_head_says_how_it_ended_with_which_model_and_policy() -> None:
+    html = bundle([])["text/html"]
+    assert '<div data-agent-record="run_1">' in html
+    assert (
+        "<p><strong>Agent run: complete.</strong> gpt-5.2, asks before acting. "
+        "20 November 2026, 14:02 UTC, 9 min 51 s, 21,480 tokens.</p>"
+    ) in html
+    assert "<blockquote><p>Find duplicate orders in <code>orders</code>.</p></blockquote>" in html
+    assert '<div data-role="answer"><p>The clean table has <strong>47,898 orders</strong>.</p></div>' in html
+    assert "<details" not in html
+
+
+def test_the_transcript_names_each_call_its_end_and_who_decided() -> None:
+    html = bundle(five_calls())["text/html"]
+    assert "<details><summary>Transcript: 5 tool calls (3 done, 1 denied, 1 failed)</summary>" in html
+    summaries = [re.sub("<[^>]+>", "", found) for found in re.findall("<summary>(.*?)</summary>", html)[1:]]
+    assert summaries == [
+        "inspect_variables orders: Done, 0.1 s, allowed by policy 14:02:40",
+        "run_python orders.head(): Done, 0.3 s, approved by ana 14:02:40",
+        "run_python orders.drop(columns=[&quot;exported_at&quot;], inplace=True): Denied by ana 14:02:40",
+        "run_python weekly = orders_clean.groupby(&quot;week&quot;): Failed, 0.2 s, KeyError, approved by ana 14:02:40",
+        "write_file reports/weekly.md: Done, 0.3 s, edited and approved by ana 14:02:40",
+    ]
+    assert "<p>Reason: Keep the raw table as it is. Nothing ran.</p>" in html
+    assert "<pre>312</pre>" in html
+    assert "KeyError: &#x27;week&#x27;" in html
+    assert "<p>I look first.</p>" in html
+    assert "\x1b" not in html
+    assert html.count("<details") == html.count("</details>") == 6
+
+
+def test_the_plain_text_tells_the_same_without_times_and_ids() -> None:
+    plain = bundle(five_calls())["text/plain"]
+    assert plain == (
+        "Agent run: complete. gpt-5.2, asks before acting.\n\n"
+        "> Find duplicate orders in `orders`.\n\n"
+        "The clean table has **47,898 orders**.\n\n"
+        "Transcript: 5 tool calls (3 done, 1 denied, 1 failed)\n"
+        "1. inspect_variables orders: Done, allowed by policy\n"
+        "2. run_python orders.head(): Done, approved by ana\n"
+        '3. run_python orders.drop(columns=["exported_at"], inplace=True): Denied by ana\n'
+        "   Reason: Keep the raw table as it is. Nothing ran.\n"
+        '4. run_python weekly = orders_clean.groupby("week"): Failed, KeyError, approved by ana\n'
+        "5. write_file reports/weekly.md: Done, edited and approved by ana\n"
+        "   The call was edited before it was approved."
+    )
+
+
+def test_the_markdown_tells_the_same() -> None:
+    markdown = bundle(five_calls())["text/markdown"]
+    assert markdown.startswith("**Agent run: complete.** gpt\\-5\\.2, asks before acting\\. 20 November 2026")
+    assert "> Find duplicate orders in `orders`." in markdown
+    assert "<summary>Transcript: 5 tool calls (3 done, 1 denied, 1 failed)</summary>" in markdown
+    assert "`run_python` `orders.head()`: Done, 0\\.3 s, approved by ana 14:02:40" in markdown
+    assert "```python\norders.head()\n```" in markdown
+    assert "```\n312\n```" in markdown
+
+
+def test_the_record_of_a_recorded_run_is_the_same_every_time() -> None:
+    first = bundle(five_calls(), recorded=True)
+    again = [
+        call.model_copy(
+            update={
+                "tool_call_id": f"other_{number}",
+                "decided_at": "2027-01-01T00:00:00Z",
+                "duration_ms": 9_999,
+                "output_file": f"/tmp/random-{number}",
+            }
+        )
+        for number, call in enumerate(five_calls())
+    ]
+    other = bundle(again, recorded=True, run_id="run_2", started_at="2027-01-01T00:00:00Z", ended_at=None)
+    assert first == other
+    for content in first.values():
+        assert "Recorded demo: no model is called." in content
+        assert "14:02" not in content
+        assert "tokens" not in content
+
+
+def test_every_end_of_a_run_has_its_word() -> None:
+    failed = bundle([], status="error", error=ErrorView(code="LLM_ERROR", message="gpt-5.2 returned 429."))[
+        "text/plain"
+    ]
+    assert failed.startswith("Agent run: failed. ")
+    assert "The model did not answer. gpt-5.2 returned 429." in failed
+    assert bundle([], status="cancelled")["text/plain"].startswith("Agent run: stopped. ")
+    rule = RuleView(rule_id="r", scope="project", tool_name="read_file", text="read_file")
+    assert (
+        "acts without asking, 1 always-allow rule."
+        in bundle([], policy=PolicyView(mode="allow", rules=[rule]))["text/plain"]
+    )
+    assert "plan only: reads, never acts." in bundle([], policy=PolicyView(mode="plan"))["text/plain"]
+
+
+def test_every_end_of_a_call_is_told_honestly() -> None:
+    calls = [
+        a_call(1, state="unknown", reason="The server restarted while this call was running."),
+        a_call(2, state="cancelled", reason="Stopped by you."),
+        a_call(3, state="invalid", by=None, arguments="{broken", result="path is missing."),
+        a_call(4, state="superseded", by=None, reason="Replaced by a new message."),
+        a_call(5, state="expired", by=None),
+        a_call(6, state="denied", by="policy", reason="Nobody was there to ask."),
+        a_call(7, by="script"),
+    ]
+    plain = bundle(calls)["text/plain"]
+    assert "(1 done, 1 denied, 1 cancelled, 1 not valid, 1 replaced, 1 expired, 1 outcome unknown)" in plain
+    assert "It may have finished, run in part, or not run at all." in plain
+    assert "path is missing. The model was told." in plain
+    assert "5. run_python orders.head(): Expired\n   Nothing ran." in plain
+    assert "Denied by policy\n   Reason: Nobody was there to ask. Nothing ran." in plain
+    assert plain.endswith("Done, approved by a script")
+
+
+def test_nothing_is_shown_as_the_output_of_a_call_that_never_ran() -> None:
+    html = bundle([a_call(state="denied", result="Denied by you. Do not send the same call again.")])["text/html"]
+    assert "Do not send" not in html
+
+
+def test_tables_and_pictures_are_kept() -> None:
+    table = '<table border="1" class="dataframe"><tbody><tr><th>n</th><td>1</td></tr></tbody></table>'
+    call = a_call(
+        outputs=[displayed(text_html=table, text_plain="   n\n0  1"), displayed(image_png=PNG, text_plain="<Figure>")]
+    )
+    shown = bundle([call])
+    assert '<table border="1" class="dataframe">' in shown["text/html"]
+    assert f'<img alt="&lt;Figure&gt;" src="data:image/png;base64,{PNG}">' in shown["text/html"]
+    assert "```\n   n\n0  1\n```" in shown["text/markdown"]
+    assert PNG not in shown["text/markdown"]
+
+
+def test_a_progress_line_that_was_redrawn_shows_its_last_state() -> None:
+    html = bundle([a_call(outputs=[printed("10%\r50%"), printed("\r100%\n"), printed("done\r\n")])])["text/html"]
+    assert "<pre>100%\ndone</pre>" in html
+
+
+def test_outputs_that_were_cleared_or_replaced_are_gone() -> None:
+    outputs = [
+        printed("gone"),
+        displayed().model_copy(update={"kind": "clear"}),
+        displayed(text_plain="early").model_copy(update={"display_id": "d"}),
+        printed("between"),
+        displayed(text_plain="second").model_copy(update={"display_id": "d"}),
+    ]
+    html = bundle([a_call(outputs=outputs)])["text/html"]
+    assert "gone" not in html
+    assert "early" not in html
+    assert html.index("<pre>second</pre>") < html.index("<pre>between</pre>")
+
+
+def test_the_shell_tool_shows_its_exit_code() -> None:
+    call = a_call(1, "run_shell", {"command": "make\n"}, outputs=[printed("built\n")], result="built\nExit code: 0")
+    html = bundle([call])["text/html"]
+    assert "<pre>built\nExit code: 0</pre>" in html
+    assert html.count("built") == 1
+
+
+def test_warnings_stay_with_the_call() -> None:
+    call = a_call(warnings=[Warning(title="Writes files:", detail="exports/x.csv")])
+    assert "<strong>Writes files:</strong> exports/x.csv" in bundle([call])["text/html"]
+
+
+def test_calls_that_no_message_names_are_still_told() -> None:
+    shown = render_record(
+        a_run(), [MessageView(message_id="m", run_id="run_1", role="user", content="hello")], [a_call()]
+    )
+    assert "1. run_python orders.head(): Done" in shown["text/plain"]
+
+
+def test_a_huge_run_makes_a_bounded_record_in_linear_time() -> None:
+    calls = [
+        a_call(number, arguments={"code": "x = 1\n" * 5_000}, outputs=[printed("y" * 100 + "\n") for _ in range(200)])
+        for number in range(500)
+    ]
+    pictures = [a_call(1000 + n, outputs=[displayed(image_png="A" * 1_900_000)]) for n in range(10)]
+    started = time.perf_counter()
+    shown = bundle([*calls, *pictures], "word " * 100_000)
+    assert time.perf_counter() - started < 5
+    assert "Left out: this record is too long." in shown["text/html"]
+    assert len(shown["text/html"]) < 12_000_000
+    assert len(shown["text/markdown"]) < 4_000_000
+    assert len(shown["text/plain"]) < 500_000
+    assert shown["text/html"].count("<summary>") == 511
+
+
+def test_thousands_of_calls_are_counted_but_not_all_listed() -> None:
+    plain = bundle([a_call(number) for number in range(3_000)])["text/plain"]
+    assert "Transcript: 3000 tool calls (3000 done)" in plain
+    assert plain.count("run_python") < 1_100
