@@ -46,6 +46,10 @@ class RecordKeeper:
         self._open = False
         self._records.clear()
 
+    def kept(self) -> int:
+        """How many records a save would put in place."""
+        return len(self._records)
+
     async def notebook_path(self, kernel_id: str) -> str | None:
         """The notebook of a kernel, by the server's sessions: the kernel's own idea is stale after a rename."""
         for session in await ensure_async(self._sessions.list_sessions()):

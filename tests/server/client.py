@@ -77,6 +77,7 @@ class Face:
 
     def __init__(self, socket: WebSocketClientConnection) -> None:
         self._socket = socket
+        self._ended = False
         self.frames: list[Frame] = []
 
     async def next(self, seconds: float = 10.0) -> Frame:
@@ -95,17 +96,20 @@ class Face:
         return frame
 
     async def closed(self) -> bool:
+        """Read what is left, up to the end."""
         async with asyncio.timeout(10):
-            while await self._socket.read_message() is not None:
-                pass
+            while not self._ended:
+                self._ended = await self._socket.read_message() is None
         return True
 
     async def send(self, frame: Frame | str | bytes) -> None:
         text = frame if isinstance(frame, str | bytes) else json.dumps(frame)
         await self._socket.write_message(text, binary=isinstance(text, bytes))
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Leave, and wait until the server has let go."""
         self._socket.close()
+        await self.closed()
 
 
 class Kernel:

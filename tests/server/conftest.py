@@ -141,7 +141,7 @@ async def face(extension: AgentKernelServer, jp_ws_fetch: Any) -> AsyncIterator[
 
     yield open_face
     for one in opened:
-        one.close()
+        await one.close()
 
 
 @pytest_asyncio.fixture

@@ -219,7 +219,7 @@ async def test_a_page_that_leaves_leaves_nothing_behind(api: Api, face: Any, ext
         await page.next()
     assert len(service.channels) == 5
     for page in pages:
-        page.close()
+        await page.close()
     await until(lambda: not service.channels)
     await until(lambda: len(asyncio.all_tasks()) <= tasks)
 

@@ -1,0 +1,177 @@
+"""Runs that a cell announces: the server hears them with no page open, and leaves their record in the saved notebook."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel_server.app import AgentKernelServer
+from agent_kernel_server.notebooks import WIDGET_MIME
+from tests.server.client import Api, Kernel, until
+
+pytestmark = pytest.mark.kernel
+
+ASK = "%%agent\nWhat is in the kernel?"
+
+
+@pytest.fixture
+def notebook(jp_root_dir: Path) -> Path:
+    path = jp_root_dir / "folder" / "analysis.ipynb"
+    path.parent.mkdir()
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(ASK)]), path)
+    return path
+
+
+@pytest.fixture
+async def open_kernel(extension: AgentKernelServer, jp_fetch: Any, notebook: Path) -> Any:
+    """The kernel of the notebook's session, with the extension loaded. No page is connected."""
+    body = {
+        "path": "folder/analysis.ipynb",
+        "name": "analysis.ipynb",
+        "type": "notebook",
+        "kernel": {"name": "python3"},
+    }
+    answer = await jp_fetch("api", "sessions", method="POST", body=json.dumps(body))
+    kernel = Kernel(json.loads(answer.body)["kernel"]["id"], extension.serverapp.kernel_manager)
+    await kernel.run("%load_ext agent_kernel")
+    yield kernel
+    await kernel.close()
+
+
+def save_output(path: Path, output: Any) -> None:
+    """What a page does when it saves: the cell's output, as it is now, into the file."""
+    saved = nbformat.read(path, as_version=4)
+    content = output["content"]
+    saved.cells[0].outputs = [
+        nbformat.v4.new_output("display_data", data=content["data"], metadata=content["metadata"])
+    ]
+    nbformat.write(saved, path)
+
+
+def saved_data(path: Path) -> dict[str, Any]:
+    return dict(nbformat.read(path, as_version=4).cells[0].outputs[0]["data"])
+
+
+async def shown(kernel: Kernel) -> Any:
+    """Run the agent's cell; the display it makes."""
+    outputs = await kernel.run(ASK)
+    displays = [one for one in outputs if one["msg_type"] == "display_data"]
+    assert displays, outputs
+    return displays[0]
+
+
+async def the_run(api: Api) -> tuple[str, str]:
+    async with asyncio.timeout(20):
+        while True:
+            for view in (await api("GET", "conversations"))[1]:
+                if view["runs"]:
+                    return view["conversation_id"], view["runs"][0]["run_id"]
+            await asyncio.sleep(0.02)
+
+
+async def test_the_record_reaches_the_saved_notebook_with_no_page_open(
+    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="answer = 42"), say("The answer is in `answer`."))
+    output = await shown(open_kernel)
+    assert WIDGET_MIME in output["content"]["data"]
+    save_output(notebook, output)
+    conversation_id, run_id = await the_run(api)
+    waiting = await api.next_approval()
+    assert WIDGET_MIME in saved_data(notebook)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.ended(conversation_id)
+    data = await until(lambda: (found := saved_data(notebook)) and WIDGET_MIME not in found and found)
+    assert f'data-agent-record="{run_id}"' in "".join(data["text/html"])
+    assert "The answer is in" in "".join(data["text/markdown"])
+    assert await open_kernel.text("print(answer)") == "42\n"
+    printed = await open_kernel.text("import agent_kernel; print(agent_kernel.last_run().status)")
+    assert printed == "complete\n"
+
+
+async def test_a_save_leaves_a_running_run_and_replaces_a_finished_one(
+    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI, jp_fetch: Any, extension: AgentKernelServer
+) -> None:
+    model.add(call("run_python", code="1"), say("Done."))
+    manager = extension.serverapp.kernel_manager
+    manager.notify_connect(open_kernel.kernel_id)  # a page is connected, so the server leaves the file to it
+    output = await shown(open_kernel)
+    save_output(notebook, output)
+    model_id = output["content"]["data"][WIDGET_MIME]["model_id"]
+
+    async def save(path: str) -> None:
+        cells = nbformat.read(notebook, as_version=4)
+        stranger = {WIDGET_MIME: {"model_id": "0" * 32, "version_major": 2, "version_minor": 0}}
+        widget = {WIDGET_MIME: {"model_id": model_id, "version_major": 2, "version_minor": 0}, "text/plain": "x"}
+        cells.cells[0].outputs = [
+            nbformat.v4.new_output("display_data", data=widget),
+            nbformat.v4.new_output("display_data", data=stranger),
+            nbformat.v4.new_output("stream", text="hello"),
+        ]
+        body = json.dumps({"type": "notebook", "format": "json", "content": cells})
+        await jp_fetch("api", "contents", *path.split("/"), method="PUT", body=body)
+
+    conversation_id, run_id = await the_run(api)
+    waiting = await api.next_approval()
+    await save("folder/analysis.ipynb")
+    assert WIDGET_MIME in saved_data(notebook)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.ended(conversation_id)
+    service = extension.service
+    assert service is not None
+    await until(lambda: service.records.kept())
+    await save("folder/analysis.ipynb")
+    data = saved_data(notebook)
+    assert WIDGET_MIME not in data
+    assert run_id in "".join(data["text/html"])
+    outputs = nbformat.read(notebook, as_version=4).cells[0].outputs
+    assert outputs[1]["data"][WIDGET_MIME]["model_id"] == "0" * 32
+    assert outputs[2]["text"] == "hello"
+    await save("copy.ipynb")  # the same id in another notebook is nobody's record
+    assert WIDGET_MIME in saved_data(notebook.parents[1] / "copy.ipynb")
+    manager.notify_disconnect(open_kernel.kernel_id)
+
+
+async def test_no_file_is_made_where_the_notebook_was_deleted(
+    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI, extension: AgentKernelServer
+) -> None:
+    model.add(say("Done."))
+    notebook.unlink()
+    await shown(open_kernel)
+    conversation_id, _ = await the_run(api)
+    await api.ended(conversation_id)
+    service = extension.service
+    assert service is not None
+    await until(lambda: service.records.kept() and not service.kernels.active_runs())
+    assert not notebook.exists()
+
+
+async def test_a_cell_cancels_its_run(api: Api, open_kernel: Kernel, model: FakeOpenAI) -> None:
+    model.add(call("run_python", code="1"))
+    await shown(open_kernel)
+    conversation_id, _ = await the_run(api)
+    await api.next_approval()
+    await open_kernel.run("import agent_kernel; agent_kernel.last_run().cancel()")
+    view = await api.ended(conversation_id)
+    assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
+    async with asyncio.timeout(10):
+        while await open_kernel.text("print(agent_kernel.last_run().status)") != "cancelled\n":
+            await asyncio.sleep(0.05)
+
+
+async def test_a_cell_that_waits_for_its_run_runs_the_calls_itself(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="print('inside')"), say("Done."))
+    code = "import agent_kernel as ak\nrun = ak.Agent().start('Go.').wait()\nprint(run.text)"
+    cell = asyncio.create_task(open_kernel.run(code))
+    waiting = await api.next_approval()
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    outputs = await cell
+    assert "Done." in "".join(one["content"]["text"] for one in outputs if one["msg_type"] == "stream")
+    view = await api.ended(waiting["conversation_id"])
+    assert view["tool_calls"][0]["result"].count("inside") == 1
