@@ -119,6 +119,8 @@ def _from_function(
     name = name if name is not None else getattr(function, "__name__", type(function).__name__)
     if not callable(approval) and approval not in get_args(Approval):
         raise schema.refuse(name, f"its approval is {approval!r}", 'Use "ask", "allow", "deny" or a callable.')
+    if inspect.iscoroutinefunction(approval):
+        raise schema.refuse(name, "its approval callable is asynchronous", "Use a plain function.")
     description, described = _read_docstring(inspect.getdoc(function) or "")
     try:
         model = schema.arguments_model(function, name, described)

@@ -267,6 +267,12 @@ def test_what_is_no_tool_is_refused() -> None:
     with pytest.raises(ToolDeclarationError, match="approval"):
         tool(approval="sometimes")(drop_rows)  # type: ignore[call-overload]
 
+    async def judge(arguments: dict[str, Any]) -> Approval:  # noqa: ARG001
+        return "allow"
+
+    with pytest.raises(ToolDeclarationError, match="asynchronous"):
+        tool(approval=judge)(drop_rows)  # type: ignore[call-overload]
+
 
 async def test_langchain_tools_are_accepted() -> None:
     @langchain_tool

@@ -161,7 +161,7 @@ def test_a_diff_shows_a_missing_line_end() -> None:
 
 
 def test_reading_large_calls_stays_fast() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert "Not checked:" in python("x" * 300_000)
     python("(" * 5_000 + ")" * 5_000)
     python("f(" * 300 + ")" * 300)
@@ -169,4 +169,4 @@ def test_reading_large_calls_stays_fast() -> None:
     shell("echo a > b; " * 4_000)
     diff("\n".join(map(str, range(50_000))), "\n".join(map(str, range(1, 50_000))), "f")
     diff("\n".join("ab"[n % 2] for n in range(1_900)), "\n".join("ba"[n % 3 == 0] for n in range(1_900)), "f")
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

@@ -97,6 +97,6 @@ def test_the_file_has_a_largest_size_and_stays_readable(tmp_path: Path, monkeypa
 
 
 def test_a_hundred_megabytes_take_linear_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     truncate("x" * 79 + "\n" + ("y" * 79 + "\n") * 500_000)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
