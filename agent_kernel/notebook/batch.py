@@ -40,5 +40,5 @@ def _failed_runs(cell: Any) -> list[Any]:
     return [
         output
         for output in cell.get("outputs", [])
-        if 'data-status="error"' in output.get("data", {}).get("text/html", "")[:500]
+        if output.get("data", {}).get("text/plain", "").startswith("Agent run: failed")
     ]

@@ -107,6 +107,8 @@ class EmbeddedHost:
             result = await handle.wait()
             events.close()
             await watch
+            if line is not None:
+                await line.drain()
         except Exception as error:  # noqa: BLE001 -- the cell that waits must hear of it
             run.fail(str(error) if isinstance(error, AgentKernelError) else f"{type(error).__name__}: {error}")
             return

@@ -1,6 +1,7 @@
 """The line between an embedded brain and the pages that show a run: custom messages of the run's widget."""
 
 import asyncio
+import json
 from typing import Any, assert_never
 
 from pydantic import ValidationError
@@ -28,6 +29,7 @@ from agent_kernel.protocol.vocabulary import ErrorCode
 MESSAGES_PER_SECOND = 30
 """A kernel's messages are dropped in a flood: of 5,000 sent one by one, 3,000 arrived."""
 FRAMES_PER_MESSAGE = 500
+DRAIN_SECONDS = 1.0
 
 
 class FaceLine:
@@ -41,7 +43,10 @@ class FaceLine:
         self._subscription: Subscription | None = None
         self._batch: list[str] = []
         self._news = asyncio.Event()
+        self._sent = asyncio.Event()
         self._early: list[Any] = []
+        self._last_seq = 0
+        self._at_work: list[asyncio.Task[None]] = []
         self.seen = asyncio.Event()
         """Set once a page has shown the widget and asked for events."""
 
@@ -51,12 +56,26 @@ class FaceLine:
 
     def open(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._tasks.spawn(self._send(), "frames to the page")
+        self._at_work.append(self._tasks.spawn(self._send(), "frames to the page"))
         for command in self._early:
             self._received(command)
         self._early.clear()
 
+    async def drain(self) -> None:
+        """Wait until the page has been sent all that is committed; the widget is about to close."""
+        if self._subscription is None or self._conversation is None:
+            return
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while self._batch or self._last_seq < self._conversation.last_seq:
+                    self._sent.clear()
+                    await self._sent.wait()
+        except TimeoutError:
+            return
+
     def close(self) -> None:
+        for task in self._at_work:
+            task.cancel()
         if self._subscription is not None:
             self._subscription.close()
 
@@ -118,6 +137,7 @@ class FaceLine:
     async def _read(self, subscription: Subscription) -> None:
         async for frame in subscription:
             self._put(frame)
+            self._last_seq = json.loads(frame)["seq"]
 
     def _put(self, frame: str) -> None:
         self._batch.append(frame)
@@ -127,10 +147,12 @@ class FaceLine:
         while True:
             await self._news.wait()
             await asyncio.sleep(1 / MESSAGES_PER_SECOND)
-            frames, self._batch = self._batch[:FRAMES_PER_MESSAGE], self._batch[FRAMES_PER_MESSAGE:]
+            frames = self._batch[:FRAMES_PER_MESSAGE]
+            self._widget.post_frames(frames)
+            del self._batch[: len(frames)]
             if not self._batch:
                 self._news.clear()
-            self._widget.post_frames(frames)
+            self._sent.set()
 
     def _say_error(
         self,

@@ -87,7 +87,7 @@ class TestKernel:
         """Read what has come from the kernel."""
         try:
             while True:
-                self._published(self.client.get_iopub_msg(timeout=0.02))
+                self.published(self.client.get_iopub_msg(timeout=0.02))
         except queue.Empty:
             pass
         while self.client.shell_channel.msg_ready():
@@ -96,7 +96,8 @@ class TestKernel:
             if cell is not None:
                 cell.reply = reply["content"]
 
-    def _published(self, message: dict[str, Any]) -> None:
+    def published(self, message: dict[str, Any]) -> None:
+        """Something that the kernel has sent to all who listen."""
         kind, content = message["msg_type"], message["content"]
         if kind == "agent_kernel_event":
             self.events.append(content)
@@ -120,13 +121,16 @@ class TestKernel:
 
     def request(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask the kernel's hands over the control channel."""
-        message = self.client.session.msg("agent_kernel_request", {"op": op, **fields})
+        return self.control("agent_kernel_request", {"op": op, **fields})
+
+    def control(self, message_type: str, content: dict[str, Any]) -> dict[str, Any]:
+        message = self.client.session.msg(message_type, content)
         self.client.control_channel.send(message)
         while True:
             reply = self.client.get_control_msg(timeout=SECONDS)
             if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
-                content: dict[str, Any] = reply["content"]
-                return content
+                answer: dict[str, Any] = reply["content"]
+                return answer
 
     def deposit(self, call_id: str, tool_name: str = "run_python", **arguments: Any) -> bool:
         """Lay an approved call down. True if it wants to be awaited."""

@@ -1,0 +1,173 @@
+"""Runs with no server: the brain in the kernel's own process, with a page and without one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.notebooks.kernel import TestKernel
+from tests.notebooks.page import Page
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+IMPORTS = "from agent_kernel.testing import ScriptedModel, call, calls, say\nimport agent_kernel as ak\n"
+ANSWER = 'model = ScriptedModel([call("run_python", code="x = 6 * 7\\nprint(x)"), say("It is **42**.")])\n'
+
+
+@pytest.fixture
+def model_kernel(kernel: TestKernel) -> TestKernel:
+    kernel.run(IMPORTS + ANSWER)
+    return kernel
+
+
+def states(kernel: TestKernel) -> Any:
+    return kernel.value("[(call.tool_name, call.state, call.by) for call in ak.last_run().tool_calls]")
+
+
+def test_with_nobody_there_to_ask_an_undecided_call_is_denied_and_the_run_goes_on(model_kernel: TestKernel) -> None:
+    cell = model_kernel.run("run = ak.Agent(model=model).run('What is 6 * 7?')\nrun.status, run.text, 'x' in dir()")
+    assert cell.value == "('complete', 'It is **42**.', False)"
+    assert "denied" in states(model_kernel)
+
+
+def test_a_script_answers_where_nobody_is_there(model_kernel: TestKernel) -> None:
+    cell = model_kernel.run("ak.Agent(model=model).run('What is 6 * 7?', approvals=[True]).text, x")
+    assert cell.value == "('It is **42**.', 42)"
+    assert states(model_kernel) == "[('run_python', 'success', 'script')]"
+
+
+def test_the_record_is_one_display_of_its_own(model_kernel: TestKernel) -> None:
+    cell = model_kernel.run("run = ak.Agent(model=model, policy='allow').run('What is 6 * 7?')")
+    assert [kind for kind, _ in cell.outputs] == ["display_data"]
+    (data,) = (content["data"] for _, content in cell.outputs)
+    assert set(data) == {"text/html", "text/markdown", "text/plain"}
+    assert "data-agent-record" in data["text/html"]
+    assert "It is **42**." in data["text/plain"]
+
+
+def test_awaiting_a_run_runs_its_calls_in_the_cell_and_keeps_the_loop_free(model_kernel: TestKernel) -> None:
+    cell = model_kernel.run(
+        "import asyncio\n"
+        "async def tick():\n"
+        "    while True:\n"
+        "        ticks.append(1)\n"
+        "        await asyncio.sleep(0.001)\n"
+        "ticks = []; ticker = asyncio.create_task(tick())\n"
+        "run = await ak.Agent(model=model, policy='allow').start('What is 6 * 7?')\n"
+        "run.text, x, len(ticks) > 5, ticker.cancel()"
+    )
+    assert cell.value == "('It is **42**.', 42, True, True)"
+
+
+def test_calls_of_a_run_that_nobody_waits_for_run_between_cells(model_kernel: TestKernel) -> None:
+    model_kernel.run("run = ak.Agent(model=model, policy='allow').start('What is 6 * 7?')")
+    while model_kernel.value("run.status") == "'running'":
+        pass
+    assert model_kernel.value("x, run.text, _") == "(42, 'It is **42**.', 'complete')"
+
+
+def test_tools_may_be_functions_coroutines_and_runs_themselves(kernel: TestKernel) -> None:
+    kernel.run(
+        IMPORTS + "import asyncio\n"
+        "@ak.tool(approval='allow')\n"
+        "def double(n: int) -> int:\n"
+        "    'Double it.'\n"
+        "    return 2 * n\n"
+        "@ak.tool(approval=lambda arguments: 'deny' if arguments['n'] > 5 else 'allow')\n"
+        "async def later(n: int) -> dict[str, int]:\n"
+        "    'Wait.'\n"
+        "    await asyncio.sleep(0)\n"
+        "    return {'n': n}\n"
+        "@ak.tool(approval='allow')\n"
+        "def nested(question: str) -> str:\n"
+        "    'Ask another agent.'\n"
+        "    inner = ScriptedModel([call('double', n=21), say('inner says 42')])\n"
+        "    return ak.Agent(model=inner, tools=[double]).run(question).text\n"
+        "turns = [call('double', n=2), call('later', n=3), call('later', n=9), call('nested', question='?')]\n"
+        "agent = ak.Agent(model=ScriptedModel([calls(*turns), say('done')]), tools=[double, later, nested])\n"
+        "run = agent.run('go')"
+    )
+    found = kernel.run("for call in run.tool_calls: print((call.tool_name, call.state, call.result))").streams()
+    assert "('double', 'success', '4')" in found
+    assert """('later', 'success', '{"n": 3}')""" in found
+    assert "('later', 'denied'" in found
+    assert "('nested', 'success', " in found
+    assert "inner says 42')" in found
+
+
+def test_an_interrupt_of_the_agents_cell_cancels_its_run(kernel: TestKernel) -> None:
+    kernel.run(IMPORTS + 'model = ScriptedModel([call("run_python", code="1"), say("never")])')
+    kernel.run(
+        "class Silent(ScriptedModel):\n"
+        "    async def stream(self, request):\n"
+        "        import asyncio\n"
+        "        print('going', flush=True)\n"
+        "        await asyncio.sleep(60)\n"
+        "        yield"
+    )
+    cell = kernel.send("ak.Agent(model=Silent([])).run('go')")
+    kernel.printed(cell, "going")
+    kernel.manager.interrupt_kernel()
+    assert kernel.result(cell).reply["ename"] == "KeyboardInterrupt"
+    assert kernel.value("ak.last_run().wait(10).status") == "'cancelled'"
+
+
+def test_waiting_no_longer_than_a_timeout(kernel: TestKernel) -> None:
+    kernel.run(IMPORTS + "import threading\ngate = threading.Event()")
+    kernel.run(
+        "class Held(ScriptedModel):\n"
+        "    async def stream(self, request):\n"
+        "        import asyncio\n"
+        "        while not gate.is_set(): await asyncio.sleep(0.01)\n"
+        "        async for item in super().stream(request): yield item\n"
+        "run = ak.Agent(model=Held([say('at last')])).start('go')"
+    )
+    assert kernel.run("run.wait(timeout=0.05)").reply["ename"] == "TimeoutError"
+    assert kernel.value("gate.set(), run.wait().text") == "(None, 'at last')"
+
+
+def test_a_page_approves_while_the_cell_blocks(model_kernel: TestKernel) -> None:
+    page = Page(model_kernel)
+    cell = model_kernel.send("ak.Agent(model=model).run('What is 6 * 7?').text", allow_stdin=True)
+    page.open()
+    asked = page.event("approval_request")
+    page.send(type="approval_response", approval_id=asked["approval_id"], approved=True, digest=asked["digest"])
+    assert page.event("tool_output")["output"]["text"] == "42\n"
+    assert page.event("complete")["finish_reason"] == "stop"
+    assert [frame["seq"] for frame in page.frames] == list(range(1, len(page.frames) + 1))
+    bundle = page.record()
+    assert "application/vnd.jupyter.widget-view+json" not in bundle["data"]
+    assert "data-agent-record" in bundle["data"]["text/html"]
+    assert model_kernel.result(cell).value == "'It is **42**.'"
+
+
+def test_a_second_decision_changes_nothing_and_a_bad_frame_is_answered(model_kernel: TestKernel) -> None:
+    model_kernel.run("model = ScriptedModel([call('run_python', code='1'), call('run_python', code='2'), say('ok')])")
+    page = Page(model_kernel)
+    cell = model_kernel.send("run = ak.Agent(model=model).run('go')", allow_stdin=True)
+    page.open()
+    asked = page.event("approval_request")
+    page.send(type="no such command")
+    assert page.event("error")["code"] == "INVALID_FORMAT"
+    page.frames[:] = [frame for frame in page.frames if frame["type"] != "error"]
+    page.send(type="approval_response", approval_id=asked["approval_id"], approved=False, reason="not now")
+    page.send(type="approval_response", approval_id=asked["approval_id"], approved=True)
+    assert page.event("error")["code"] == "CONFLICT"
+    page.send(type="cancel", run_id=asked["run_id"])
+    model_kernel.result(cell)
+    assert model_kernel.value("run.tool_calls[0].state, run.tool_calls[0].reason") == "('denied', 'not now')"
+    assert model_kernel.value("run.tool_calls[1].state, run.status") == "('cancelled', 'cancelled')"
+
+
+def test_where_no_page_answers_the_call_is_denied_with_a_reason(model_kernel: TestKernel) -> None:
+    model_kernel.run("import agent_kernel.notebook.embedded as embedded\nembedded.FACE_SECONDS = 0.1")
+    cell = model_kernel.run("ak.Agent(model=model).run('go').tool_calls[0].reason", allow_stdin=True)
+    assert "Nobody could be asked" in cell.value
+
+
+def test_a_server_process_id_that_leaked_from_elsewhere_means_no_server(
+    start_kernel: Callable[..., TestKernel],
+) -> None:
+    kernel = start_kernel(AGENT_KERNEL_SERVER_PID="1")
+    kernel.run(IMPORTS + ANSWER)
+    assert kernel.value("ak.Agent(model=model).run('go').status") == "'complete'"

@@ -1,0 +1,81 @@
+"""`%%agent` and `%agent` as a user types them."""
+
+import pytest
+
+from agent_kernel.notebook.magics import Options, parse
+from tests.notebooks.kernel import TestKernel
+
+kernel_test = [pytest.mark.kernel, pytest.mark.slow]
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("", Options()),
+        ("--wait What's in `df`?  Say {x}", Options(wait=True, prompt="What's in `df`?  Say {x}")),
+        ("--model gpt-5.2 --policy plan hi", Options(model="gpt-5.2", policy="plan", prompt="hi")),
+        ("--model=demo --new", Options(model="demo", new=True)),
+        ("--tools run_python,drop_rows", Options(tools=("run_python", "drop_rows"))),
+        ("-- --wait is a word here", Options(prompt="--wait is a word here")),
+    ],
+)
+def test_options_stand_before_the_prompt(line: str, options: Options) -> None:
+    assert parse(line) == options
+
+
+@pytest.fixture(scope="module")
+def magic_kernel(shared_kernel: TestKernel) -> TestKernel:
+    shared_kernel.run("%load_ext agent_kernel\nimport agent_kernel as ak")
+    return shared_kernel
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("%%agent --bogus\nhi", "There is no option --bogus"),
+        ("%%agent --policy maybe\nhi", "There is no policy 'maybe'"),
+        ("%%agent --tools nosuch\nhi", "There is no tool 'nosuch'. The built-in tools are: run_python"),
+        ("%%agent --model\nhi", "--model wants a value"),
+        ("%%agent\n   \n", "The prompt is empty"),
+        ("%agent --wait", "The prompt is empty"),
+    ],
+)
+def test_a_mistake_is_one_clear_message(magic_kernel: TestKernel, cell: str, said: str) -> None:
+    result = magic_kernel.run(cell)
+    assert result.reply["status"] == "error"
+    assert [kind for kind, _ in result.outputs] == ["stream"]
+    assert result.streams().startswith("UsageError: ")
+    assert said in result.streams()
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_without_a_model_the_cell_says_how_to_configure_one_and_offers_the_demo(magic_kernel: TestKernel) -> None:
+    (shown,) = magic_kernel.run("%%agent\nhi").shown()
+    assert "OPENAI_API_KEY" in shown
+    assert "--model demo" in shown
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_agent_alone_shows_its_options(magic_kernel: TestKernel) -> None:
+    assert "--policy P" in magic_kernel.run("%agent").streams()
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_prompts_continue_one_conversation_until_a_new_one_is_asked_for(magic_kernel: TestKernel) -> None:
+    ids = []
+    for options in ("", "", "--new"):
+        magic_kernel.run(f"%agent {options} --model demo hello")
+        ids.append(magic_kernel.value("ak.last_run().conversation_id"))
+    assert ids[0] == ids[1] != ids[2]
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_prompt_keeps_its_markdown(magic_kernel: TestKernel) -> None:
+    magic_kernel.run("%%agent --model demo\n# Title\n\n- `{x}` and $y\n")
+    assert magic_kernel.value("ak.last_run().prompt") == repr("# Title\n\n- `{x}` and $y")

@@ -1,0 +1,99 @@
+"""Runs in a kernel whose server has the extension. The test is the server: it started the kernel."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.notebooks.kernel import TestKernel
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+
+@pytest.fixture
+def served(start_kernel: Callable[..., TestKernel]) -> TestKernel:
+    kernel = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
+    kernel.run("%load_ext agent_kernel\nimport agent_kernel as ak, sys")
+    return kernel
+
+
+def end(declaration: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    run = {"run_id": declaration["run_id"], "conversation_id": declaration["conversation_id"]}
+    run |= {"prompt": declaration["prompt"], "status": "complete", "model": "m", "recorded": False}
+    run |= {"policy": {"mode": "ask"}, "usage": {"total_tokens": 7}, "budget": {}, "started_at": "2026-01-01T00:00:00Z"}
+    run |= {"ended_at": "2026-01-01T00:00:01Z", **changes}
+    return {"run": run, "text": "fine", "messages": [], "tool_calls": []}
+
+
+def test_a_cell_returns_at_once_and_declares_its_run(served: TestKernel) -> None:
+    cell = served.run("%%agent --model m1 --policy plan\nLook at `df`.")
+    (shown,) = (content for kind, content in cell.outputs if kind == "display_data")
+    assert "application/vnd.jupyter.widget-view+json" in shown["data"]
+    announced = served.event("announce")
+    declared = served.request("declare", run_id=announced["run_id"])["declaration"]
+    assert (declared["prompt"], declared["model"], declared["policy"]) == ("Look at `df`.", "m1", "plan")
+    assert declared["conversation_id"] == announced["conversation_id"]
+    assert "run_python" in [tool["name"] for tool in declared["tools"]]
+    assert shown["data"]["application/vnd.jupyter.widget-view+json"]["model_id"] == declared["widget_model_id"]
+    assert served.value("ak.last_run().status") == "'running'"
+
+
+def test_the_record_takes_the_place_of_the_cards(served: TestKernel) -> None:
+    cell = served.send("%agent go")
+    served.result(cell)
+    declared = served.request("declare", run_id=served.event("announce")["run_id"])["declaration"]
+    assert served.request("state", run=end(declared, status="running", ended_at=None)["run"])["ok"]
+    assert served.value("ak.last_run().usage.total_tokens") == "7"
+    assert served.request("finish", result=end(declared))["ok"]
+    served.pump()
+    updates = [content for kind, content in served.result(cell).outputs if kind == "update_display_data"]
+    assert updates[0]["transient"]["display_id"] == declared["run_id"]
+    assert set(updates[0]["data"]) == {"text/html", "text/markdown", "text/plain"}
+    assert served.value("ak.last_run().status, ak.last_run().text") == "('complete', 'fine')"
+
+
+def test_cancelling_a_run_tells_the_server(served: TestKernel) -> None:
+    served.run("%agent go")
+    served.run("ak.last_run().cancel()")
+    assert served.event("cancel")["run_id"] == served.event("announce")["run_id"]
+
+
+def test_a_run_that_the_server_does_not_hear_ends_in_an_error(served: TestKernel) -> None:
+    served.run("import agent_kernel.notebook.link as link\nlink.ANNOUNCE_SECONDS = 0.01")
+    served.run("%agent go")
+    cell = served.run("ak.last_run().wait(10).error.message")
+    assert "did not answer" in cell.value
+    assert served.run("ak.last_run().text").reply["ename"] == "RunFailed"
+
+
+def test_a_served_kernel_loads_neither_langgraph_nor_openai(served: TestKernel) -> None:
+    served.run("%agent go")
+    served.request("declare", run_id=served.event("announce")["run_id"])
+    assert served.value("[name for name in ('langgraph', 'langchain_core', 'openai') if name in sys.modules]") == "[]"
+
+
+def test_the_environment_tells_where_the_model_is(served: TestKernel) -> None:
+    served.run("import pandas as pd\ndf = pd.DataFrame({'a': [1]})\nlong = 'x' * 100_000\n'shown'")
+    text = served.request("environment", notebook_path="work/analysis.ipynb")["text"]
+    assert "work/analysis.ipynb" in text
+    assert "- df: pandas.DataFrame 1 x 1, columns: a (int64)" in text
+    assert "-> 'shown'" in text
+    assert len(text) <= 4_000
+
+
+def test_a_model_that_is_an_object_runs_in_the_kernel_itself(served: TestKernel) -> None:
+    served.run("from agent_kernel.testing import ScriptedModel, say")
+    assert served.value("ak.Agent(model=ScriptedModel([say('here')])).run('go').text") == "'here'"
+
+
+def test_a_tools_own_approval_function_judges_and_fails_closed(served: TestKernel) -> None:
+    served.run(
+        "@ak.tool(approval=lambda a: {'1': 'allow', '2': 'nonsense'}[a['n']])\n"
+        "def pick(n: str) -> str:\n"
+        "    'Pick.'\n"
+        "    return n\n"
+        "run = ak.Agent(tools=[pick]).start('go')"
+    )
+    verdicts = [served.request("judge", tool_name="pick", arguments_json=f'{{"n": "{n}"}}') for n in (1, 2, 3)]
+    assert [verdict["approval"] for verdict in verdicts] == ["allow", "ask", "ask"]
