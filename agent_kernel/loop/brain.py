@@ -67,27 +67,32 @@ class Brain:
     ) -> Conversation:
         """A new conversation, or the one that has this id already."""
         wanted = conversation_id or new_conversation_id()
-        try:
-            return await self.conversation(wanted)
-        except UnknownConversation:
-            row = await self._host.log.write(
-                lambda t: runs.add_conversation(t.sql, wanted, kernel_id, model, notebook_path)
-            )
-        return self._remember(Conversation(self._host, row, 0))
+        async with self._loading:
+            try:
+                return await self._load(wanted)
+            except UnknownConversation:
+                row = await self._host.log.write(
+                    lambda t: runs.add_conversation(t.sql, wanted, kernel_id, model, notebook_path)
+                )
+            return self._remember(Conversation(self._host, row, 0))
 
     async def conversation(self, conversation_id: str) -> Conversation:
         """Raises `UnknownConversation`."""
         async with self._loading:
-            known = self._conversations.get(conversation_id)
-            if known is not None:
-                return known
-            row, last = await self._host.log.read(
-                lambda sql: (
-                    row := runs.read_conversation(sql, conversation_id),
-                    journal.last_seq(sql, row.number),
-                )
+            return await self._load(conversation_id)
+
+    async def _load(self, conversation_id: str) -> Conversation:
+        """Under the lock: a second object for the same conversation would take the log's events from the first."""
+        known = self._conversations.get(conversation_id)
+        if known is not None:
+            return known
+        row, last = await self._host.log.read(
+            lambda sql: (
+                row := runs.read_conversation(sql, conversation_id),
+                journal.last_seq(sql, row.number),
             )
-            return self._remember(Conversation(self._host, row, last))
+        )
+        return self._remember(Conversation(self._host, row, last))
 
     async def list_conversations(self) -> list[ConversationView]:
         rows = await self._host.log.read(runs.list_conversations)

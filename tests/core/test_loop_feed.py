@@ -7,9 +7,11 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import runs
 from agent_kernel.log.store import Log
 from agent_kernel.loop.feed import Feed
+from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.events import TokenEvent
 from agent_kernel.testing import ScriptedModel, call, calls, say
 
@@ -63,6 +65,23 @@ async def test_a_rewound_subscription_repeats_from_there_and_goes_on_live(stages
                 subscription.close()
     assert final > last
     assert seqs == list(range(3, final + 1))
+
+
+async def test_a_page_that_asks_while_a_conversation_is_made_sees_its_events(stages: Any) -> None:
+    async def ask(brain: Any) -> Any:
+        while True:
+            try:
+                return await brain.conversation("made")
+            except UnknownConversation:
+                await asyncio.sleep(0)
+
+    with ScriptedModel([say("Hello.")]) as model:
+        stage = await stages(model)
+        made, asked = await asyncio.gather(stage.brain.create_conversation(conversation_id="made"), ask(stage.brain))
+        assert asked is made
+        handle = await made.start_run(RunSpec(run_id="run_1", prompt="Go"), None)
+        await handle.wait()
+        assert made.last_seq > 0
 
 
 async def test_tokens_join_to_the_whole_answer_and_events_come_in_the_promised_order(stages: Any) -> None:
