@@ -88,7 +88,7 @@ def _html_output(output: Shown) -> str:
         case "markdown":
             return render(output.text)
         case "html":
-            return clean(output.text) or f"<pre>{escape(output.plain)}</pre>"
+            return clean(output.text) or f"<pre>{escape(output.plain or words.NOT_KEPT)}</pre>"
         case "image":
             source = f"data:{output.image_type};base64,{output.image}"
             return f'<p><img alt="{escape(output.text)}" src="{source}"></p>'

@@ -116,8 +116,9 @@ def _is_hostile(text: str) -> bool:
 
 def escape_markdown(text: str) -> str:
     """One line of plain text for Markdown."""
-    line = " ".join(reveal_in_prose(text).split())
-    return re.sub(r"([\\`*_{}\[\]()#+.!|~$>-])", r"\\\1", line.replace("&", "&amp;").replace("<", "&lt;"))
+    line = " ".join(reveal_in_prose(text).split()).replace("&", "&amp;").replace("<", "&lt;")
+    line = re.sub(r"([\\`*_\[\]|~$!])", r"\\\1", line)
+    return re.sub(r"^(\d*)([#+>=.)-])", r"\1\\\2", line)
 
 
 def code_span(text: str) -> str:

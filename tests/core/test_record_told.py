@@ -90,10 +90,10 @@ def test_the_plain_text_tells_the_same_without_times_and_ids() -> None:
 
 def test_the_markdown_tells_the_same() -> None:
     markdown = bundle(five_calls())["text/markdown"]
-    assert markdown.startswith("**Agent run: complete.** gpt\\-5\\.2, asks before acting\\. 20 November 2026")
+    assert markdown.startswith("**Agent run: complete.** gpt-5.2, asks before acting. 20 November 2026")
     assert "> Find duplicate orders in `orders`." in markdown
     assert "<summary>Transcript: 5 tool calls (3 done, 1 denied, 1 failed)</summary>" in markdown
-    assert "`run_python` `orders.head()`: Done, 0\\.3 s, approved by ana 14:02:40" in markdown
+    assert "`run_python` `orders.head()`: Done, 0.3 s, approved by ana 14:02:40" in markdown
     assert "```python\norders.head()\n```" in markdown
     assert "```\n312\n```" in markdown
 

@@ -267,11 +267,11 @@ def test_what_is_no_tool_is_refused() -> None:
     with pytest.raises(ToolDeclarationError, match="approval"):
         tool(approval="sometimes")(drop_rows)  # type: ignore[call-overload]
 
-    async def judge(arguments: dict[str, Any]) -> Approval:  # noqa: ARG001
+    async def judge(arguments: dict[str, Any]) -> Approval:
         return "allow"
 
     with pytest.raises(ToolDeclarationError, match="asynchronous"):
-        tool(approval=judge)(drop_rows)  # type: ignore[call-overload]
+        tool(approval=judge)(drop_rows)  # type: ignore[arg-type]
 
 
 async def test_langchain_tools_are_accepted() -> None:
