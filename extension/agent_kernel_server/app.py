@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
@@ -12,6 +12,7 @@ from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.settings import BrainSettings
 from agent_kernel.models.resolver import Endpoint, ModelResolver
 from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel_server.handlers import HANDLERS
 from agent_kernel_server.service import Service
 
@@ -132,10 +133,11 @@ class AgentKernelServer(ExtensionApp):
 
     def initialize_settings(self) -> None:
         server = self.serverapp
+        assert server is not None
         os.environ[SERVER_PID_VARIABLE] = str(os.getpid())
         self.service = Service(
             log_path=Path(self.data_dir) / LOG_NAME,
-            models=self._models(),
+            models=self._models(Path(server.root_dir)),
             settings=self._brain_settings(),
             kernel_manager=server.kernel_manager,
             session_manager=server.session_manager,
@@ -147,17 +149,15 @@ class AgentKernelServer(ExtensionApp):
     def initialize_handlers(self) -> None:
         self.handlers.extend(HANDLERS)
 
-    def _models(self) -> ModelResolver:
+    def _models(self, root: Path) -> ModelResolver:
         """Raises `ConfigurationError` for an endpoint that is not well formed."""
         endpoints = [_endpoint(name, fields) for name, fields in self.endpoints.items()]
-        return ModelResolver.from_environment(
-            default=self.default_model, endpoints=endpoints, base_directory=Path(self.serverapp.root_dir)
-        )
+        return ModelResolver.from_environment(default=self.default_model, endpoints=endpoints, base_directory=root)
 
     def _brain_settings(self) -> BrainSettings:
         return BrainSettings(
             default_model=self.default_model,
-            policy_cap=self.policy_cap,
+            policy_cap=cast("PolicyMode | None", self.policy_cap),
             result_characters=self.result_characters,
             result_lines=self.result_lines,
             step_characters=self.step_characters,

@@ -41,7 +41,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
 
     @property
     def service(self) -> Service:
-        service: Service = self.extensionapp.service
+        service: Service = self.settings[self.name].service
         return service
 
     @property

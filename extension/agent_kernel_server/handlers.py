@@ -88,7 +88,7 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
 
     @property
     def service(self) -> Service:
-        service: Service = self.extensionapp.service
+        service: Service = self.settings[self.name].service
         return service
 
     async def brain(self) -> Brain:

@@ -143,6 +143,7 @@ class Kernel:
     async def text(self, code: str) -> str:
         """What a cell prints."""
         outputs = await self.run(code)
+        assert "error" not in [one["msg_type"] for one in outputs], outputs
         return "".join(one["content"]["text"] for one in outputs if one["msg_type"] == "stream")
 
     async def ready(self) -> None:

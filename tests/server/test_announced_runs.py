@@ -1,4 +1,4 @@
-"""Runs that a cell announces: the server hears them with no page open, and leaves their record in the saved notebook."""
+"""Runs that a cell announces: the server hears them with no page open, and their record is in the saved notebook."""
 
 import asyncio
 import json
@@ -52,8 +52,25 @@ def save_output(path: Path, output: Any) -> None:
     nbformat.write(saved, path)
 
 
-def saved_data(path: Path) -> dict[str, Any]:
-    return dict(nbformat.read(path, as_version=4).cells[0].outputs[0]["data"])
+def saved_data(path: Path) -> dict[str, Any] | None:
+    """The first output in the file; `None` while Jupyter writes it, which it does in place."""
+    try:
+        return dict(nbformat.read(path, as_version=4).cells[0].outputs[0]["data"])
+    except nbformat.reader.NotJSONError:
+        return None
+
+
+def placed(path: Path) -> dict[str, Any] | None:
+    data = saved_data(path)
+    return data if data is not None and WIDGET_MIME not in data else None
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def list_folder(path: Path) -> list[str]:
+    return [one.name for one in path.parent.iterdir() if one.suffix == ".ipynb"]
 
 
 async def shown(kernel: Kernel) -> Any:
@@ -85,11 +102,11 @@ async def test_the_record_reaches_the_saved_notebook_with_no_page_open(
     assert WIDGET_MIME in saved_data(notebook)
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     await api.ended(conversation_id)
-    data = await until(lambda: (found := saved_data(notebook)) and WIDGET_MIME not in found and found)
+    data = await until(lambda: placed(notebook))
     assert f'data-agent-record="{run_id}"' in "".join(data["text/html"])
     assert "The answer is in" in "".join(data["text/markdown"])
     assert await open_kernel.text("print(answer)") == "42\n"
-    printed = await open_kernel.text("import agent_kernel; print(agent_kernel.last_run().status)")
+    printed = await open_kernel.text("import agent_kernel; print(agent_kernel.last_run().wait().status)")
     assert printed == "complete\n"
 
 
@@ -123,7 +140,7 @@ async def test_a_save_leaves_a_running_run_and_replaces_a_finished_one(
     await api.ended(conversation_id)
     service = extension.service
     assert service is not None
-    await until(lambda: service.records.kept())
+    await until(service.records.kept)
     await save("folder/analysis.ipynb")
     data = saved_data(notebook)
     assert WIDGET_MIME not in data
@@ -140,14 +157,14 @@ async def test_no_file_is_made_where_the_notebook_was_deleted(
     api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI, extension: AgentKernelServer
 ) -> None:
     model.add(say("Done."))
-    notebook.unlink()
+    delete(notebook)
     await shown(open_kernel)
     conversation_id, _ = await the_run(api)
     await api.ended(conversation_id)
     service = extension.service
     assert service is not None
     await until(lambda: service.records.kept() and not service.kernels.active_runs())
-    assert not notebook.exists()
+    assert list_folder(notebook) == []
 
 
 async def test_a_cell_cancels_its_run(api: Api, open_kernel: Kernel, model: FakeOpenAI) -> None:
@@ -158,9 +175,8 @@ async def test_a_cell_cancels_its_run(api: Api, open_kernel: Kernel, model: Fake
     await open_kernel.run("import agent_kernel; agent_kernel.last_run().cancel()")
     view = await api.ended(conversation_id)
     assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
-    async with asyncio.timeout(10):
-        while await open_kernel.text("print(agent_kernel.last_run().status)") != "cancelled\n":
-            await asyncio.sleep(0.05)
+    status = "agent_kernel.last_run().wait().status"
+    assert await open_kernel.text(f"print({status})") == "cancelled\n"
 
 
 async def test_a_cell_that_waits_for_its_run_runs_the_calls_itself(

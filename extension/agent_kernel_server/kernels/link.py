@@ -1,6 +1,7 @@
 """KernelLink sends requests to one life of a kernel, and ends them all when that life ends."""
 
 import asyncio
+import uuid
 from collections.abc import Mapping
 from logging import Logger
 from typing import Any
@@ -32,6 +33,8 @@ class KernelLink:
         self._kernel = kernel
         self._log = log
         self._session = kernel.session.clone()
+        # Message ids begin with the session's, which a clone shares: replies would reach other clients' requests.
+        self._session.session = uuid.uuid4().hex
         self._waiters: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._gone: KernelGone | None = None
         self._installing = asyncio.Lock()
