@@ -110,6 +110,15 @@ describe("a lost connection", () => {
     expect(PlayedSocket.all).toHaveLength(1);
   });
 
+  test("of which nothing was noticed is made good when a pong names events that did not come", async () => {
+    const root = await show((run) => run.say("A", false));
+    const run = brain.recording!;
+    run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content: "B" });
+    PlayedSocket.last.say({ type: "pong", seq: run.frames.length, conversation_id: "", run_id: null, timestamp: "" });
+    await settle();
+    expect(answer(root).trim()).toBe("AB");
+  });
+
   test("is tried again after growing pauses", async () => {
     await show(ASKS);
     PlayedSocket.refuse = true;

@@ -49,6 +49,13 @@ describe("a call", () => {
     expect(call?.edited).toBe(true);
   });
 
+  test("is not shown by a preview of other arguments, once a person has changed it", () => {
+    const preview = { kind: "diff" as const, language: "diff", text: "--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2" };
+    const asked = (edited: boolean): Recording => new Recording("c").ask("t1", "edit_file", {}, { preview }).answer("t1", true, { edited }).start("t1", "edit_file", {});
+    expect(replay(asked(true)).calls["t1"]?.preview).toBeNull();
+    expect(replay(asked(false)).calls["t1"]?.preview).toEqual(preview);
+  });
+
   test("says who decided: you, another tab, a name, policy, a script", () => {
     const decided = (extra: object, own: string[] = [], live = true): unknown => {
       const recording = new Recording("c").ask("t1", "run_python", { code: "1" }).answer("t1", true, extra);

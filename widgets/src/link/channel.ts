@@ -107,6 +107,8 @@ export class Channel {
     if (event.type === "session") this.greeted(event);
     else if (event.type === "error" && isAboutThisConnection(event)) this.refused(event);
     else if (event.type !== "pong") this.logged(event);
+    // A pong says how far the log is: what this page has not heard of by now, it asks for.
+    else if (event.seq > this.sequence.last) this.resume();
     this.changed();
   }
 

@@ -61,7 +61,7 @@ export const Card = memo(function Card(props: CardProps): JSX.Element {
       <Head {...props} />
       {!folded && <Content {...props} />}
       <Sayings call={call} folded={folded} />
-      {call.problem !== null && <div class="ak-say" role="alert"><ProblemWords problem={call.problem} /></div>}
+      {call.problem !== null && <div class="ak-say" role="alert"><ProblemWords problem={call.problem} open={call.state === "awaiting_approval"} /></div>}
     </div>
   );
 });

@@ -105,7 +105,8 @@ function statusOf(state: RunState, lost: boolean, stopping: boolean): Status {
       if (lost) return { word: "Reconnecting", ...calm };
       if (stopping) return { word: "Stopping", ...calm };
       if (callsInOrder(state).some(needsYou)) return { word: "Waiting for you", icon: "wait", tone: "ak-turn" };
-      return { word: state.run?.status === "running" ? "Running" : "Starting", ...calm };
+      if (state.run?.status === "queued") return { word: "Queued", icon: "clock", tone: "ak-calm" };
+      return { word: state.run === null ? "Starting" : "Running", ...calm };
   }
 }
 

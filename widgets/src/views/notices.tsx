@@ -37,12 +37,13 @@ export function Notice({ problem }: { problem: Problem }): JSX.Element {
   );
 }
 
-export function ProblemWords({ problem }: { problem: Problem }): JSX.Element {
+/** `open`: the call that it is about still waits, so nobody has decided. */
+export function ProblemWords({ problem, open = false }: { problem: Problem; open?: boolean }): JSX.Element {
   const said = sentence(visible(problem.message));
   const meaning = MEANINGS[problem.code] ?? "";
   return (
     <span class="ak-grow">
-      <b>{TITLES[problem.code]}</b> {said} {said.includes(meaning) ? "" : meaning}
+      <b>{open && problem.code === "CONFLICT" ? "Nothing was decided." : TITLES[problem.code]}</b> {said} {said.includes(meaning) ? "" : meaning}
     </span>
   );
 }
