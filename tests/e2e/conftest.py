@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, WebSocket, expect, sync_playwright
 
 from tests.e2e.browser import find_browser
 from tests.e2e.lab import LabServer, NotebookPage
@@ -37,7 +37,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     if report.when == "call" and report.failed and isinstance(page := getattr(item, "funcargs", {}).get("page"), Page):
         RESULTS.mkdir(exist_ok=True)
         page.screenshot(path=RESULTS / f"{re.sub(r'[^A-Za-z0-9]+', '-', item.name)}.png", full_page=True)
-        report.sections.append(("browser console", "\n".join(getattr(page, "console_lines", []))))
+        report.sections.append(("browser console and channel", "\n".join(getattr(page, "console_lines", []))))
         report.sections.append(("server log", item.funcargs["lab"].log_text()[-6000:]))
     return report
 
@@ -74,6 +74,15 @@ def model(shared_model: WrittenModel) -> Iterator[WrittenModel]:
     shared_model.assert_consumed()
 
 
+def _note_frames(socket: WebSocket, lines: list[str]) -> None:
+    """For the report of a failed test: what the channel carried."""
+    if "/agent-kernel/" in socket.url:
+        lines.append(f"channel: {socket.url}")
+        socket.on("framereceived", lambda frame: lines.append(f"  < {frame[:300]!r}"))
+        socket.on("framesent", lambda frame: lines.append(f"  > {frame[:300]!r}"))
+        socket.on("close", lambda _: lines.append("  closed"))
+
+
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1200, "height": 900})
@@ -83,6 +92,7 @@ def page(browser: Browser) -> Iterator[Page]:
     page.console_lines = lines  # type: ignore[attr-defined]
     page.on("console", lambda message: lines.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: lines.append(f"error: {error}"))
+    page.on("websocket", lambda socket: _note_frames(socket, lines))
     yield page
     context.close()
 

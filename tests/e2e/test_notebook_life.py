@@ -53,8 +53,9 @@ def test_reload_while_a_call_waits_then_approve(open_notebook: OpenNotebook, mod
     notebook.reload()
     notebook.wait_for_state("awaiting_approval")
     notebook.press("Approve")
-    expect(notebook.record()).to_contain_text("It ran.")
+    expect(notebook.page.get_by_text("It ran.").first).to_be_visible()
     assert model.heard() == ["after the reload"]
+    assert_record_is_saved(notebook.save(), 1, "It ran.", "after the reload")
 
 
 def test_the_saved_file_holds_a_readable_record(open_notebook: OpenNotebook, model: WrittenModel) -> None:

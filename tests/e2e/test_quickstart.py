@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.conftest import RESULTS
 from tests.e2e.lab import LabServer, NotebookPage, wait_until
@@ -22,8 +22,8 @@ def quickstart(lab: LabServer, page: Page, request: pytest.FixtureRequest) -> It
     lab.close_kernels()
 
 
-def waiting(notebook: NotebookPage) -> int:
-    return notebook.page.locator("[data-state=awaiting_approval][role=group]").count()
+def waiting(notebook: NotebookPage) -> Locator:
+    return notebook.page.locator("[data-state=awaiting_approval][role=group]")
 
 
 def approve_all(notebook: NotebookPage, records: int) -> None:
@@ -45,8 +45,9 @@ def screenshot(notebook: NotebookPage, name: str, cell: int) -> None:
 
 def test_run_all_cells_of_the_quickstart_and_approve_everything(quickstart: NotebookPage) -> None:
     quickstart.command("notebook:run-all-cells")
-    wait_until(lambda: waiting(quickstart), "the first card")
-    expect(quickstart.page.get_by_text("Recorded demo").first).to_be_visible()
+    expect(waiting(quickstart)).to_have_count(1)
+    expect(waiting(quickstart).first).to_contain_text("Recorded demo")
+    expect(quickstart.page.get_by_role("group", name="Agent run").first).to_contain_text("no model is called")
     approve_all(quickstart, records=3)
     expect(quickstart.record().nth(0)).to_contain_text("344 penguins of three species")
     expect(quickstart.record().nth(1).locator("img").first).to_be_attached()
@@ -57,7 +58,7 @@ def test_run_all_cells_of_the_quickstart_and_approve_everything(quickstart: Note
 def test_the_quickstart_looks_right_in_light_and_dark(quickstart: NotebookPage) -> None:
     for cell in (1, 3, PLOT):
         quickstart.run(cell)
-    wait_until(lambda: waiting(quickstart) == 2, "two cards that wait")
+    expect(waiting(quickstart)).to_have_count(2)
     for theme in ("Light", "Dark"):
         quickstart.command("apputils:change-theme", theme=f"JupyterLab {theme}")
         expect(quickstart.page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "Light").lower())
@@ -68,6 +69,6 @@ def test_the_quickstart_looks_right_in_light_and_dark(quickstart: NotebookPage) 
         expect(quickstart.page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "Light").lower())
         screenshot(quickstart, f"record-{theme.lower()}", PLOT)
     quickstart.run(SAVE)
-    wait_until(lambda: waiting(quickstart) == 1, "the call that writes a file")
+    expect(waiting(quickstart)).to_have_count(1)
     expect(quickstart.page.get_by_text("penguins_complete.csv").first).to_be_visible()
     screenshot(quickstart, "a-question-you-may-refuse-light", SAVE)
