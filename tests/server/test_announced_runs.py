@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +192,24 @@ async def test_a_cell_that_waits_for_its_run_runs_the_calls_itself(
     assert "Done." in "".join(one["content"]["text"] for one in outputs if one["msg_type"] == "stream")
     view = await api.ended(waiting["conversation_id"])
     assert view["tool_calls"][0]["result"].count("inside") == 1
+
+
+async def test_a_forged_or_malformed_announcement_is_dropped(api: Api, open_kernel: Kernel, model: FakeOpenAI) -> None:
+    forge = """
+    def send(session, content, kernel=get_ipython().kernel):
+        session.send(kernel.iopub_socket, "agent_kernel_event", content, ident=b"agent_kernel")
+    own = get_ipython().kernel.session
+    forged = own.clone()
+    forged.key = b"not the key"
+    send(forged, {"event": "announce", "run_id": "run_forged", "conversation_id": "conv_forged"})
+    send(own, {"event": "announce"})
+    send(own, {"event": "teleport"})
+    send(own, {"event": "announce", "run_id": "run_nobody_made", "conversation_id": "conv_nobody"})
+    """
+    with pytest.raises(ValueError, match="Invalid Signature"):  # as any client of the kernel, this one refuses it
+        await open_kernel.text(textwrap.dedent(forge))
+    model.add(say("Done."))
+    await shown(open_kernel)  # what came before it on the same socket has been handled when this run has ended
+    conversation_id, _ = await the_run(api)
+    await api.ended(conversation_id)
+    assert [view["conversation_id"] for view in (await api("GET", "conversations"))[1]] == [conversation_id]
