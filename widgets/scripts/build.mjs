@@ -1,12 +1,10 @@
 // Bundles the face into agent_kernel_widgets/static: one module and one style sheet.
-import { rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 const outdir = at("agent_kernel_widgets/static");
 
-rmSync(outdir, { recursive: true, force: true });
 await build({
   entryPoints: [
     { in: at("src/index.ts"), out: "index" },

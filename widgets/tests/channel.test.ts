@@ -217,7 +217,7 @@ describe("the way to the server", () => {
   test("is tried with cookies first, and with the token when that fails", async () => {
     PlayedSocket.refuse = true;
     const transport = new SocketTransport({ url: "ws://localhost/x", token: "secret", tokenFirst: false });
-    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined });
+    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, gone: () => undefined });
     await settle(1_000);
     transport.close();
     expect(PlayedSocket.all.slice(0, 2).map((socket) => socket.url)).toEqual(["ws://localhost/x", "ws://localhost/x?token=secret"]);
@@ -226,33 +226,66 @@ describe("the way to the server", () => {
   test("takes the token at once where the page says so", async () => {
     const { token, tokenFirst, url } = address({ baseUrl: "/", token: "secret", appendToken: true });
     const transport = new SocketTransport({ token, tokenFirst, url });
-    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined });
+    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, gone: () => undefined });
     transport.close();
     expect(PlayedSocket.last.url).toContain("?token=secret");
   });
 });
 
 describe("the embedded host", () => {
-  test("is asked for everything first, and its frames come as messages of the widget", async () => {
-    const recording = new Recording("embedded").say("Hello from the kernel.", false);
+  interface Kernel {
+    sent: unknown[];
+    deliver(recording: Recording): void;
+    restart(): void;
+    root: HTMLElement;
+    close(): void;
+  }
+
+  function kernel(recording: Recording): Kernel {
     const sent: unknown[] = [];
-    let deliver: (message: unknown) => void = () => undefined;
-    const traits = { conversation_id: "embedded", run_id: recording.run, prompt: "p", transport: "kernel" };
+    const callbacks = new Map<string, (message: unknown) => void>();
+    const traits = { conversation_id: recording.conversation, run_id: recording.run, prompt: "p", transport: "kernel" };
     const model = {
       get: (name: keyof typeof traits) => traits[name],
-      on: (_event: string, callback: (message: unknown) => void) => void (deliver = callback),
+      on: (event: string, callback: (message: unknown) => void) => void callbacks.set(event, callback),
       off: () => undefined,
       send: (content: unknown) => void sent.push(content),
     };
     const root = document.body.appendChild(document.createElement("div"));
     const stop = face.initialize({ model });
     const dispose = face.render({ model, el: root });
-    deliver({ frames: recording.frames.map((frame) => JSON.stringify(frame)) });
+    return {
+      sent,
+      root,
+      deliver: (from) => callbacks.get("msg:custom")?.({ frames: from.frames.map((frame) => JSON.stringify(frame)) }),
+      restart: () => callbacks.get("comm_live_update")?.(undefined),
+      close: () => (dispose(), stop?.()),
+    };
+  }
+
+  test("is asked for everything first, and its frames come as messages of the widget", async () => {
+    const recording = new Recording("embedded1").say("Hello from the kernel.").ask("t1", "run_python", { code: "1" });
+    const { sent, deliver, root, close } = kernel(recording);
+    deliver(recording);
     await settle();
     expect(sent[0]).toEqual({ command: { type: "resume", last_seq: 0 } });
     expect(answer(root).trim()).toBe("Hello from the kernel.");
+    await press(card(root, "t1"), "Approve");
+    expect(sent.at(-1)).toMatchObject({ command: { type: "approval_response", approval_id: "apr_t1", approved: true } });
     expect(PlayedSocket.all).toHaveLength(0);
-    dispose();
-    stop?.();
+    close();
+  });
+
+  test("leaves no button behind when its kernel restarts", async () => {
+    const recording = new Recording("embedded2").ask("t1", "run_python", { code: "1" });
+    const { deliver, restart, root, close } = kernel(recording);
+    deliver(recording);
+    await settle();
+    expect(buttons(root)).toContain("Approve");
+    restart();
+    await settle();
+    expect(buttons(root)).toEqual([]);
+    expect(root.textContent).toContain("The kernel is gone.");
+    close();
   });
 });

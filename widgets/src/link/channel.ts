@@ -11,7 +11,8 @@ export const DECISIONS_OFF_AFTER_MS = 60_000;
 const REPLAY_AT_MOST = 20_000;
 
 export interface Connection {
-  readonly status: "connecting" | "open" | "lost";
+  /** "gone" is for good: the kernel that the run was in is no more. */
+  readonly status: "connecting" | "open" | "lost" | "gone";
   /** When the connection was lost, or first tried (ms). */
   readonly since: number;
   readonly nextTryAt: number | null;
@@ -35,6 +36,7 @@ export class Channel {
       opened: () => this.opened(),
       frame: (text) => this.frame(text),
       lost: (nextTryAt) => this.lost(nextTryAt),
+      gone: () => this.gone(),
     });
   }
 
@@ -71,7 +73,8 @@ export class Channel {
   }
 
   decisionsOff(now: number): boolean {
-    return this.connection.status !== "open" && now - this.connection.since >= DECISIONS_OFF_AFTER_MS;
+    const { status, since } = this.connection;
+    return status === "gone" || (status !== "open" && now - since >= DECISIONS_OFF_AFTER_MS);
   }
 
   retryNow(): void {
@@ -98,6 +101,11 @@ export class Channel {
     const since = this.connection.status === "open" ? Date.now() : this.connection.since;
     this.connection = { status: "lost", since, nextTryAt };
     this.decisions.lineLost();
+    this.changed();
+  }
+
+  private gone(): void {
+    this.connection = { status: "gone", since: Date.now(), nextTryAt: null };
     this.changed();
   }
 

@@ -3,14 +3,15 @@ import type { ClientCommand } from "../protocol";
 import type { Transport, TransportListener } from "./transport";
 
 export interface MessageModel {
-  on(event: "msg:custom", callback: (message: unknown) => void): void;
-  off(event: "msg:custom", callback: (message: unknown) => void): void;
+  on(event: "msg:custom" | "comm_live_update", callback: (message: unknown) => void): void;
+  off(event: "msg:custom" | "comm_live_update", callback: (message: unknown) => void): void;
   send(content: unknown): void;
 }
 
 export class KernelTransport implements Transport {
   readonly greets = false;
   private receive: ((message: unknown) => void) | null = null;
+  private gone: (() => void) | null = null;
 
   constructor(private readonly model: MessageModel) {}
 
@@ -19,6 +20,9 @@ export class KernelTransport implements Transport {
       for (const frame of framesOf(message)) listener.frame(frame);
     };
     this.model.on("msg:custom", this.receive);
+    // Jupyter's widget manager says so when the kernel restarts: the run was in that kernel, and ended with it.
+    this.gone = () => listener.gone();
+    this.model.on("comm_live_update", this.gone);
     listener.opened();
   }
 
@@ -33,7 +37,8 @@ export class KernelTransport implements Transport {
 
   close(): void {
     if (this.receive) this.model.off("msg:custom", this.receive);
-    this.receive = null;
+    if (this.gone) this.model.off("comm_live_update", this.gone);
+    this.receive = this.gone = null;
   }
 }
 

@@ -6,6 +6,8 @@ export interface TransportListener {
   frame(text: string): void;
   /** Called once for each lost connection and failed attempt, with the time (ms) of the next attempt. */
   lost(nextTryAt: number): void;
+  /** The other side is gone for good. */
+  gone(): void;
 }
 
 export interface Transport {

@@ -32,6 +32,8 @@ export interface CardProps {
   pending: PendingDecision | null;
   /** Decisions are off: the connection has been away for too long. */
   off: boolean;
+  /** The kernel that this call would run in is no more. */
+  gone: boolean;
   /** For a moment after a decision, so that a second click does not hit the next card. */
   guarded: boolean;
   recorded: boolean;
@@ -79,7 +81,7 @@ function Head(props: CardProps): JSX.Element {
         <span class="ak-word">{look.word}</span>
         <HeadNote call={call} />
         {FOLDING.has(call.state) && <Icon name={open ? "down" : "right"} tone="ak-chev" />}
-        {(call.state === "approved" || call.state === "executing") && call.name !== "ask_user" && <CancelButton call={call} />}
+        {!props.gone && (call.state === "approved" || call.state === "executing") && call.name !== "ask_user" && <CancelButton call={call} />}
       </span>
     </>
   );
@@ -158,7 +160,7 @@ function Content(props: CardProps): JSX.Element | null {
     case "awaiting_approval":
       return <Waiting {...props} />;
     case "executing":
-      if (call.name === "ask_user") return <Question call={call} />;
+      if (call.name === "ask_user" && !props.gone) return <Question call={call} />;
       return <Ran call={call} />;
     case "success":
     case "error":

@@ -7,11 +7,12 @@ import type { CardProps } from "./card";
 import { useActions } from "./context";
 import { ruleScopes } from "./panels";
 
-export function DecisionRow({ call, current, panel, off, guarded }: CardProps): JSX.Element {
+export function DecisionRow({ call, current, panel, off, gone, guarded }: CardProps): JSX.Element {
   const actions = useActions();
   const id = useId();
   const offBecause = off ? id : guarded ? "" : undefined;
   const common = { offBecause };
+  if (gone) return <div class="ak-actions"><span class="ak-note">Nothing ran, and nothing will.</span></div>;
   return (
     <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
       <Button name="Approve" shortcut="A" hint="A" look={current && panel === "none" ? "primary" : "plain"} {...common} onPress={() => actions.decide(call, { kind: "approve" })} />

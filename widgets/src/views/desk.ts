@@ -45,6 +45,10 @@ export class RunDesk implements Actions {
     return this.channel.decisionsOff(Date.now());
   }
 
+  get gone(): boolean {
+    return this.channel.connection.status === "gone";
+  }
+
   now(): number {
     return Date.now() - this.channel.skew;
   }

@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
+import type { Connection } from "../link/channel";
 import { needsYou, runEnded, callsInOrder, type RunState } from "../state";
 import { limit, tokens, wholeSeconds } from "../text/format";
 import { policyWords } from "../text/words";
@@ -13,22 +14,22 @@ import { Plain } from "./text";
 interface Props {
   state: RunState;
   prompt: string;
-  lost: boolean;
+  connection: Connection["status"];
   stopping: boolean;
   onStop: () => void;
 }
 
-export function Header({ state, prompt, lost, stopping, onStop }: Props): JSX.Element {
+export function Header({ state, prompt, connection, stopping, onStop }: Props): JSX.Element {
   const [rules, showRules] = useState(false);
   const { run } = state;
   const ended = runEnded(state);
-  const status = statusOf(state, lost, stopping);
+  const status = statusOf(state, connection, stopping);
   const text = run?.prompt ?? prompt;
   return (
     <div class="ak-header" role="group" aria-label="Agent run">
       <div class="ak-header-top">
         <span class="ak-prompt" title={text}>{text.replaceAll(/\s+/g, " ")}</span>
-        {!ended && run !== null && <StopButton stopping={stopping} onStop={onStop} />}
+        {!ended && run !== null && connection !== "gone" && <StopButton stopping={stopping} onStop={onStop} />}
       </div>
       <div class="ak-meta">
         <span class="ak-status"><Icon name={status.icon} tone={status.tone} />{status.word}</span>
@@ -92,7 +93,7 @@ interface Status {
   readonly tone: string;
 }
 
-function statusOf(state: RunState, lost: boolean, stopping: boolean): Status {
+function statusOf(state: RunState, connection: Connection["status"], stopping: boolean): Status {
   const calm = { icon: "run", tone: "ak-calm ak-spin" } as const;
   switch (state.run?.status) {
     case "complete":
@@ -102,7 +103,8 @@ function statusOf(state: RunState, lost: boolean, stopping: boolean): Status {
     case "error":
       return { word: "Failed", icon: "cross", tone: "ak-bad" };
     default:
-      if (lost) return { word: "Reconnecting", ...calm };
+      if (connection === "gone") return { word: "Kernel gone", icon: "cross", tone: "ak-bad" };
+      if (connection === "lost" && state.run !== null) return { word: "Reconnecting", ...calm };
       if (stopping) return { word: "Stopping", ...calm };
       if (callsInOrder(state).some(needsYou)) return { word: "Waiting for you", icon: "wait", tone: "ak-turn" };
       if (state.run?.status === "queued") return { word: "Queued", icon: "clock", tone: "ak-calm" };

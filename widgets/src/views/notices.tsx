@@ -53,10 +53,20 @@ function sentence(text: string): string {
 }
 
 /** Shows nothing for a connection that is open, or has been looked for only a moment. */
-export function ConnectionBar({ connection, onRetry }: { connection: Connection; onRetry: () => void }): JSX.Element | null {
+export function ConnectionBar(props: { connection: Connection; known: boolean; onRetry: () => void }): JSX.Element | null {
+  const { connection } = props;
   useSeconds(connection.status !== "open");
   const away = Date.now() - connection.since;
-  if (connection.status === "open" || (connection.status === "connecting" && away < 3_000)) return null;
+  // Before a run's first event the brain may not have heard of it yet, and refuses.
+  if (connection.status === "open" || (!props.known && away < 5_000)) return null;
+  if (connection.status === "gone") {
+    return (
+      <div class="ak-bar" role="alert">
+        <Icon name="cross" tone="ak-bad" />
+        <span class="ak-grow"><b>The kernel is gone.</b> Its variables and this run went with it. Nothing can be decided here.</span>
+      </div>
+    );
+  }
   if (away < DECISIONS_OFF_AFTER_MS) {
     return (
       <div class="ak-bar" role="status">
@@ -72,7 +82,7 @@ export function ConnectionBar({ connection, onRetry }: { connection: Connection;
       <span class="ak-grow">
         <b>No connection for {wholeSeconds(away).replace(/ \d+ s$/, "")}.</b> Decisions are off on this page. Calls that run go on; nothing new starts.
       </span>
-      <Button name="Try again" small onPress={onRetry} />
+      <Button name="Try again" small onPress={props.onRetry} />
     </div>
   );
 }

@@ -41,8 +41,8 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
         onFocusIn={(event) => desk.focused(event.target)}
         onKeyDown={(event) => handleKey(event, desk)}
       >
-        <Header state={state} prompt={prompt} lost={channel.connection.status === "lost"} stopping={desk.stopping} onStop={() => desk.stop()} />
-        {!ended && <ConnectionBar connection={channel.connection} onRetry={() => channel.retryNow()} />}
+        <Header state={state} prompt={prompt} connection={channel.connection.status} stopping={desk.stopping} onStop={() => desk.stop()} />
+        {!ended && <ConnectionBar connection={channel.connection} known={state.run !== null} onRetry={() => channel.retryNow()} />}
         <Items state={state} desk={desk} />
         <div class="ak-sr" role="status" aria-live="polite">{live}</div>
       </div>
@@ -95,6 +95,7 @@ function CallCard({ call, state, desk, current }: { call: Call; state: RunState;
       draftVersion={desk.draftOf(call.id).edits}
       pending={asks ? desk.pendingOf(call) : null}
       off={needsYou(call) && desk.off}
+      gone={desk.gone}
       guarded={asks && desk.guarded}
       recorded={call.recorded || state.run?.recorded === true}
       onToggle={desk.toggle}
