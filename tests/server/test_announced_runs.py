@@ -78,7 +78,7 @@ async def shown(kernel: Kernel) -> Any:
     """Run the agent's cell; the display it makes."""
     outputs = await kernel.run(ASK)
     displays = [one for one in outputs if one["msg_type"] == "display_data"]
-    assert displays, outputs
+    assert displays, [(one["msg_type"], one["content"]) for one in outputs]
     return displays[0]
 
 
