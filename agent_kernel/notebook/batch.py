@@ -26,6 +26,7 @@ def run_notebook(notebook: Path, output: Path, *, timeout: float | None = None) 
         document,
         timeout=timeout,
         allow_errors=True,
+        record_timing=False,  # a notebook that says the same again is the same file again
         resources={"metadata": {"path": str(notebook.resolve().parent)}},
         on_cell_executed=note,
     )

@@ -38,6 +38,7 @@ def approve_all(notebook: NotebookPage, records: int) -> None:
 
 def screenshot(notebook: NotebookPage, name: str, cell: int) -> None:
     RESULTS.mkdir(exist_ok=True)
+    expect(notebook.page.locator("#jupyterlab-splash")).to_have_count(0)  # a change of theme shows it for a moment
     locator = notebook.page.locator(".jp-Notebook .jp-Cell").nth(cell)
     locator.scroll_into_view_if_needed()
     locator.screenshot(path=RESULTS / f"{name}.png")
