@@ -5,7 +5,6 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_kernel.protocol.vocabulary import (
-    Approval,
     CallState,
     DecidedBy,
     ErrorCode,
