@@ -18,7 +18,7 @@ ALONE = ("offline", "offline-long", "edit")
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *_: object) -> None:
         pass
 
 
