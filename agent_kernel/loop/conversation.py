@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownApproval, UnknownRun
+from agent_kernel.errors import AgentKernelError, AlreadyDecided, IllegalTransition, UnknownApproval, UnknownRun
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
@@ -164,6 +164,14 @@ class Conversation:
         """Cancel one call. Raises `UnknownToolCall`, `IllegalTransition` where it has ended."""
         active = await self._run_of(tool_call_id)
         await stopping.cancel_call(active, tool_call_id)
+
+    async def retry_call(self, tool_call_id: str) -> str:
+        """Have the model ask for a call again: what ran once never runs again without a new approval. Returns the run's
+        id. Raises `UnknownToolCall`, `IllegalTransition` where the call has not ended."""
+        call = await self._read_call(tool_call_id)
+        if call.state in ledger.UNFINISHED:
+            raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
+        return await self.send_message(f"Try this call again: {call.tool_name} with {call.tool_input}")
 
     async def tool_result(self, tool_call_id: str, output: str) -> None:
         """A page's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""
