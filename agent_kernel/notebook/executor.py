@@ -114,11 +114,10 @@ class _Execution:
             arguments = json.loads(self._entry.call.arguments_json)
             code = arguments.get("code", "") if self._entry.call.tool_name == "run_python" else ""
             self._name_of = cell_names(self._shell, code, self._entry.call.tool_name)
-            with captured(self._shell, self._capture, code, self._name_of) as pages:
+            with captured(self._shell, self._capture, code, self._name_of, self._gate) as pages:
                 value: Any = None
                 try:
-                    with self._gate.open():
-                        value = self._begin(arguments)
+                    value = self._begin(arguments)
                     if inspect.isawaitable(value):
                         value = await wait(value)
                     if isinstance(value, Escaped):
@@ -144,7 +143,13 @@ class _Execution:
         tool = self._find(self._entry.run_id, name)
         if tool is None:
             raise LookupError(f"This kernel has no tool named {name!r}. Run the cell that declares it again.")
-        return tool.call(arguments)
+        with self._gate.open():
+            value = tool.call(arguments)
+        return self._awaited(value) if inspect.isawaitable(value) else value
+
+    async def _awaited(self, value: Awaitable[Any]) -> Any:
+        with self._gate.open(asyncio.current_task()):
+            return await value
 
     def _run_code(self, code: str) -> Any:
         failure: BaseException | None = None
@@ -165,12 +170,10 @@ class _Execution:
         return _drive(coroutine)
 
     async def wait_here(self, awaitable: Awaitable[Any]) -> Any:
-        task = asyncio.get_running_loop().create_task(shielded(awaitable))
-        with self._gate.open(task):
-            return await task
+        return await asyncio.get_running_loop().create_task(shielded(awaitable))
 
     async def wait_beside(self, awaitable: Awaitable[Any]) -> Any:
-        return run_beside(awaitable, self._gate)
+        return run_beside(awaitable)
 
     def _after(self, value: Any) -> None:
         # Plots are drawn by what listens here.

@@ -38,15 +38,15 @@ class InterruptGate:
 
     @contextlib.contextmanager
     def open(self, task: asyncio.Task[Any] | None = None) -> Iterator[None]:
-        self._task = task
+        before = self._open, self._task
         try:
-            self._open = True
+            self._open, self._task = True, task
             if self._pending:
                 self._pending = False
                 self._stop()
             yield
         finally:
-            self._open = False
+            self._open, self._task = before
 
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
         self.interrupted = True
@@ -74,7 +74,7 @@ def _is_current(task: asyncio.Task[Any]) -> bool:
         return False
 
 
-def run_beside(awaitable: Any, gate: InterruptGate) -> Any:
+def run_beside(awaitable: Awaitable[Any]) -> Any:
     """Run an awaitable to its end on a loop of its own, also where this thread's loop is running.
 
     A cell that waits with `run.wait()` blocks the kernel's loop, so the call can't use it.
@@ -90,8 +90,7 @@ def run_beside(awaitable: Any, gate: InterruptGate) -> Any:
     loop = asyncio.new_event_loop()
     try:
         task = loop.create_task(shielded(awaitable))
-        with gate.open(task):
-            return loop.run_until_complete(task)
+        return loop.run_until_complete(task)
     finally:
         try:
             _close(loop)

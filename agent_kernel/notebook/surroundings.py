@@ -6,7 +6,7 @@ import contextlib
 import getpass
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, NoReturn
 
 from IPython.core.error import StdinNotImplementedError
@@ -15,6 +15,7 @@ from IPython.core.payload import PayloadManager
 
 from agent_kernel.notebook.capture import CapturedStream, OutputCapture
 from agent_kernel.notebook.descriptors import captured_descriptors
+from agent_kernel.notebook.interrupts import InterruptGate
 from agent_kernel.notebook.tracebacks import NameOf, render
 
 _MISSING = object()
@@ -89,7 +90,9 @@ def _refuse_exit() -> NoReturn:
 
 
 @contextlib.contextmanager
-def captured(shell: InteractiveShell, capture: OutputCapture, code: str, name_of: NameOf) -> Iterator[PayloadManager]:
+def captured(
+    shell: InteractiveShell, capture: OutputCapture, code: str, name_of: NameOf, gate: InterruptGate
+) -> Iterator[PayloadManager]:
     """Send all that the main thread prints, displays and raises to `capture`. Gives what the call left for a pager."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(_own_figures())
@@ -117,9 +120,22 @@ def captured(shell: InteractiveShell, capture: OutputCapture, code: str, name_of
             (shell, "showtraceback", show_error),
             (shell, "showsyntaxerror", lambda *_, **__: show_error()),
             (shell, "ask_exit", _refuse_exit),
+            (shell, "run_code", _interruptible(shell, gate)),
         ):
             _swap(stack, owner, name, replacement)
         yield payloads
+
+
+def _interruptible(shell: InteractiveShell, gate: InterruptGate) -> Callable[..., Coroutine[Any, Any, bool]]:
+    """`run_code` with the gate open: where IPython prepares a cell it swallows an interrupt, so that waits for here."""
+    original: Any = type(shell).run_code
+
+    async def run_code(code: Any, result: Any = None, *, async_: bool = False) -> bool:
+        with gate.open(asyncio.current_task() if async_ else None):
+            failed: bool = await original(shell, code, result, async_=async_)
+            return failed
+
+    return run_code
 
 
 def _swap(stack: contextlib.ExitStack, owner: Any, name: str, replacement: Any) -> None:
