@@ -15,7 +15,6 @@ from agent_kernel.errors import (
     InvalidArguments,
     KernelGone,
     NotFound,
-    UnknownToolCall,
 )
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.protocol.commands import (
@@ -98,24 +97,13 @@ async def dispatch(command: ClientCommand, conversation: Conversation, person: s
         case ToolCancelCommand():
             await conversation.cancel_call(command.tool_call_id)
         case ToolRetryCommand():
-            await _retry(conversation, command.tool_call_id)
+            await conversation.retry_call(command.tool_call_id)
         case CancelCommand():
             await conversation.cancel_run(command.run_id)
         case ResumeCommand() | PingCommand():
             return  # answered by the connection itself
         case _:
             assert_never(command)
-
-
-async def _retry(conversation: Conversation, tool_call_id: str) -> None:
-    """Have the model ask for a call again. What ran once never runs again without a new approval."""
-    calls = {call.tool_call_id: call for call in (await conversation.view()).tool_calls}
-    if tool_call_id not in calls:
-        raise UnknownToolCall(tool_call_id)
-    call = calls[tool_call_id]
-    if call.state in UNFINISHED:
-        raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
-    await conversation.send_message(f"Try this call again: {call.tool_name} with {call.tool_input}")
 
 
 def reply_for(error: Exception) -> Reply:
