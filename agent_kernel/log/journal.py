@@ -85,6 +85,25 @@ def outputs_by_call(sql: sqlite3.Connection, conversation: int) -> dict[str, lis
     return outputs
 
 
+def unfinished_messages(sql: sqlite3.Connection, conversation: int, run_id: str) -> list[str]:
+    """Messages of a run whose tokens were shown but that never came to an end."""
+    begun: dict[str, None] = {}
+    rows = sql.execute(
+        "SELECT kind, body FROM events WHERE conversation = ? AND kind IN ('token', 'reasoning', 'message') "
+        "ORDER BY seq",
+        (conversation,),
+    )
+    for kind, body in rows:
+        event = orjson.loads(body)
+        if event["run_id"] != run_id:
+            continue
+        if kind == "message":
+            begun.pop(event["message_id"], None)
+        else:
+            begun[event["message_id"]] = None
+    return list(begun)
+
+
 def append_message(
     sql: sqlite3.Connection, conversation: int, message_id: str, run_id: str, body: dict[str, Any]
 ) -> None:
@@ -102,6 +121,14 @@ def read_messages(sql: sqlite3.Connection, conversation: int) -> Iterator[tuple[
     )
     for message_id, run_id, body in rows:
         yield message_id, run_id, orjson.loads(body)
+
+
+def has_prompt(sql: sqlite3.Connection, conversation: int, run_id: str) -> bool:
+    """Whether the prompt of a run has been written."""
+    row = sql.execute(
+        "SELECT 1 FROM messages WHERE conversation = ? AND run_id = ? LIMIT 1", (conversation, run_id)
+    ).fetchone()
+    return row is not None
 
 
 def message_views(sql: sqlite3.Connection, conversation: int) -> list[MessageView]:

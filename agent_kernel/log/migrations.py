@@ -14,15 +14,22 @@ MIGRATIONS: tuple[str, ...] = (
         notebook_path TEXT,
         created_at TEXT NOT NULL
     );
+    CREATE TABLE tool_sets (
+        digest TEXT PRIMARY KEY,
+        tools TEXT NOT NULL
+    ) WITHOUT ROWID;
     CREATE TABLE runs (
         number INTEGER PRIMARY KEY,
         run_id TEXT NOT NULL UNIQUE,
         conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
         widget_model_id TEXT UNIQUE,
         status TEXT NOT NULL,
-        view TEXT NOT NULL
+        view TEXT NOT NULL,
+        spec TEXT NOT NULL,
+        tool_set TEXT NOT NULL REFERENCES tool_sets (digest)
     );
     CREATE INDEX runs_by_conversation ON runs (conversation, number);
+    CREATE INDEX runs_by_status ON runs (status);
     CREATE TABLE messages (
         conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
         position INTEGER NOT NULL,

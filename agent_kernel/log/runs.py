@@ -1,5 +1,6 @@
 """Conversations and runs as rows."""
 
+import hashlib
 import sqlite3
 from dataclasses import dataclass
 
@@ -50,12 +51,48 @@ def delete_conversation(sql: sqlite3.Connection, conversation_id: str) -> None:
     sql.execute("DELETE FROM conversations WHERE conversation_id = ?", (conversation_id,))
 
 
-def save_run(sql: sqlite3.Connection, conversation: int, run: RunView, widget_model_id: str | None = None) -> None:
+@dataclass(frozen=True, slots=True)
+class StoredSpec:
+    """What a run was asked to be, as texts: enough to go on with it in another process. The tools are kept once per
+    set, because every run of a notebook offers the same ones."""
+
+    spec: str
+    tools: str
+    widget_model_id: str | None
+
+
+def add_run(sql: sqlite3.Connection, conversation: int, run: RunView, stored: StoredSpec) -> None:
+    tool_set = hashlib.sha256(stored.tools.encode()).hexdigest()
+    sql.execute("INSERT OR IGNORE INTO tool_sets VALUES (?, ?)", (tool_set, stored.tools))
     sql.execute(
-        "INSERT INTO runs (run_id, conversation, widget_model_id, status, view) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, view = excluded.view",
-        (run.run_id, conversation, widget_model_id, run.status, run.model_dump_json()),
+        "INSERT INTO runs (run_id, conversation, widget_model_id, status, view, spec, tool_set) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            run.run_id,
+            conversation,
+            stored.widget_model_id,
+            run.status,
+            run.model_dump_json(),
+            stored.spec,
+            tool_set,
+        ),
     )
+
+
+def save_run(sql: sqlite3.Connection, run: RunView) -> None:
+    sql.execute(
+        "UPDATE runs SET status = ?, view = ? WHERE run_id = ?", (run.status, run.model_dump_json(), run.run_id)
+    )
+
+
+def read_spec(sql: sqlite3.Connection, run_id: str) -> StoredSpec:
+    """Raises `UnknownRun`."""
+    row = sql.execute(
+        "SELECT spec, tools, widget_model_id FROM runs JOIN tool_sets ON tool_set = digest WHERE run_id = ?", (run_id,)
+    ).fetchone()
+    if row is None:
+        raise UnknownRun(run_id)
+    return StoredSpec(*row)
 
 
 def read_run(sql: sqlite3.Connection, run_id: str) -> RunView:

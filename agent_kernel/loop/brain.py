@@ -1,24 +1,28 @@
 """The brain: the conversations of one host, over one log."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.store import Log
-from agent_kernel.loop.conversation import Conversation, Host, ModelSource
-from agent_kernel.loop.lifetime import read_result
-from agent_kernel.loop.recovery import close_interrupted_runs
+from agent_kernel.loop import recovery
+from agent_kernel.loop.conversation import Conversation, Host, ModelSource, RunHandle
+from agent_kernel.loop.results import read_result
 from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.settings import BrainSettings
+from agent_kernel.loop.specs import restored
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.views import ConversationView, RunView, ToolCallView
+from agent_kernel.tools.hands import Hands
 
 DEFAULT_SETTINGS = BrainSettings()
+HandsFor = Callable[[Conversation], Awaitable[Hands | None]]
 
 
 class Brain:
@@ -41,17 +45,34 @@ class Brain:
         *,
         attended: bool = True,
     ) -> Self:
-        """Open the log (in memory where `log_path` is `None`) and close what an earlier process left open.
+        """Open the log (in memory where `log_path` is `None`). What an earlier process left open waits for `recover`.
 
         `attended=False` where nobody can be asked: see `agent_kernel.loop.settings.ScriptedDecision`.
         Raises `ConfigurationError`.
         """
         log = await Log.open(log_path)
-        await close_interrupted_runs(log, settings)
         return cls(Host(log, models, settings, attended, TaskOwner()))
 
+    async def recover(self, hands_for: HandsFor) -> list[RunHandle]:
+        """Take up the runs that an earlier process left open. Call it once, before anything else.
+
+        `hands_for` gives the hands of a conversation whose kernel is still there. Runs whose kernel is gone are ended;
+        those of conversations without a kernel go on. Returns the runs that go on.
+        """
+        handles = []
+        for run in await recovery.interrupted_runs(self._host.log):
+            conversation = await self.conversation(run.conversation_id)
+            hands = await hands_for(conversation) if conversation.kernel_id is not None else None
+            if hands is None and conversation.kernel_id is not None:
+                await recovery.close(self._host.log, run, self._host.settings)
+                continue
+            await recovery.prepare(self._host.log, run)
+            spec = restored(await self._host.log.read(partial(runs.read_spec, run_id=run.run_id)))
+            handles.append(conversation.continue_run(spec, run, hands))
+        return handles
+
     async def aclose(self) -> None:
-        """End all tasks and close the log. Runs that were under way are closed honestly at the next start."""
+        """End all tasks and close the log. Runs that were under way are taken up by `recover` at the next start."""
         await self._host.tasks.aclose()
         for conversation in self._conversations.values():
             conversation.close()

@@ -11,7 +11,7 @@ from agent_kernel.errors import AgentKernelError, AlreadyDecided, IllegalTransit
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.loop import decisions, lifetime, stopping
+from agent_kernel.loop import decisions, lifetime, recovery, stopping
 from agent_kernel.loop.feed import Feed, Subscription
 from agent_kernel.loop.run import ActiveRun, RunResult
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
@@ -47,6 +47,8 @@ class QueuedRun:
     hands: Hands | None
     scripted: Sequence[ScriptedDecision]
     result: asyncio.Future[RunResult]
+    begun: asyncio.Event
+    """Set when the run is the active one, or could not begin."""
 
 
 class RunHandle:
@@ -71,6 +73,7 @@ class Conversation:
         self._active: ActiveRun | None = None
         self._worker: asyncio.Task[None] | None = None
         self._last: QueuedRun | None = None
+        self._continued: QueuedRun | None = None
 
     @property
     def conversation_id(self) -> str:
@@ -106,10 +109,21 @@ class Conversation:
     ) -> RunHandle:
         """Queue a run and return at once. Runs of one conversation go one after another."""
         view = lifetime.queued_view(self._host, self.row, spec)
-        result: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
-        queued = QueuedRun(spec, view, hands, scripted, result)
         await lifetime.save_queued(self._host.log, self.row, spec, view)
+        return self._enqueue(spec, view, hands, scripted)
+
+    def continue_run(self, spec: RunSpec, view: RunView, hands: Hands | None) -> RunHandle:
+        """Go on with a run that an earlier process left open."""
+        return self._enqueue(spec, view, hands, ())
+
+    def _enqueue(
+        self, spec: RunSpec, view: RunView, hands: Hands | None, scripted: Sequence[ScriptedDecision]
+    ) -> RunHandle:
+        result: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
+        queued = QueuedRun(spec, view, hands, scripted, result, asyncio.Event())
         self._queue.append(queued)
+        if view.status == "running":
+            self._continued = queued
         if self._worker is None or self._worker.done():
             self._worker = self._host.tasks.spawn(self._work(), f"conversation {self.conversation_id}")
         return RunHandle(spec.run_id, result)
@@ -133,6 +147,9 @@ class Conversation:
         call = await self._host.log.read(lambda sql: ledger.find_approval(sql, approval_id))
         if call.conversation_id != self.conversation_id:
             raise UnknownApproval(approval_id)
+        if self._continued is not None:
+            # A run that goes on after a restart has calls that wait before it is active again.
+            await self._continued.begun.wait()
         active = self._active
         if active is None or active.view.run_id != call.run_id:
             raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
@@ -166,8 +183,10 @@ class Conversation:
         await stopping.cancel_call(active, tool_call_id)
 
     async def retry_call(self, tool_call_id: str) -> str:
-        """Have the model ask for a call again: what ran once never runs again without a new approval. Returns the run's
-        id. Raises `UnknownToolCall`, `IllegalTransition` where the call has not ended."""
+        """Have the model ask for an ended call again; the person is asked before it runs. Returns the run's id.
+
+        Raises `UnknownToolCall`, `IllegalTransition` for a call that has not ended.
+        """
         call = await self._read_call(tool_call_id)
         if call.state in ledger.UNFINISHED:
             raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
@@ -242,8 +261,12 @@ class Conversation:
         try:
             run = await lifetime.begin(self._host, self.row, queued.spec, queued.view, queued.hands, queued.scripted)
         except AgentKernelError as error:
+            queued.begun.set()
+            if queued is self._continued:
+                return await recovery.close(self._host.log, queued.view, self._host.settings, str(error))
             return await lifetime.end_failed_start(self._host.log, self.row, queued.spec, queued.view, str(error))
         self._active = run
+        queued.begun.set()
         try:
             return await lifetime.carry_out(run)
         finally:

@@ -2,6 +2,8 @@
 
     START -> model -> (one `call` per tool call, at the same time) -> model -> ... -> END
 
+A run that goes on after a restart enters at the calls that its last step left open.
+
 It only routes. Its state holds the ids of a step's calls; messages, arguments and outcomes are in the log, so there
 is nothing to checkpoint and nothing that could disagree with the log.
 """
@@ -48,13 +50,19 @@ def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]
     async def call(state: CallState, runtime: Runtime[RunContext]) -> None:
         await run_tool_call(runtime.context.run, state["tool_call_id"])
 
+    def sends(state: RunState) -> list[Send]:
+        return [Send("call", CallState(tool_call_id=tool_call_id)) for tool_call_id in state["calls"]]
+
+    def enter(state: RunState) -> list[Send] | str:
+        return sends(state) or "model"
+
     def fan_out(state: RunState) -> list[Send] | str:
-        return [Send("call", CallState(tool_call_id=tool_call_id)) for tool_call_id in state["calls"]] or END
+        return sends(state) or END
 
     graph = StateGraph(RunState, context_schema=RunContext)
     graph.add_node("model", model)
     graph.add_node("call", call)
-    graph.add_edge(START, "model")
+    graph.add_conditional_edges(START, enter, ["call", "model"])
     graph.add_conditional_edges("model", fan_out, ["call", END])
     graph.add_edge("call", "model")
     return graph.compile()
@@ -64,4 +72,4 @@ async def run_to_end(run: ActiveRun) -> None:
     """Go round until the model asks for no more calls, or the run is stopped or fails."""
     graph = await asyncio.to_thread(run_graph)
     # Each step is two supersteps; the run's own budget is what limits it.
-    await graph.ainvoke({"calls": []}, context=RunContext(run), config={"recursion_limit": 1_000_000})
+    await graph.ainvoke({"calls": run.step_calls}, context=RunContext(run), config={"recursion_limit": 1_000_000})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import journal, ledger
 from agent_kernel.log.rules import rules_in_force
-from agent_kernel.log.runs import ConversationRow, save_run
+from agent_kernel.log.runs import ConversationRow, add_run, save_run
 from agent_kernel.log.store import Log
 from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.budgets import tighter
@@ -18,9 +18,10 @@ from agent_kernel.loop.graph import run_to_end
 from agent_kernel.loop.history import read_history
 from agent_kernel.loop.model_step import add_user_message
 from agent_kernel.loop.prompts import SYSTEM_PROMPT
-from agent_kernel.loop.results import answer_calls
+from agent_kernel.loop.results import answer_calls, read_result, unanswered_calls
 from agent_kernel.loop.run import ActiveRun, Commit, RunResult, RunSetting
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
+from agent_kernel.loop.specs import stored
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ErrorView, PolicyView, RunView, Usage
@@ -51,7 +52,7 @@ def queued_view(host: "Host", row: ConversationRow, spec: RunSpec) -> RunView:
 
 async def save_queued(log: Log, row: ConversationRow, spec: RunSpec, view: RunView) -> None:
     def work(commit: Commit) -> None:
-        save_run(commit.sql, commit.number, view, spec.widget_model_id)
+        add_run(commit.sql, commit.number, view, stored(spec))
         commit.emit(RunEvent(run_id=view.run_id, run=view))
 
     await log.write(lambda transaction: work(Commit(transaction, row)))
@@ -67,6 +68,7 @@ async def begin(
 ) -> ActiveRun:
     """Resolve the model and the policy, read the history, show that the run has begun, and log the prompt.
 
+    A run that an earlier process had begun (`view.status` is `running`) goes on where the log says it was.
     Raises `NoModelError`, `ConfigurationError`, `ToolDeclarationError`.
     """
     # Resolving may import the openai package, which takes half a second.
@@ -76,12 +78,27 @@ async def begin(
     policy, shown = effective_policy(host.settings, spec, saved)
     setting = RunSetting(row, host.log, host.settings, model, policy, hands, host.attended, scripted)
     run = ActiveRun(spec, setting, view)
-    run.change(status="running", model=model.name, recorded=model.recorded, policy=shown, started_at=utc_now())
-    run.history = await host.log.read(lambda sql: read_history(sql, row.number))
-    run.history.insert(0, {"role": "system", "content": spec.system or SYSTEM_PROMPT})
+    # The first look at the schemas imports the validator, which takes most of a second.
+    await asyncio.to_thread(run.registry.openai_format)
+    started_at = view.started_at if view.status == "running" else utc_now()
+    run.change(status="running", model=model.name, recorded=model.recorded, policy=shown, started_at=started_at)
+    await _read_log(run)
     await run.commit(run.save)
-    await add_user_message(run, spec.prompt, await _environment(hands))
+    if not run.prompted:
+        await add_user_message(run, spec.prompt, await _environment(hands))
     return run
+
+
+async def _read_log(run: ActiveRun) -> None:
+    """What the log knows of the conversation and of this run."""
+    number, run_id = run.setting.conversation.number, run.view.run_id
+
+    def work(sql: sqlite3.Connection) -> None:
+        run.history = [{"role": "system", "content": run.spec.system or SYSTEM_PROMPT}, *read_history(sql, number)]
+        run.step_calls = unanswered_calls(sql, number)
+        run.prompted = journal.has_prompt(sql, number, run_id)
+
+    await run.setting.log.read(work)
 
 
 async def _environment(hands: Hands | None) -> str:
@@ -167,7 +184,7 @@ async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: 
 async def _close(log: Log, row: ConversationRow, view: RunView, finish: FinishReason) -> RunResult:
     def work(commit: Commit) -> RunResult:
         commit.emit(_complete(view, None, finish))
-        save_run(commit.sql, commit.number, view)
+        save_run(commit.sql, view)
         commit.emit(RunEvent(run_id=view.run_id, run=view))
         return read_result(commit.sql, commit.number, view)
 
@@ -178,18 +195,6 @@ def _complete(view: RunView, message_id: str | None, finish: FinishReason) -> Co
     return CompleteEvent(
         run_id=view.run_id, message_id=message_id, finish_reason=finish, usage=view.usage, error=view.error
     )
-
-
-def read_result(sql: sqlite3.Connection, conversation: int, view: RunView) -> RunResult:
-    """The transcript of one run, as the log has it."""
-    messages = [m for m in journal.message_views(sql, conversation) if m.run_id == view.run_id]
-    outputs = journal.outputs_by_call(sql, conversation)
-    run_calls = [
-        call.model_copy(update={"outputs": outputs.get(call.tool_call_id, [])})
-        for call in ledger.list_calls(sql, conversation=conversation, run_id=view.run_id)
-    ]
-    answers = [message.content for message in messages if message.role == "assistant" and message.content]
-    return RunResult(run=view, text=answers[-1] if answers else "", messages=messages, tool_calls=run_calls)
 
 
 async def note_kernel_death(run: ActiveRun, reason: str) -> None:

@@ -1,43 +1,62 @@
-"""What an earlier process left open is closed honestly when the log is opened again."""
+"""What an earlier process left open: gone on with where the kernel is still there, ended honestly where it is not."""
 
-from agent_kernel.log import ledger, runs
+from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.store import Log, Transaction
 from agent_kernel.loop import calls, tool_messages
-from agent_kernel.loop.results import add_tool_messages, unanswered_calls
-from agent_kernel.loop.run import Commit
+from agent_kernel.loop.results import add_tool_messages, read_result, unanswered_calls
+from agent_kernel.loop.run import Commit, RunResult
 from agent_kernel.loop.settings import BrainSettings
-from agent_kernel.protocol.events import CompleteEvent, RunEvent, utc_now
+from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.views import ErrorView, RunView
 
-RESTARTED = "The server restarted while this run was under way."
+RESTARTED = "The server restarted while this call was running."
+KERNEL_LOST = "The server restarted, and the notebook's kernel is no longer there."
 
 
-async def close_interrupted_runs(log: Log, settings: BrainSettings) -> int:
-    """Calls that were executing become `unknown`, waiting ones `cancelled`; the model will hear of each. Returns the
-    number of runs that were closed."""
+async def interrupted_runs(log: Log) -> list[RunView]:
+    """Runs that an earlier process had queued or begun, oldest first."""
+    return await log.read(runs.unfinished_runs)
 
-    def work(transaction: Transaction) -> int:
-        unfinished = runs.unfinished_runs(transaction.sql)
-        for run in unfinished:
-            _close(transaction, run, settings)
-        return len(unfinished)
+
+async def prepare(log: Log, run: RunView) -> None:
+    """Make a run ready to go on: a call that was executing has an unknown outcome, and is not run again; text that the
+    model had not finished is taken back, because the model will be asked again."""
+
+    def work(transaction: Transaction) -> None:
+        commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
+        _settle(commit, run, only_running=True)
+        for message_id in journal.unfinished_messages(commit.sql, commit.number, run.run_id):
+            commit.emit(MessageEvent(run_id=run.run_id, message_id=message_id, role="assistant", content=""))
+
+    await log.write(work)
+
+
+async def close(
+    log: Log, run: RunView, settings: BrainSettings, reason: str = f"{KERNEL_LOST} Run the cell again to go on."
+) -> RunResult:
+    """End a run that can't go on. Every call gets its outcome, and the model will hear of each."""
+
+    def work(transaction: Transaction) -> RunResult:
+        commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
+        _settle(commit, run, only_running=False)
+        open_calls = unanswered_calls(commit.sql, commit.number)
+        add_tool_messages(commit.sql, commit.number, run.run_id, open_calls, settings.step_characters)
+        error = ErrorView(code="KERNEL_DIED", message=reason)
+        ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
+        runs.save_run(commit.sql, ended)
+        commit.emit(
+            CompleteEvent(run_id=run.run_id, message_id=None, finish_reason="error", usage=run.usage, error=error)
+        )
+        commit.emit(RunEvent(run_id=run.run_id, run=ended))
+        return read_result(commit.sql, commit.number, ended)
 
     return await log.write(work)
 
 
-def _close(transaction: Transaction, run: RunView, settings: BrainSettings) -> None:
-    row = runs.read_conversation(transaction.sql, run.conversation_id)
-    commit = Commit(transaction, row)
-    for call in ledger.list_calls(commit.sql, conversation=row.number, run_id=run.run_id):
+def _settle(commit: Commit, run: RunView, *, only_running: bool) -> None:
+    for call in ledger.list_calls(commit.sql, conversation=commit.number, run_id=run.run_id):
         if call.state == "executing":
             calls.settle(commit, call.tool_call_id, "unknown", tool_messages.unknown(RESTARTED), reason=RESTARTED)
-        elif call.state in ledger.UNFINISHED:
-            text = tool_messages.cancelled_before_start(RESTARTED)
-            calls.settle(commit, call.tool_call_id, "cancelled", text, reason=RESTARTED)
-    open_calls = unanswered_calls(commit.sql, row.number)
-    add_tool_messages(commit.sql, row.number, run.run_id, open_calls, settings.step_characters)
-    error = ErrorView(code="INTERNAL_ERROR", message=f"{RESTARTED} Send the prompt again to go on.")
-    ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
-    runs.save_run(commit.sql, row.number, ended)
-    commit.emit(CompleteEvent(run_id=run.run_id, message_id=None, finish_reason="error", usage=run.usage, error=error))
-    commit.emit(RunEvent(run_id=run.run_id, run=ended))
+        elif call.state in ledger.UNFINISHED and not only_running:
+            text = tool_messages.cancelled_before_start(KERNEL_LOST)
+            calls.settle(commit, call.tool_call_id, "cancelled", text, reason=KERNEL_LOST)

@@ -3,10 +3,11 @@
 import sqlite3
 from typing import Any
 
-from agent_kernel.log import ledger
+from agent_kernel.log import journal, ledger
 from agent_kernel.log.journal import append_message, read_messages
-from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.run import ActiveRun, Commit, RunResult
 from agent_kernel.protocol.ids import new_message_id
+from agent_kernel.protocol.views import RunView
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 
@@ -50,3 +51,15 @@ def unanswered_calls(sql: sqlite3.Connection, conversation: int) -> list[str]:
             asked[call["id"]] = None
         asked.pop(body.get("tool_call_id", ""), None)
     return list(asked)
+
+
+def read_result(sql: sqlite3.Connection, conversation: int, view: RunView) -> RunResult:
+    """The transcript of one run, as the log has it."""
+    messages = [m for m in journal.message_views(sql, conversation) if m.run_id == view.run_id]
+    outputs = journal.outputs_by_call(sql, conversation)
+    run_calls = [
+        call.model_copy(update={"outputs": outputs.get(call.tool_call_id, [])})
+        for call in ledger.list_calls(sql, conversation=conversation, run_id=view.run_id)
+    ]
+    answers = [message.content for message in messages if message.role == "assistant" and message.content]
+    return RunResult(run=view, text=answers[-1] if answers else "", messages=messages, tool_calls=run_calls)

@@ -82,6 +82,8 @@ class ActiveRun:
         self.scripted = list(setting.scripted)
         self.history: list[WireMessage] = []
         self.inbox: list[str] = []
+        self.prompted = False
+        """Whether the prompt is in the log. True from the start for a run that goes on after a restart."""
         self.step_calls: list[str] = []
         self.invalid_steps = 0
         self.executing: dict[str, asyncio.Task[Outcome]] = {}
@@ -110,7 +112,7 @@ class ActiveRun:
 
     def save(self, commit: Commit) -> None:
         """Write the run's row and show it."""
-        save_run(commit.sql, commit.number, self.view, self.spec.widget_model_id)
+        save_run(commit.sql, self.view)
         commit.emit(RunEvent(run_id=self.view.run_id, run=self.view))
 
     def change(self, **fields: object) -> None:

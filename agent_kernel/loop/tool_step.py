@@ -26,10 +26,14 @@ async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     """Decide on a call and run it. Returns when the ledger has its outcome, whoever brought it about."""
     number = run.setting.conversation.number
     call = await run.setting.log.read(lambda sql: ledger.read_call(sql, number, tool_call_id))
-    if call.state != "proposed":
-        return
     try:
-        decided = await _decide(run, call)
+        match call.state:
+            case "proposed":
+                decided = await _decide(run, call)
+            case "awaiting_approval":
+                decided = await _await_decision(run, call, run.decisions.expect(call.approval_id))
+            case _:
+                decided = call
         if decided.state == "approved":
             await _run_approved(run, decided)
     except (IllegalTransition, AlreadyDecided) as race:
@@ -71,8 +75,12 @@ async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
         expires = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
     decision = run.decisions.expect(call.approval_id)
     await run.commit(lambda commit: calls.request_approval(commit, call, expires))
+    return await _await_decision(run, call, decision)
+
+
+async def _await_decision(run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView]) -> ToolCallView:
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(run.setting.settings.approval_seconds):
             return await decision
     except TimeoutError:
         text = tool_messages.expired()

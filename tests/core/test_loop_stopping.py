@@ -1,19 +1,17 @@
 """Stop, Cancel, a dead kernel, a model that fails: every call ends in an honest state."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.errors import AlreadyDecided, KernelGone, ModelRefused, UnknownRun
-from agent_kernel.loop.brain import Brain
 from agent_kernel.models.base import ModelRequest, TextDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import Outcome
-from tests.core.brain_fixtures import FunctionHands, OneModel, stage
+from tests.core.brain_fixtures import FunctionHands
 
 ASK_USER = ToolDeclaration(
     "ask_user",
@@ -183,31 +181,3 @@ async def test_a_queued_run_can_be_taken_back_and_an_unknown_one_is_refused(stag
             await stage.conversation.cancel_run("run_nothing")
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         assert (await first.wait()).run.status == "complete"
-
-
-async def test_after_a_restart_what_ran_is_unknown_what_waited_is_cancelled_and_the_model_hears_of_both(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "log.sqlite"
-    turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
-    before = await stage(ScriptedModel([turn]), path, Interruptible())
-    await before.start()
-    first, _ = await before.requests(2)
-    await before.conversation.decide(first.approval_id, Decision(approved=True))
-    await before.until(lambda: before.of("tool_start"))
-    await before.close()
-
-    with ScriptedModel([say("I see.")]) as model:
-        brain = await Brain.open(path, OneModel(model))
-        conversation = await brain.conversation(before.conversation.conversation_id)
-        view = await conversation.view()
-        assert [c.state for c in view.tool_calls] == ["unknown", "cancelled"]
-        assert view.runs[0].status == "error"
-        assert await conversation.send_message("And now?")
-        subscription = conversation.subscribe(conversation.last_seq)
-        async for frame in subscription:
-            if '"type":"complete"' in frame:
-                subscription.close()
-        await brain.aclose()
-    roles = [message["role"] for message in model.requests[0].messages]
-    assert roles == ["system", "user", "assistant", "tool", "tool", "user"]

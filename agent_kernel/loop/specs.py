@@ -1,0 +1,24 @@
+"""Run specifications as texts and back, so that another process can go on with a run."""
+
+from dataclasses import replace
+
+from pydantic import TypeAdapter
+
+from agent_kernel.log.runs import StoredSpec
+from agent_kernel.loop.settings import RunSpec
+from agent_kernel.tools.declaration import ToolDeclaration
+
+_SPEC: TypeAdapter[RunSpec] = TypeAdapter(RunSpec)
+_TOOLS: TypeAdapter[tuple[ToolDeclaration, ...]] = TypeAdapter(tuple[ToolDeclaration, ...])
+
+
+def stored(spec: RunSpec) -> StoredSpec:
+    return StoredSpec(
+        spec=_SPEC.dump_json(replace(spec, tools=())).decode(),
+        tools=_TOOLS.dump_json(spec.tools).decode(),
+        widget_model_id=spec.widget_model_id,
+    )
+
+
+def restored(row: StoredSpec) -> RunSpec:
+    return replace(_SPEC.validate_json(row.spec), tools=_TOOLS.validate_json(row.tools))

@@ -1,0 +1,185 @@
+"""After a restart: nothing lost, nothing twice. Each test opens the log of a brain that was torn down in the middle."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from agent_kernel.errors import NoModelError
+from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.conversation import Conversation, RunHandle
+from agent_kernel.models.base import Model, ModelRequest, TextDelta
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.hands import Hands, Outcome
+from tests.core.brain_fixtures import FunctionHands, OneModel, Stage, stage
+
+
+class Endless(FunctionHands):
+    """Calls that never end."""
+
+    def __init__(self) -> None:
+        super().__init__(self._forever)
+
+    async def _forever(self, call: Any, emit: Any) -> Outcome:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+@asynccontextmanager
+async def second_life(
+    path: Path, model: Model, before: Stage, hands: Hands | None
+) -> AsyncIterator[tuple[Conversation, list[RunHandle]]]:
+    await before.close()
+    brain = await Brain.open(path, OneModel(model))
+
+    async def hands_for(_: Conversation) -> Hands | None:
+        return hands
+
+    handles = await brain.recover(hands_for)
+    yield await brain.conversation(before.conversation.conversation_id), handles
+    await brain.aclose()
+
+
+async def test_a_pending_approval_is_pending_again_and_can_be_given(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    before = await stage(ScriptedModel([call("run_python", code="1", call_id="a")]), path)
+    await before.start()
+    [request] = await before.requests()
+    hands = FunctionHands()
+    with ScriptedModel([say("Done.")]) as model:
+        async with second_life(path, model, before, hands) as (conversation, [handle]):
+            assert [c.state for c in (await conversation.view()).tool_calls] == ["awaiting_approval"]
+            await conversation.decide(request.approval_id, Decision(approved=True, digest=request.digest))
+            result = await handle.wait()
+    assert [ran.tool_call_id for ran in hands.ran] == ["a"]
+    assert result.text == "Done."
+    assert [m["role"] for m in model.requests[0].messages] == ["system", "user", "assistant", "tool"]
+
+
+async def test_what_was_executing_is_unknown_is_not_run_again_and_its_sibling_still_waits(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
+    before = await stage(ScriptedModel([turn]), path, Endless())
+    await before.start()
+    first, second = await before.requests(2)
+    await before.conversation.decide(first.approval_id, Decision(approved=True))
+    await before.until(lambda: before.of("tool_start"))
+    hands = FunctionHands()
+    with ScriptedModel([say("I see.")]) as model:
+        async with second_life(path, model, before, hands) as (conversation, [handle]):
+            assert [c.state for c in (await conversation.view()).tool_calls] == ["unknown", "awaiting_approval"]
+            await conversation.decide(second.approval_id, Decision(approved=True))
+            result = await handle.wait()
+    assert [ran.tool_call_id for ran in hands.ran] == ["b"]
+    assert [c.state for c in result.tool_calls] == ["unknown", "success"]
+    assert model.requests[0].messages[-2]["content"].startswith("Outcome unknown. The server restarted")
+
+
+async def test_an_approved_call_that_had_not_started_starts_once(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
+    before = await stage(ScriptedModel([turn]), path, Endless())
+    await before.start(policy="allow")
+    await before.until(lambda: before.of("tool_start") and len(before.of("approval_response")) == 2)
+    hands = FunctionHands()
+    with ScriptedModel([say("Done.")]) as model:
+        async with second_life(path, model, before, hands) as (_, [handle]):
+            result = await handle.wait()
+    assert [ran.tool_call_id for ran in hands.ran] == ["b"]
+    assert [c.state for c in result.tool_calls] == ["unknown", "success"]
+
+
+async def test_where_the_kernel_is_gone_every_call_ends_and_the_next_prompt_finds_no_orphan(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
+    before = await stage(ScriptedModel([turn]), path, Endless())
+    await before.start()
+    queued = await before.start("later")
+    first, _ = await before.requests(2)
+    await before.conversation.decide(first.approval_id, Decision(approved=True))
+    await before.until(lambda: before.of("tool_start"))
+    with ScriptedModel([say("I see.")]) as model:
+        async with second_life(path, model, before, None) as (conversation, handles):
+            assert handles == []
+            view = await conversation.view()
+            assert [c.state for c in view.tool_calls] == ["unknown", "cancelled"]
+            assert [run.status for run in view.runs] == ["error", "error"]
+            assert view.runs[1].run_id == queued.run_id
+            assert view.runs[0].error is not None
+            assert view.runs[0].error.code == "KERNEL_DIED"
+            subscription = conversation.subscribe()
+            await conversation.send_message("And now?")
+            async for frame in subscription:
+                if '"type":"complete"' in frame:
+                    subscription.close()
+    roles = [message["role"] for message in model.requests[0].messages]
+    assert roles == ["system", "user", "assistant", "tool", "tool", "user"]
+
+
+class HalfAnswer:
+    name = "half"
+    recorded = False
+
+    async def stream(self, request: ModelRequest) -> Any:
+        yield TextDelta("Half an ans")
+        await asyncio.Event().wait()
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_an_answer_that_was_cut_off_is_taken_back_and_asked_for_again(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    before = await stage(HalfAnswer(), path)
+    await before.start()
+    [token] = await before.until(lambda: before.of("token"))
+    with ScriptedModel([say("A whole answer.")]) as model:
+        async with second_life(path, model, before, FunctionHands()) as (conversation, [handle]):
+            subscription = conversation.subscribe(token.seq)
+            result = await handle.wait()
+            async for frame in subscription:
+                if token.message_id in frame:
+                    assert '"type":"message"' in frame
+                    assert '"content":""' in frame
+                    subscription.close()
+    assert result.text == "A whole answer."
+    assert [m["role"] for m in model.requests[0].messages] == ["system", "user"]
+
+
+async def test_a_queued_run_goes_on_after_the_one_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    before = await stage(ScriptedModel([call("run_python", code="1", call_id="a")]), path)
+    await before.start("first")
+    await before.start("second")
+    [request] = await before.requests()
+    with ScriptedModel([say("One."), say("Two.")]) as model:
+        async with second_life(path, model, before, FunctionHands()) as (conversation, handles):
+            await conversation.decide(request.approval_id, Decision(approved=False))
+            texts = [(await handle.wait()).text for handle in handles]
+    assert texts == ["One.", "Two."]
+
+
+async def test_where_no_model_is_configured_any_more_the_run_ends_and_leaves_no_open_call(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    before = await stage(ScriptedModel([call("run_python", code="1", call_id="a")]), path)
+    await before.start()
+    await before.requests()
+    await before.close()
+    brain = await Brain.open(path, NoModels())
+
+    async def hands_for(_: Conversation) -> Hands | None:
+        return FunctionHands()
+
+    [handle] = await brain.recover(hands_for)
+    result = await handle.wait()
+    await brain.aclose()
+    assert result.run.status == "error"
+    assert [c.state for c in result.tool_calls] == ["cancelled"]
+    assert [message.role for message in result.messages] == ["user", "assistant", "tool"]
+
+
+class NoModels:
+    def resolve(self, name: str | None) -> Model:
+        raise NoModelError
