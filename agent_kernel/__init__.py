@@ -46,9 +46,12 @@ _PLACES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version("agent-kernel")
+        try:
+            return version("agent-kernel")
+        except PackageNotFoundError:
+            return "unknown"  # a checkout that is on the path but not installed
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_PLACES[name]), name)
