@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -13,7 +14,7 @@ from agent_kernel.loop import recovery
 from agent_kernel.loop.conversation import Conversation, Host, ModelSource, RunHandle
 from agent_kernel.loop.results import read_result
 from agent_kernel.loop.run import RunResult
-from agent_kernel.loop.settings import BrainSettings
+from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.loop.specs import restored
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.protocol.commands import Decision
@@ -22,7 +23,16 @@ from agent_kernel.protocol.views import ConversationView, RunView, ToolCallView
 from agent_kernel.tools.hands import Hands
 
 DEFAULT_SETTINGS = BrainSettings()
-HandsFor = Callable[[Conversation], Awaitable[Hands | None]]
+HandsFor = Callable[[Conversation, str], Awaitable[Hands | None]]
+"""The hands for a run of a conversation, by the run's id; `None` where its kernel is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What became of the runs that an earlier process left open."""
+
+    continued: list[tuple[RunSpec, Conversation, RunHandle]]
+    ended: list[tuple[RunSpec, Conversation, RunResult]]
 
 
 class Brain:
@@ -53,23 +63,24 @@ class Brain:
         log = await Log.open(log_path)
         return cls(Host(log, models, settings, attended, TaskOwner()))
 
-    async def recover(self, hands_for: HandsFor) -> list[RunHandle]:
+    async def recover(self, hands_for: HandsFor) -> Recovered:
         """Take up the runs that an earlier process left open. Call it once, before anything else.
 
-        `hands_for` gives the hands of a conversation whose kernel is still there. Runs whose kernel is gone are ended;
-        those of conversations without a kernel go on. Returns the runs that go on.
+        Runs whose kernel is gone are ended; those of conversations without a kernel go on.
         """
-        handles = []
-        for run in await recovery.interrupted_runs(self._host.log):
+        recovered = Recovered([], [])
+        log = self._host.log
+        for run in await recovery.interrupted_runs(log):
             conversation = await self.conversation(run.conversation_id)
-            hands = await hands_for(conversation) if conversation.kernel_id is not None else None
+            spec = restored(await log.read(partial(runs.read_spec, run_id=run.run_id)))
+            hands = await hands_for(conversation, run.run_id) if conversation.kernel_id is not None else None
             if hands is None and conversation.kernel_id is not None:
-                await recovery.close(self._host.log, run, self._host.settings)
-                continue
-            await recovery.prepare(self._host.log, run)
-            spec = restored(await self._host.log.read(partial(runs.read_spec, run_id=run.run_id)))
-            handles.append(conversation.continue_run(spec, run, hands))
-        return handles
+                result = await recovery.close(log, run, self._host.settings)
+                recovered.ended.append((spec, conversation, result))
+            else:
+                await recovery.prepare(log, run)
+                recovered.continued.append((spec, conversation, conversation.continue_run(spec, run, hands)))
+        return recovered
 
     async def aclose(self) -> None:
         """End all tasks and close the log. Runs that were under way are taken up by `recover` at the next start."""

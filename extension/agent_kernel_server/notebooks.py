@@ -7,7 +7,7 @@ that is read from it is the id of a widget's model, which is looked up among the
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from logging import Logger
 from typing import Any
@@ -59,12 +59,12 @@ class RecordKeeper:
                 return path.strip("/")
         return None
 
-    async def run_ended(self, kernel_id: str, widget_model_id: str | None, result: RunResult) -> None:
-        """Keep the record of a run, by the widget that shows it."""
+    async def keep(self, widget_model_id: str | None, result: RunResult, path: str | None) -> None:
+        """Keep the record of a run that has ended, by the widget that shows it, for the notebook at `path`."""
         if widget_model_id is None:
             return
         bundle = await asyncio.to_thread(_render, result)
-        self._records[widget_model_id] = Record(bundle, await self.notebook_path(kernel_id))
+        self._records[widget_model_id] = Record(bundle, path)
         while len(self._records) > KEPT_RECORDS:
             self._records.popitem(last=False)
 
@@ -93,30 +93,31 @@ class RecordKeeper:
             return None
         return record
 
-    async def place(self, kernel_id: str, widget_model_id: str | None) -> bool:
+    async def place(self, widget_model_id: str | None, page_is_open: Callable[[], bool]) -> bool:
         """Write a run's record into its notebook's file, where no page is connected that would. True if it was."""
         record = self._records.get(widget_model_id) if widget_model_id is not None else None
-        if record is None or record.path is None or self._page_is_open(kernel_id):
+        if record is None or record.path is None or page_is_open():
             return False
         async with self._placing:
             try:
-                return await self._rewrite(kernel_id, record.path)
+                return await self._rewrite(record.path, page_is_open)
             except HTTPError as error:
                 self._log.debug("The record was not placed in %s: %s", record.path, error)
                 return False
 
-    def _page_is_open(self, kernel_id: str) -> bool:
+    def page_is_open(self, kernel_id: str) -> bool:
+        """Whether a page is connected to this kernel."""
         if kernel_id not in self._kernels:
             return True  # nobody can tell any more; the next save runs the hook
         return bool(self._kernels.kernel_model(kernel_id)["connections"])
 
-    async def _rewrite(self, kernel_id: str, path: str) -> bool:
+    async def _rewrite(self, path: str, page_is_open: Callable[[], bool]) -> bool:
         """Read, replace, save. Raises `HTTPError` 404 where the file is gone: none is ever made."""
         model = await ensure_async(self._contents.get(path, type="notebook", content=True))
         if not self._replace_widgets(model["content"], path):
             return False
         now = await ensure_async(self._contents.get(path, type="notebook", content=False))
-        if now["last_modified"] != model["last_modified"] or self._page_is_open(kernel_id):
+        if now["last_modified"] != model["last_modified"] or page_is_open():
             return False  # somebody has opened or saved it meanwhile; their next save runs the hook
         await ensure_async(self._contents.save({"type": "notebook", "content": model["content"]}, path))
         return True

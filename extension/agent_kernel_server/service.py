@@ -6,8 +6,8 @@ from logging import Logger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_kernel.errors import AgentKernelError
-from agent_kernel.loop.brain import Brain
+from agent_kernel.errors import AgentKernelError, KernelGone
+from agent_kernel.loop.brain import Brain, Recovered
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.loop.tasks import TaskOwner
@@ -16,11 +16,14 @@ from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import ToolView
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
+from agent_kernel.tools.hands import Hands
 from agent_kernel_server.kernels.bridge import KERNEL_ACTIONS, KernelBridge
 from agent_kernel_server.notebooks import CONTENTS_ACTIONS, RecordKeeper
 
 if TYPE_CHECKING:
     from agent_kernel_server.channel import ChannelHandler
+
+PAGE_SECONDS = 60.0
 
 
 def installed_version() -> str:
@@ -59,8 +62,36 @@ class Service:
         """The brain; the first caller opens its log."""
         async with self._opening:
             if self._brain is None:
-                self._brain = await Brain.open(self._log_path, self._models, self._settings)
+                brain = await Brain.open(self._log_path, self._models, self._settings)
+                await self._take_up(await brain.recover(self._hands_after_restart))
+                self._brain = brain
             return self._brain
+
+    def start_recovery(self) -> None:
+        """Take up what an earlier server left open, without waiting for somebody to ask."""
+        self.tasks.spawn(self.brain(), "recovery")
+
+    async def _hands_after_restart(self, conversation: Conversation, run_id: str) -> Hands | None:
+        try:
+            return await self.kernels.hands(conversation, run_id)
+        except KernelGone:
+            return None
+
+    async def _take_up(self, recovered: Recovered) -> None:
+        for spec, conversation, handle in recovered.continued:
+            self.kernels.follow(spec, conversation, handle)
+        for spec, conversation, result in recovered.ended:
+            path = conversation.row.notebook_path
+            await self.records.keep(spec.widget_model_id, result, path)
+            self.tasks.spawn(self._place_unless_watched(spec, conversation), f"record of {spec.run_id}")
+
+    async def _place_unless_watched(self, spec: RunSpec, conversation: Conversation) -> None:
+        """A page that was left open over the restart comes back within this time; its next save places the record."""
+        await asyncio.sleep(PAGE_SECONDS)
+        await self.records.place(spec.widget_model_id, lambda: self._is_watched(conversation.conversation_id))
+
+    def _is_watched(self, conversation_id: str) -> bool:
+        return any(channel.conversation.conversation_id == conversation_id for channel in self.channels)
 
     def start_warm_up(self) -> None:
         """Import the model client and the graph in a thread, so that the first run does not wait for them."""

@@ -34,10 +34,10 @@ async def second_life(
     await before.close()
     brain = await Brain.open(path, OneModel(model))
 
-    async def hands_for(_: Conversation) -> Hands | None:
+    async def hands_for(_: Conversation, __: str) -> Hands | None:
         return hands
 
-    handles = await brain.recover(hands_for)
+    handles = [handle for _, _, handle in (await brain.recover(hands_for)).continued]
     yield await brain.conversation(before.conversation.conversation_id), handles
     await brain.aclose()
 
@@ -169,10 +169,10 @@ async def test_where_no_model_is_configured_any_more_the_run_ends_and_leaves_no_
     await before.close()
     brain = await Brain.open(path, NoModels())
 
-    async def hands_for(_: Conversation) -> Hands | None:
+    async def hands_for(_: Conversation, __: str) -> Hands | None:
         return FunctionHands()
 
-    [handle] = await brain.recover(hands_for)
+    [(_, _, handle)] = (await brain.recover(hands_for)).continued
     result = await handle.wait()
     await brain.aclose()
     assert result.run.status == "error"

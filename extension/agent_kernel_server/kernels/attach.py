@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation, RunHandle
+from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel_server.kernels.announcements import Announcements
 from agent_kernel_server.kernels.calls import CallFeeds
@@ -119,11 +120,11 @@ class AttachedKernel:
             self._log.warning("The run %s can't start: %s", run_id, error)
             await self._tell(link, "finish", {"result": refused_result(declaration, str(error))})
             return
-        self._runs[run_id] = conversation
-        try:
-            await self._follow(declaration, conversation, handle, link)
-        finally:
-            del self._runs[run_id]
+        await self._follow(declaration.spec(), conversation, handle, link)
+
+    def follow(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
+        """Keep the kernel's `Run` up to date with a run that goes on after the server was restarted."""
+        self._tasks.spawn(self._follow(spec, conversation, handle, self.link), f"run {spec.run_id}")
 
     async def _conversation_of(self, declaration: RunDeclaration) -> Conversation:
         """The declared conversation. A kernel speaks for its own conversations only."""
@@ -137,22 +138,20 @@ class AttachedKernel:
             raise AgentKernelError("This conversation belongs to another kernel.")
         return conversation
 
-    async def _follow(
-        self, declaration: RunDeclaration, conversation: Conversation, handle: RunHandle, link: KernelLink
-    ) -> None:
+    async def _follow(self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink) -> None:
+        self._runs[spec.run_id] = conversation
         subscription = conversation.subscribe()
-        feeder = self._tasks.spawn(
-            self._feed_state(declaration.run_id, subscription, link), f"state of {declaration.run_id}"
-        )
+        feeder = self._tasks.spawn(self._feed_state(spec.run_id, subscription, link), f"state of {spec.run_id}")
         try:
             result = await handle.wait()
         finally:
+            del self._runs[spec.run_id]
             subscription.close()
             feeder.cancel()
             await asyncio.gather(feeder, return_exceptions=True)
-        await self._records.run_ended(self.kernel_id, declaration.widget_model_id, result)
+        await self._records.keep(spec.widget_model_id, result, await self._records.notebook_path(self.kernel_id))
         await self._tell(link, "finish", {"result": finished_result(result)})
-        await self._records.place(self.kernel_id, declaration.widget_model_id)
+        await self._records.place(spec.widget_model_id, lambda: self._records.page_is_open(self.kernel_id))
 
     async def _feed_state(self, run_id: str, subscription: Any, link: KernelLink) -> None:
         """Keep the kernel's `Run` up to date with the run's own events."""

@@ -11,7 +11,8 @@ from typing import Any
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.conversation import Conversation, RunHandle
+from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel_server.kernels.attach import AttachedKernel
 from agent_kernel_server.kernels.hands import KernelHands
@@ -50,6 +51,12 @@ class KernelBridge:
         if attached is None:
             raise KernelGone("The kernel of this conversation is not running any more.")
         return await attached.hands(conversation, run_id)
+
+    def follow(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
+        """See `AttachedKernel.follow`; nothing for a conversation without a kernel."""
+        attached = self._attached.get(conversation.kernel_id or "")
+        if attached is not None:
+            attached.follow(spec, conversation, handle)
 
     def attach_running(self) -> None:
         """Attach to the kernels that run already, such as those that were started before the extension."""
