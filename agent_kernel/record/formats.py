@@ -22,6 +22,7 @@ _CODE = TextLimits(characters=200_000, lines=10_000)
 _NOTE = TextLimits(characters=5_000, lines=100)
 _BODIES = 2_000_000
 _PICTURES = 8_000_000
+_RAISED = 4
 
 
 class _Room:
@@ -49,19 +50,30 @@ def to_html(story: Story) -> str:
     if story.error:
         parts.append(f"<p>{escape_prose(truncate(story.error, _NOTE).text)}</p>")
     parts.extend(f'<div data-role="answer">{_html_prose(answer, room)}</div>' for answer in story.answers)
+    raised = [picture for picture in _last_pictures(story) if pictures.take(picture.size)]
+    parts.extend(map(_html_output, raised))
     if story.transcript:
         parts.append(f"<details><summary>{story.calls_line}</summary>")
         for item in story.transcript:
-            parts.append(_html_call(item, room, pictures) if isinstance(item, Call) else _html_prose(item.text, room))
+            shown = (
+                _html_prose(item.text, room) if isinstance(item, Aside) else _html_call(item, room, pictures, raised)
+            )
+            parts.append(shown)
         parts.append("</details>")
     return "\n".join([*parts, "</div>"])
+
+
+def _last_pictures(story: Story) -> list[Shown]:
+    """Plots are answers too: the last ones stand beside the answer, not in the folded transcript."""
+    calls = [item for item in story.transcript if isinstance(item, Call) and not item.is_open]
+    return [output for call in calls for output in call.outputs if output.kind == "image"][-_RAISED:]
 
 
 def _html_prose(text: str, room: _Room) -> str:
     return render(text) if room.take(len(text)) else f"<p>{words.LEFT_OUT}</p>"
 
 
-def _html_call(call: Call, room: _Room, pictures: _Room) -> str:
+def _html_call(call: Call, room: _Room, pictures: _Room, raised: list[Shown]) -> str:
     summary = f" {escape(call.summary)}" if call.summary else ""
     head = f"<summary><code>{escape(call.tool_name)}</code>{summary}: {escape_prose(call.ending)}</summary>"
     body = [f"<details{' open' if call.is_open else ''}>{head}"]
@@ -74,6 +86,9 @@ def _html_call(call: Call, room: _Room, pictures: _Room) -> str:
         code = f"<pre><code>{escape(truncate(call.code, _CODE).text)}</code></pre>" if fits else ""
         body.insert(1, code or f"<p>{words.LEFT_OUT}</p>")
     for output in call.outputs:
+        if any(output is picture for picture in raised):
+            body.append(f"<p>({escape_prose(output.text)}: {words.SHOWN_ABOVE})</p>")
+            continue
         if not (pictures if output.kind == "image" else room).take(output.size):
             body.append(f"<p>{words.LEFT_OUT}</p>")
             break

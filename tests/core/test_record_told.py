@@ -228,3 +228,12 @@ def test_thousands_of_calls_are_counted_but_not_all_listed() -> None:
     plain = bundle([a_call(number) for number in range(3_000)])["text/plain"]
     assert "Transcript: 3000 tool calls (3000 done)" in plain
     assert plain.count("run_python") < 1_100
+
+
+def test_a_plot_stands_beside_the_answer_and_not_in_the_fold() -> None:
+    plotted = a_call(outputs=[displayed(image_png=PNG, text_plain="<Figure>")])
+    html = bundle([plotted], "There it is.")["text/html"]
+    answer, _, transcript = html.partition("<details>")
+    assert answer.index("There it is.") < answer.index(f"data:image/png;base64,{PNG}")
+    assert PNG not in transcript
+    assert "(&lt;Figure&gt;: shown above)" in transcript
