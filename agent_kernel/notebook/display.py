@@ -41,7 +41,8 @@ class LiveView:
         self._kernel.session.send(
             self._kernel.iopub_socket, "update_display_data", content, parent=self._parent, ident=self._topic
         )
-        self.widget.close()
+        # The widget stays open: a page that was reloaded meanwhile does not know the display, goes on showing the
+        # widget with the end of the run, and would show nothing at all if its model were closed.
 
 
 def show_record(end: RunEnd) -> None:
