@@ -139,7 +139,9 @@ class _Requests:
         return {"state": found.state, "outputs": outputs, "outcome": outcome}
 
     async def _judge(self, content: dict[str, Any]) -> dict[str, Any]:
-        return {"approval": await judge(self._shop, content["tool_name"], content["arguments_json"], content.get("run_id"))}
+        return {
+            "approval": await judge(self._shop, content["tool_name"], content["arguments_json"], content.get("run_id"))
+        }
 
     def _environment(self, content: dict[str, Any]) -> dict[str, Any]:
         return {"text": describe_environment(self._shop.shell, content.get("notebook_path"))}
