@@ -121,6 +121,8 @@ def test_the_users_history_is_untouched(kernel: TestKernel) -> None:
 
 def test_printing_100_mb_stays_bounded(kernel: TestKernel) -> None:
     kernel.run('__import__("agent_kernel.notebook", fromlist=["install"]).install()', silent=True)
+    peak = "__import__('resource').getrusage(__import__('resource').RUSAGE_SELF).ru_maxrss // 1024"
+    before = int(kernel.value(peak))  # not nothing: a process begins with its parent's peak
     code = "for n in range(100):\n    print('x' * 999_999)\nprint('the end')"
     found = kernel.call("flood", code)
     live = sum(len(output["text"]) for output in outputs(found, "stream"))
@@ -134,8 +136,7 @@ def test_printing_100_mb_stays_bounded(kernel: TestKernel) -> None:
         assert path.stat().st_mode & 0o777 == 0o600
     finally:
         path.unlink()
-    peak = "__import__('resource').getrusage(__import__('resource').RUSAGE_SELF).ru_maxrss // 1024"
-    assert int(kernel.value(peak)) < 400
+    assert int(kernel.value(peak)) - before < 200
 
 
 def test_variables_are_told_without_running_the_users_code(shared_kernel: TestKernel) -> None:
