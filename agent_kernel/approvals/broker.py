@@ -29,6 +29,9 @@ class Broker(Generic[T]):
         future.set_result(value)
         return True
 
+    def expects(self, key: str) -> bool:
+        return key in self._pending
+
     def waiting(self) -> list[str]:
         """What is waited for."""
         return list(self._pending)

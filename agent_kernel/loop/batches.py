@@ -15,6 +15,7 @@ class Batcher(Generic[T]):
         self._seconds = seconds
         self._items: list[T] = []
         self._closing = asyncio.Event()
+        self._draining = False
         self._flusher: asyncio.Task[None] | None = None
 
     def add(self, item: T) -> None:
@@ -22,14 +23,22 @@ class Batcher(Generic[T]):
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush_until_empty(), name="agent-kernel-batch")
 
-    async def aclose(self) -> None:
-        """Write what is left. Raises what a write raised."""
+    async def drain(self) -> list[T]:
+        """End, and return what is not written yet, for the caller's next commit. Raises what a write raised."""
+        self._draining = True
         self._closing.set()
         if self._flusher is not None:
             await self._flusher
+        return self._items
+
+    async def aclose(self) -> None:
+        """End, and write what is left. Raises what a write raised."""
+        rest = await self.drain()
+        if rest:
+            await self._write(rest)
 
     async def _flush_until_empty(self) -> None:
-        while self._items:
+        while self._items and not self._draining:
             items, self._items = self._items, []
             await self._write(items)
             try:

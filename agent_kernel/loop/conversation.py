@@ -132,7 +132,7 @@ class Conversation:
         """The `message` command. While a run goes on, the message replaces calls that wait and is heard before the
         next model call; else it starts a run with the tools of the last one. Returns the run's id."""
         active = self._active
-        if active is not None and active.stopping is None:
+        if active is not None and active.accepting and active.stopping is None:
             active.inbox.append(content)
             await stopping.withdraw(active, "superseded", "By your new message.")
             return active.view.run_id
@@ -144,16 +144,18 @@ class Conversation:
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
         """A person's decision. Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
-        call = await self._host.log.read(lambda sql: ledger.find_approval(sql, approval_id))
-        if call.conversation_id != self.conversation_id:
-            raise UnknownApproval(approval_id)
         if self._continued is not None:
             # A run that goes on after a restart has calls that wait before it is active again.
             await self._continued.begun.wait()
         active = self._active
+        if active is not None and active.decisions.expects(approval_id):
+            return await decisions.decide(active, approval_id, decision, decided_by)
+        call = await self._host.log.read(lambda sql: ledger.find_approval(sql, approval_id))
+        if call.conversation_id != self.conversation_id:
+            raise UnknownApproval(approval_id)
         if active is None or active.view.run_id != call.run_id:
             raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
-        return await decisions.decide(active, call, decision, decided_by)
+        return await decisions.decide(active, approval_id, decision, decided_by)
 
     async def cancel_run(self, run_id: str, reason: str = stopping.BY_USER) -> None:
         """Stop a run, or take it out of the queue. A run that has ended stays as it is. Raises `UnknownRun`."""

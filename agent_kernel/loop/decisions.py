@@ -14,34 +14,38 @@ from agent_kernel.tools.arguments import digest
 from agent_kernel.tools.preview import preview, warnings
 
 
-async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided_by: str | None) -> ToolCallView:
+async def decide(run: ActiveRun, approval_id: str, decision: Decision, decided_by: str | None) -> ToolCallView:
     """Commit a person's decision and wake the call. The first decision wins.
 
     Raises `AlreadyDecided`, `DigestMismatch`, and `InvalidArguments` where an edit does not fit the tool or is denied
     by policy; the call then goes on waiting.
     """
-    edit = await _edit(run, call, decision) if decision.approved else None
+    edit = await _edit(run, approval_id, decision) if decision.approved else None
     verdict = ledger.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope, edit)
     denial = tool_messages.denied("by the user", decision.reason)
     keys = scope_keys(run.setting.conversation)
 
     def work(commit: Commit) -> tuple[ToolCallView, list[RuleView]]:
-        decided = calls.decide(commit, call.approval_id, verdict, denial=denial, seen_digest=decision.digest)
-        if decision.approved and decision.scope != "once":
-            add_rule(commit.sql, decision.scope, keys[decision.scope], saved_rule(decided))
+        decided = calls.decide(commit, approval_id, verdict, denial=denial, seen_digest=decision.digest)
+        if not decision.approved or decision.scope == "once":
+            return decided, []
+        add_rule(commit.sql, decision.scope, keys[decision.scope], saved_rule(decided))
         return decided, rules_in_force(commit.sql, keys)
 
     decided, saved = await run.commit(work)
-    run.decisions.resolve(call.approval_id, decided)
-    if decision.approved and decision.scope != "once":
+    run.decisions.resolve(approval_id, decided)
+    if saved:
         await _apply_new_rule(run, saved)
     return decided
 
 
-async def _edit(run: ActiveRun, call: ToolCallView, decision: Decision) -> ledger.Edit | None:
+async def _edit(run: ActiveRun, approval_id: str, decision: Decision) -> ledger.Edit | None:
     """The arguments that replace the model's, or `None` where nothing was changed."""
-    if decision.edited_input is None or call.state != "awaiting_approval":
+    if decision.edited_input is None:
         return None
+    call = await run.setting.log.read(lambda sql: ledger.find_approval(sql, approval_id))
+    if call.state != "awaiting_approval":
+        return None  # the ledger will say that it was decided
     tool_input = run.registry.validate(call.tool_name, decision.edited_input)
     if digest(tool_input) == call.digest:
         return None

@@ -71,5 +71,10 @@ def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]
 async def run_to_end(run: ActiveRun) -> None:
     """Go round until the model asks for no more calls, or the run is stopped or fails."""
     graph = await asyncio.to_thread(run_graph)
-    # Each step is two supersteps; the run's own budget is what limits it.
-    await graph.ainvoke({"calls": run.step_calls}, context=RunContext(run), config={"recursion_limit": 1_000_000})
+    entry = list(run.step_calls)
+    while run.accepting:
+        # Each step is two supersteps; the run's own budget is what limits it.
+        await graph.ainvoke({"calls": entry}, context=RunContext(run), config={"recursion_limit": 1_000_000})
+        # A message that came with the last words of the answer is heard as well.
+        run.accepting = bool(run.inbox) and run.stopping is None and run.failure is None
+        entry = []

@@ -18,7 +18,7 @@ from agent_kernel.loop.graph import run_to_end
 from agent_kernel.loop.history import read_history
 from agent_kernel.loop.model_step import add_user_message
 from agent_kernel.loop.prompts import SYSTEM_PROMPT
-from agent_kernel.loop.results import answer_calls, read_result, unanswered_calls
+from agent_kernel.loop.results import answer_calls, read_result, unanswered_calls, write_tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit, RunResult, RunSetting
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.loop.specs import stored
@@ -123,6 +123,7 @@ async def carry_out(run: ActiveRun) -> RunResult:
             "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details.",
         )
         await _settle_leftovers(run)
+    run.accepting = False
     return await _end(run)
 
 
@@ -152,6 +153,7 @@ async def _end(run: ActiveRun) -> RunResult:
     run.change(status=status, ended_at=utc_now(), error=run.failure)
 
     def work(commit: Commit) -> RunResult:
+        write_tool_messages(commit, run)
         commit.emit(_complete(run.view, run.last_message_id, finish))
         run.save(commit)
         return read_result(commit.sql, commit.number, run.view)

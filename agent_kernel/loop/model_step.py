@@ -7,15 +7,13 @@ from agent_kernel.log import ledger
 from agent_kernel.log.journal import append_message
 from agent_kernel.loop import tool_messages
 from agent_kernel.loop.calls import settle
-from agent_kernel.loop.results import answer_calls
+from agent_kernel.loop.results import answer_calls, write_tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit
 from agent_kernel.loop.streaming import TurnStream
 from agent_kernel.models.base import ModelTurn, RequestedCall
-from agent_kernel.protocol.events import (
-    MessageEvent,
-    ToolStateEvent,
-)
+from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolStateEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
+from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.preview import preview, warnings
 
@@ -29,17 +27,18 @@ async def call_model(run: ActiveRun) -> list[str]:
     await _take_new_messages(run)
     try:
         run.meter.check(run.view.usage)
-        turn = await _stream(run)
+        streamed = await _stream(run)
     except BudgetExceeded as error:
         await run.fail("BUDGET_EXCEEDED", str(error))
         return []
     except ModelError as error:
         await run.fail("LLM_ERROR", str(error))
         return []
-    if turn is None:
+    if streamed is None:
         return []
+    turn, rest = streamed
     run.finish_reason = turn.finish_reason
-    proposals = await _record(run, turn)
+    proposals = await _record(run, turn, rest)
     return await _check_validity(run, proposals)
 
 
@@ -55,34 +54,37 @@ async def add_user_message(run: ActiveRun, content: str, environment: str = "") 
     body = {"role": "user", "content": content, "environment": environment}
 
     def work(commit: Commit) -> None:
+        write_tool_messages(commit, run)
         append_message(commit.sql, commit.number, message_id, run.view.run_id, body)
         commit.emit(MessageEvent(run_id=run.view.run_id, message_id=message_id, role="user", content=content))
 
     await run.commit(work)
+    run.unwritten.clear()
     run.remember(body)
 
 
-async def _stream(run: ActiveRun) -> ModelTurn | None:
-    """One turn of the model, or `None` where the run was stopped while it streamed; what had come is kept."""
+async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
+    """One turn of the model with its last, unwritten events; `None` where the run was stopped while it streamed, and
+    what had come is kept."""
     message_id = new_message_id()
     run.last_message_id = message_id
     turn = TurnStream(run, message_id)
     stream = asyncio.create_task(turn.read(), name=f"model {run.view.run_id}")
     run.streaming = stream
     try:
-        return await stream
+        return await stream, turn.rest
     except asyncio.CancelledError:
         current = asyncio.current_task()
         if not stream.cancelled() or (current is not None and current.cancelling()):
             raise
         if turn.text:
-            await _record(run, ModelTurn(content=turn.text, finish_reason="cancelled"))
+            await _record(run, ModelTurn(content=turn.text, finish_reason="cancelled"), [])
         return None
     finally:
         run.streaming = None
 
 
-async def _record(run: ActiveRun, turn: ModelTurn) -> list[tuple[ledger.Proposal, str | None]]:
+async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> list[tuple[ledger.Proposal, str | None]]:
     """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any."""
     checked = [_check(run, call) for call in turn.tool_calls]
     run.spend(turn.usage, len(checked))
@@ -90,7 +92,10 @@ async def _record(run: ActiveRun, turn: ModelTurn) -> list[tuple[ledger.Proposal
     message_id = run.last_message_id or new_message_id()
     run_id = run.view.run_id
 
-    def work(commit: Commit) -> None:
+    def work(commit: Commit) -> dict[str, ToolCallView]:
+        for event in rest:
+            commit.emit(event)
+        write_tool_messages(commit, run)
         append_message(commit.sql, commit.number, message_id, run_id, body)
         if turn.content:
             commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=turn.content))
@@ -108,8 +113,11 @@ async def _record(run: ActiveRun, turn: ModelTurn) -> list[tuple[ledger.Proposal
             if fault is not None:
                 settle(commit, proposal.tool_call_id, "invalid", tool_messages.invalid(fault), reason=fault)
         run.save(commit)
+        calls = [ledger.read_call(commit.sql, commit.number, proposal.tool_call_id) for proposal, _ in checked]
+        return {call.tool_call_id: call for call in calls}
 
-    await run.commit(work)
+    run.proposed = await run.commit(work)
+    run.unwritten.clear()
     run.remember(body)
     run.step_calls = [proposal.tool_call_id for proposal, _ in checked]
     return checked

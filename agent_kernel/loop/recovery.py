@@ -3,10 +3,11 @@
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.store import Log, Transaction
 from agent_kernel.loop import calls, tool_messages
-from agent_kernel.loop.results import add_tool_messages, read_result, unanswered_calls
+from agent_kernel.loop.results import read_result, tool_messages_for, unanswered_calls
 from agent_kernel.loop.run import Commit, RunResult
 from agent_kernel.loop.settings import BrainSettings
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, utc_now
+from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ErrorView, RunView
 
 RESTARTED = "The server restarted while this call was running."
@@ -40,7 +41,8 @@ async def close(
         commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
         _settle(commit, run, only_running=False)
         open_calls = unanswered_calls(commit.sql, commit.number)
-        add_tool_messages(commit.sql, commit.number, run.run_id, open_calls, settings.step_characters)
+        for body in tool_messages_for(commit.sql, commit.number, open_calls, settings.step_characters):
+            journal.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
         error = ErrorView(code="KERNEL_DIED", message=reason)
         ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
         runs.save_run(commit.sql, ended)

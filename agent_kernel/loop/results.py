@@ -12,21 +12,25 @@ from agent_kernel.tools.truncation import TextLimits, truncate
 
 
 async def answer_calls(run: ActiveRun) -> None:
-    """Append the tool messages of the step that ended."""
+    """Make the tool messages of the step that ended. They are written with the next commit of a message, which saves
+    a commit per step; should the process die before, recovery makes them anew from the ledger."""
     if not run.step_calls:
         return
     calls, run.step_calls = run.step_calls, []
-    budget = run.setting.settings.step_characters
-
-    def work(commit: Commit) -> list[dict[str, Any]]:
-        return add_tool_messages(commit.sql, commit.number, run.view.run_id, calls, budget)
-
-    for body in await run.commit(work):
+    number, budget = run.setting.conversation.number, run.setting.settings.step_characters
+    for body in await run.setting.log.read(lambda sql: tool_messages_for(sql, number, calls, budget)):
         run.remember(body)
+        run.unwritten.append(body)
 
 
-def add_tool_messages(
-    sql: sqlite3.Connection, conversation: int, run_id: str, calls: list[str], step_characters: int
+def write_tool_messages(commit: Commit, run: ActiveRun) -> None:
+    """Write what `answer_calls` made, before the message that follows it."""
+    for body in run.unwritten:
+        append_message(commit.sql, commit.number, new_message_id(), run.view.run_id, body)
+
+
+def tool_messages_for(
+    sql: sqlite3.Connection, conversation: int, calls: list[str], step_characters: int
 ) -> list[dict[str, Any]]:
     """One message per call; a step whose results are too long together has each cut to its share."""
     results = [ledger.read_call(sql, conversation, tool_call_id) for tool_call_id in calls]
@@ -37,9 +41,7 @@ def add_tool_messages(
         content = call.result or ""
         if total > step_characters:
             content = truncate(content, TextLimits(characters=share)).text
-        body = {"role": "tool", "tool_call_id": call.tool_call_id, "content": content}
-        append_message(sql, conversation, new_message_id(), run_id, body)
-        bodies.append(body)
+        bodies.append({"role": "tool", "tool_call_id": call.tool_call_id, "content": content})
     return bodies
 
 

@@ -85,6 +85,12 @@ class ActiveRun:
         self.prompted = False
         """Whether the prompt is in the log. True from the start for a run that goes on after a restart."""
         self.step_calls: list[str] = []
+        self.proposed: dict[str, ToolCallView] = {}
+        """Calls as they were proposed, until their task takes them: one read less each."""
+        self.unwritten: list[dict[str, Any]] = []
+        """Tool messages that the model gets and that the next commit of a message writes."""
+        self.accepting = True
+        """False once the run will look at its inbox no more."""
         self.invalid_steps = 0
         self.executing: dict[str, asyncio.Task[Outcome]] = {}
         self.streaming: asyncio.Task[object] | None = None

@@ -1,6 +1,5 @@
 """A model's turn on its way into the log: text joined into few events, a card for each call that it begins to write."""
 
-import asyncio
 from dataclasses import replace
 
 from agent_kernel.errors import ModelError
@@ -26,13 +25,15 @@ Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
 
 
 class TurnStream:
-    """Reads one turn. `text` is what has come so far, for a run that is stopped in the middle."""
+    """Reads one turn. `text` is what has come so far, for a run that is stopped in the middle; `rest` is what the end
+    of the turn left unwritten, to be committed with the turn itself."""
 
     def __init__(self, run: ActiveRun, message_id: str) -> None:
         self._run = run
         self._message_id = message_id
         self._texts: list[str] = []
         self._ids: dict[int, str] = {}
+        self.rest: list[LoggedEvent] = []
         self._batcher: Batcher[Part] = Batcher(self._write, run.setting.settings.token_flush_seconds)
 
     @property
@@ -49,11 +50,11 @@ class TurnStream:
                     turn = item
                 else:
                     await self._take(item)
-        except (ModelError, asyncio.CancelledError):
+        except BaseException:
             self._end_unfinished_cards()
-            raise
-        finally:
             await self._batcher.aclose()
+            raise
+        self.rest = self._events(await self._batcher.drain())
         if turn is None:
             raise ModelError(f"{self._run.setting.model.name} broke off without an end. Try again.")
         return replace(turn, tool_calls=tuple([await self._with_id(*call) for call in enumerate(turn.tool_calls)]))
@@ -108,7 +109,10 @@ class TurnStream:
             )
 
     async def _write(self, parts: list[Part]) -> None:
-        await self._run.emit(*_join(parts, self._run.view.run_id, self._message_id))
+        await self._run.emit(*self._events(parts))
+
+    def _events(self, parts: list[Part]) -> list[LoggedEvent]:
+        return _join(parts, self._run.view.run_id, self._message_id)
 
 
 def _join(parts: list[Part], run_id: str, message_id: str) -> list[LoggedEvent]:

@@ -5,6 +5,7 @@ import asyncio
 import logging
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, KernelGone
 from agent_kernel.log import ledger
@@ -25,13 +26,15 @@ NOBODY = "Nobody was there to ask: this notebook ran without a page."
 async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     """Decide on a call and run it. Returns when the ledger has its outcome, whoever brought it about."""
     number = run.setting.conversation.number
-    call = await run.setting.log.read(lambda sql: ledger.read_call(sql, number, tool_call_id))
+    call = run.proposed.pop(tool_call_id, None)
+    if call is None:
+        call = await run.setting.log.read(lambda sql: ledger.read_call(sql, number, tool_call_id))
     try:
         match call.state:
             case "proposed":
                 decided = await _decide(run, call)
             case "awaiting_approval":
-                decided = await _await_decision(run, call, run.decisions.expect(call.approval_id))
+                decided = await _await_earlier_request(run, call)
             case _:
                 decided = call
         if decided.state == "approved":
@@ -46,6 +49,8 @@ async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     match judgement.approval:
         case "deny":
             return await decide_without_asking(run, call, ledger.Verdict(False, "policy", judgement.reason))
+        case "allow" if run.scheduler.is_free(call.read_only) and not _is_for_page(run, call):
+            return await _run_allowed(run, call)
         case "allow":
             return await decide_without_asking(run, call, ledger.Verdict(True, "policy"))
         case "ask" if run.setting.attended:
@@ -78,6 +83,16 @@ async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     return await _await_decision(run, call, decision)
 
 
+async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    """Wait for the answer to a request that was shown before a restart."""
+    decision = run.decisions.expect(call.approval_id)
+    number = run.setting.conversation.number
+    now = await run.setting.log.read(lambda sql: ledger.read_call(sql, number, call.tool_call_id))
+    if now.state != "awaiting_approval":
+        return now  # it was answered between our first look and this one
+    return await _await_decision(run, now, decision)
+
+
 async def _await_decision(run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView]) -> ToolCallView:
     try:
         async with asyncio.timeout(run.setting.settings.approval_seconds):
@@ -87,13 +102,32 @@ async def _await_decision(run: ActiveRun, call: ToolCallView, decision: asyncio.
         return await run.commit(lambda commit: calls.settle(commit, call.tool_call_id, "expired", text))
 
 
+async def _run_allowed(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    """A call that policy allows, and whose turn it is: the decision and the start are one commit."""
+
+    def work(commit: Commit) -> ToolCallView:
+        decided = calls.decide(commit, call.approval_id, ledger.Verdict(True, "policy"), denial="")
+        calls.start(commit, decided)
+        return ledger.read_call(commit.sql, commit.number, call.tool_call_id)
+
+    async with run.scheduler.slot(read_only=call.read_only):
+        started = await run.commit(work)
+        await _carry_out(run, started)
+    return started
+
+
+def _is_for_page(run: ActiveRun, call: ToolCallView) -> bool:
+    return run.registry.declaration(call.tool_name).runs_in == "page"
+
+
 async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
-    if run.registry.declaration(call.tool_name).runs_in == "page":
+    if _is_for_page(run, call):
         await _ask_page(run, call)
         return
     async with run.scheduler.slot(read_only=call.read_only):
         if await _still_allowed(run, call):
-            await _execute(run, call)
+            await run.commit(lambda commit: calls.start(commit, call))
+            await _carry_out(run, call)
 
 
 async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
@@ -116,10 +150,11 @@ async def _ask_page(run: ActiveRun, call: ToolCallView) -> None:
         answer = run.answers.expect(call.tool_call_id)
         await run.commit(lambda commit: calls.start(commit, call))
         outcome = await answer
-    await _finish(run, call, outcome, time.monotonic())
+    await _finish(run, call, outcome, time.monotonic(), [])
 
 
-async def _execute(run: ActiveRun, call: ToolCallView) -> None:
+async def _carry_out(run: ActiveRun, call: ToolCallView) -> None:
+    """Run a call that the ledger has as executing."""
     run_id = run.view.run_id
     index = -1
 
@@ -133,13 +168,13 @@ async def _execute(run: ActiveRun, call: ToolCallView) -> None:
         index += 1
         batcher.add(ToolOutputEvent(run_id=run_id, tool_call_id=call.tool_call_id, index=index, output=output))
 
-    await run.commit(lambda commit: calls.start(commit, call))
     started = time.monotonic()
     try:
         outcome = await _on_hands(run, call, emit)
-    finally:
+    except BaseException:
         await batcher.aclose()
-    await _finish(run, call, outcome, started)
+        raise
+    await _finish(run, call, outcome, started, await batcher.drain())
 
 
 async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Outcome:
@@ -165,15 +200,21 @@ async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Out
         del run.executing[call.tool_call_id]
 
 
-async def _finish(run: ActiveRun, call: ToolCallView, outcome: Outcome, started: float) -> None:
+async def _finish(
+    run: ActiveRun, call: ToolCallView, outcome: Outcome, started: float, last_outputs: list[ToolOutputEvent]
+) -> None:
     settings = run.setting.settings
     limits = TextLimits(characters=settings.result_characters, lines=settings.result_lines)
-    kept = await asyncio.to_thread(shorten, call.tool_name, outcome.content, limits, settings.output_directory)
+    shortening = partial(shorten, call.tool_name, outcome.content, limits, settings.output_directory)
+    # A text within the limits is kept as it is; a longer one is written to a file.
+    kept = shortening() if len(outcome.content) <= limits.characters else await asyncio.to_thread(shortening)
     result = tool_messages.ended(call, outcome.status, kept.text)
     duration = round((time.monotonic() - started) * 1000)
     output_file = str(kept.output_file) if kept.output_file else None
 
     def work(commit: Commit) -> None:
+        for event in last_outputs:
+            commit.emit(event)
         calls.settle(
             commit,
             call.tool_call_id,

@@ -29,6 +29,11 @@ class CallScheduler:
         finally:
             self._release(read_only)
 
+    def is_free(self, read_only: bool) -> bool:
+        """Whether a call would get its turn at once."""
+        taken = self._readers >= self._most if read_only else self._readers > 0
+        return not (self._waiting or self._writing or taken)
+
     async def _acquire(self, read_only: bool) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry = (turn, read_only)

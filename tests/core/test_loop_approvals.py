@@ -292,6 +292,21 @@ async def test_a_second_prompt_continues_the_conversation(stages: Any) -> None:
     assert contents[2].startswith("second")
 
 
+async def test_a_message_that_comes_with_the_last_words_of_an_answer_is_heard(stages: Any) -> None:
+    class Interrupted(ScriptedModel):
+        async def stream(self, request: ModelRequest) -> Any:
+            if not self.requests:
+                await stage.conversation.send_message("And now?")
+            async for item in super().stream(request):
+                yield item
+
+    with Interrupted([say("One."), say("Two.")]) as model:
+        stage = await stages(model)
+        result = await (await stage.start()).wait()
+    assert result.text == "Two."
+    assert [message["role"] for message in model.requests[-1].messages] == ["system", "user", "assistant", "user"]
+
+
 async def test_a_new_message_replaces_waiting_calls_and_is_heard_before_the_next_model_call(stages: Any) -> None:
     with ScriptedModel([call("run_python", code="1"), say("Changed.")]) as model:
         stage = await stages(model)
