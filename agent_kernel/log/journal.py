@@ -73,11 +73,31 @@ def frames_after(sql: sqlite3.Connection, conversation: int, conversation_id: st
     return [Frame(conversation, number, _frame_text(number, conversation_id, body)) for number, body in rows]
 
 
-def outputs_by_call(sql: sqlite3.Connection, conversation: int) -> dict[str, list[OutputView]]:
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a conversation: what comes later can be read without reading what came before."""
+
+    position: int = 0
+    """Of the last message."""
+    seq: int = 0
+    """Of the last event."""
+
+
+START = Mark()
+
+
+def mark(sql: sqlite3.Connection, conversation: int) -> Mark:
+    """Where the conversation is now."""
+    (position,) = sql.execute("SELECT max(position) FROM messages WHERE conversation = ?", (conversation,)).fetchone()
+    return Mark(position or 0, last_seq(sql, conversation))
+
+
+def outputs_by_call(sql: sqlite3.Connection, conversation: int, after: Mark = START) -> dict[str, list[OutputView]]:
     """The live outputs of each call, in order."""
     outputs: dict[str, list[OutputView]] = {}
     rows = sql.execute(
-        "SELECT body FROM events WHERE conversation = ? AND kind = 'tool_output' ORDER BY seq", (conversation,)
+        "SELECT body FROM events WHERE conversation = ? AND seq > ? AND kind = 'tool_output' ORDER BY seq",
+        (conversation, after.seq),
     )
     for (body,) in rows:
         event = orjson.loads(body)
@@ -114,10 +134,13 @@ def append_message(
     )
 
 
-def read_messages(sql: sqlite3.Connection, conversation: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def read_messages(
+    sql: sqlite3.Connection, conversation: int, after: Mark = START
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(message_id, run_id, body) of every message, in order."""
     rows = sql.execute(
-        "SELECT message_id, run_id, body FROM messages WHERE conversation = ? ORDER BY position", (conversation,)
+        "SELECT message_id, run_id, body FROM messages WHERE conversation = ? AND position > ? ORDER BY position",
+        (conversation, after.position),
     )
     for message_id, run_id, body in rows:
         yield message_id, run_id, orjson.loads(body)
@@ -131,7 +154,7 @@ def has_prompt(sql: sqlite3.Connection, conversation: int, run_id: str) -> bool:
     return row is not None
 
 
-def message_views(sql: sqlite3.Connection, conversation: int) -> list[MessageView]:
+def message_views(sql: sqlite3.Connection, conversation: int, after: Mark = START) -> list[MessageView]:
     return [
         MessageView(
             message_id=message_id,
@@ -142,5 +165,5 @@ def message_views(sql: sqlite3.Connection, conversation: int) -> list[MessageVie
             tool_call_id=body.get("tool_call_id"),
             reasoning=body.get("reasoning", ""),
         )
-        for message_id, run_id, body in read_messages(sql, conversation)
+        for message_id, run_id, body in read_messages(sql, conversation, after)
     ]

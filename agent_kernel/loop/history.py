@@ -1,11 +1,40 @@
-"""The conversation as the model gets it: plain dicts, read from the log once a run and then kept."""
+"""The conversation as the model gets it: plain dicts, kept from run to run so that only what is new is read."""
 
 import sqlite3
+from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import Any
 
-from agent_kernel.log.journal import read_messages
+from agent_kernel.log.journal import START, Mark, read_messages
 from agent_kernel.loop.prompts import with_context
 from agent_kernel.models.base import WireMessage
+
+_KEPT = 32
+"""Conversations whose history is kept in memory; others are read again when they go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was said up to a place in the log."""
+
+    messages: list[WireMessage] = field(default_factory=list)
+    upto: Mark = START
+
+
+class Histories:
+    """The pasts of the conversations that were last active."""
+
+    def __init__(self) -> None:
+        self._pasts: OrderedDict[int, Past] = OrderedDict()
+
+    def take(self, conversation: int) -> Past:
+        """The past of a conversation, for its next run; it is given away, because that run adds to it."""
+        return self._pasts.pop(conversation, Past())
+
+    def keep(self, conversation: int, past: Past) -> None:
+        self._pasts[conversation] = past
+        while len(self._pasts) > _KEPT:
+            self._pasts.popitem(last=False)
 
 
 def wire_message(body: dict[str, Any]) -> WireMessage:
@@ -19,5 +48,17 @@ def wire_message(body: dict[str, Any]) -> WireMessage:
             return body
 
 
-def read_history(sql: sqlite3.Connection, conversation: int) -> list[WireMessage]:
-    return [wire_message(body) for _, _, body in read_messages(sql, conversation)]
+def read_history(sql: sqlite3.Connection, conversation: int, past: Past) -> list[WireMessage]:
+    """The past, and what was said since."""
+    since = [wire_message(body) for _, _, body in read_messages(sql, conversation, past.upto)]
+    return [*past.messages, *since]
+
+
+def unanswered_calls(sql: sqlite3.Connection, conversation: int) -> list[str]:
+    """Calls that an assistant message asked for and that no tool message answers, in the model's order."""
+    asked: dict[str, None] = {}
+    for _, _, body in read_messages(sql, conversation):
+        for call in body.get("tool_calls", ()):
+            asked[call["id"]] = None
+        asked.pop(body.get("tool_call_id", ""), None)
+    return list(asked)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import journal, ledger
+from agent_kernel.log.journal import Mark
 from agent_kernel.log.rules import rules_in_force
 from agent_kernel.log.runs import ConversationRow, add_run, save_run
 from agent_kernel.log.store import Log
@@ -15,10 +16,10 @@ from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.budgets import tighter
 from agent_kernel.loop.effective_policy import effective_policy, scope_keys
 from agent_kernel.loop.graph import run_to_end
-from agent_kernel.loop.history import read_history
+from agent_kernel.loop.history import Past, read_history, unanswered_calls
 from agent_kernel.loop.model_step import add_user_message
 from agent_kernel.loop.prompts import SYSTEM_PROMPT
-from agent_kernel.loop.results import answer_calls, read_result, unanswered_calls, write_tool_messages
+from agent_kernel.loop.results import answer_calls, read_result, write_tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit, RunResult, RunSetting
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.loop.specs import stored
@@ -82,21 +83,25 @@ async def begin(
     await asyncio.to_thread(run.registry.openai_format)
     started_at = view.started_at if view.status == "running" else utc_now()
     run.change(status="running", model=model.name, recorded=model.recorded, policy=shown, started_at=started_at)
-    await _read_log(run)
+    await _read_log(run, host.histories.take(row.number), continued=view.status == "running")
     await run.commit(run.save)
     if not run.prompted:
         await add_user_message(run, spec.prompt, await _environment(hands))
     return run
 
 
-async def _read_log(run: ActiveRun) -> None:
-    """What the log knows of the conversation and of this run."""
+async def _read_log(run: ActiveRun, past: Past, *, continued: bool) -> None:
+    """What the log knows of the conversation and, of a run that an earlier process had begun, how far it came."""
     number, run_id = run.setting.conversation.number, run.view.run_id
 
     def work(sql: sqlite3.Connection) -> None:
-        run.history = [{"role": "system", "content": run.spec.system or SYSTEM_PROMPT}, *read_history(sql, number)]
-        run.step_calls = unanswered_calls(sql, number)
-        run.prompted = journal.has_prompt(sql, number, run_id)
+        system = {"role": "system", "content": run.spec.system or SYSTEM_PROMPT}
+        run.history = [system, *read_history(sql, number, past)]
+        if continued:
+            run.step_calls = unanswered_calls(sql, number)
+            run.prompted = journal.has_prompt(sql, number, run_id)
+        else:
+            run.begun = journal.mark(sql, number)
 
     await run.setting.log.read(work)
 
@@ -112,7 +117,7 @@ async def _environment(hands: Hands | None) -> str:
         return ""
 
 
-async def carry_out(run: ActiveRun) -> RunResult:
+async def carry_out(host: "Host", run: ActiveRun) -> RunResult:
     """Run to the end, whatever the end is."""
     try:
         await run_to_end(run)
@@ -124,7 +129,9 @@ async def carry_out(run: ActiveRun) -> RunResult:
         )
         await _settle_leftovers(run)
     run.accepting = False
-    return await _end(run)
+    result, end = await _end(run)
+    host.histories.keep(run.setting.conversation.number, Past(run.history[1:], end))
+    return result
 
 
 async def _settle_leftovers(run: ActiveRun) -> None:
@@ -143,7 +150,7 @@ async def _settle_leftovers(run: ActiveRun) -> None:
     await answer_calls(run)
 
 
-async def _end(run: ActiveRun) -> RunResult:
+async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
     status: RunStatus = "complete"
     finish: FinishReason = run.finish_reason
     if run.failure is not None:
@@ -152,11 +159,12 @@ async def _end(run: ActiveRun) -> RunResult:
         status, finish = "cancelled", "cancelled"
     run.change(status=status, ended_at=utc_now(), error=run.failure)
 
-    def work(commit: Commit) -> RunResult:
+    def work(commit: Commit) -> tuple[RunResult, Mark]:
         write_tool_messages(commit, run)
         commit.emit(_complete(run.view, run.last_message_id, finish))
         run.save(commit)
-        return read_result(commit.sql, commit.number, run.view)
+        result = read_result(commit.sql, commit.number, run.view, run.begun)
+        return result, journal.mark(commit.sql, commit.number)
 
     return await run.commit(work)
 

@@ -3,7 +3,8 @@
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.store import Log, Transaction
 from agent_kernel.loop import calls, tool_messages
-from agent_kernel.loop.results import read_result, tool_messages_for, unanswered_calls
+from agent_kernel.loop.history import unanswered_calls
+from agent_kernel.loop.results import read_result, tool_messages_for
 from agent_kernel.loop.run import Commit, RunResult
 from agent_kernel.loop.settings import BrainSettings
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, utc_now

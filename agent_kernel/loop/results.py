@@ -4,7 +4,7 @@ import sqlite3
 from typing import Any
 
 from agent_kernel.log import journal, ledger
-from agent_kernel.log.journal import append_message, read_messages
+from agent_kernel.log.journal import START, Mark, append_message
 from agent_kernel.loop.run import ActiveRun, Commit, RunResult
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import RunView
@@ -45,20 +45,10 @@ def tool_messages_for(
     return bodies
 
 
-def unanswered_calls(sql: sqlite3.Connection, conversation: int) -> list[str]:
-    """Calls that an assistant message asked for and that no tool message answers, in the model's order."""
-    asked: dict[str, None] = {}
-    for _, _, body in read_messages(sql, conversation):
-        for call in body.get("tool_calls", ()):
-            asked[call["id"]] = None
-        asked.pop(body.get("tool_call_id", ""), None)
-    return list(asked)
-
-
-def read_result(sql: sqlite3.Connection, conversation: int, view: RunView) -> RunResult:
-    """The transcript of one run, as the log has it."""
-    messages = [m for m in journal.message_views(sql, conversation) if m.run_id == view.run_id]
-    outputs = journal.outputs_by_call(sql, conversation)
+def read_result(sql: sqlite3.Connection, conversation: int, view: RunView, after: Mark = START) -> RunResult:
+    """The transcript of one run, as the log has it. `after` is a place before the run's beginning."""
+    messages = [m for m in journal.message_views(sql, conversation, after) if m.run_id == view.run_id]
+    outputs = journal.outputs_by_call(sql, conversation, after)
     run_calls = [
         call.model_copy(update={"outputs": outputs.get(call.tool_call_id, [])})
         for call in ledger.list_calls(sql, conversation=conversation, run_id=view.run_id)

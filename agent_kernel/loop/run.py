@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from agent_kernel.approvals.broker import Broker
 from agent_kernel.approvals.policy import Policy
+from agent_kernel.log.journal import START
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log, Transaction
 from agent_kernel.loop.budgets import Meter
@@ -82,6 +83,8 @@ class ActiveRun:
         self.scripted = list(setting.scripted)
         self.history: list[WireMessage] = []
         self.inbox: list[str] = []
+        self.begun = START
+        """A place in the log before the run's beginning."""
         self.prompted = False
         """Whether the prompt is in the log. True from the start for a run that goes on after a restart."""
         self.step_calls: list[str] = []
