@@ -13,6 +13,7 @@ import sqlite3
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
 
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "run":
                 return run(options.notebook, options.output, options.timeout)
             case "audit":
-                return audit(options.log)
+                return _audit(options)
             case _:
                 return doctor()
     except _CannotGoOn as error:
@@ -64,9 +65,23 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser("doctor", help="say what is missing, and what to do about it")
 
-    audit = commands.add_parser("audit", help="print every decision of the log, oldest first, one JSON object a line")
+    audit = commands.add_parser(
+        "audit", help="print every decision and outcome of the log, oldest first, one JSON object a line"
+    )
     audit.add_argument("--log", type=Path, help="the log's file (the server's default)")
+    audit.add_argument("--conversation", metavar="ID", help="only what belongs to this conversation")
+    audit.add_argument("--since", type=_date, metavar="DATE", help="only from this day or time on (ISO 8601, UTC)")
+    audit.add_argument(
+        "--check", action="store_true", help="say whether the trail is whole; exit code 1 names the first bad entry"
+    )
     return parser
+
+
+def _date(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-11-21 or 2026-11-21T08:30") from None
 
 
 def demo(directory: Path, lab_arguments: Sequence[str]) -> NoReturn:
@@ -144,15 +159,39 @@ def run(notebook: Path, output: Path | None, timeout: float | None) -> int:
     return 1 if failures else 0
 
 
-def audit(log: Path | None) -> int:
-    from agent_kernel.log.ledger import list_decisions
-
-    path = log or _default_log()
+def _audit(options: argparse.Namespace) -> int:
+    path = options.log or _default_log()
     if not path.is_file():
         raise _CannotGoOn(f"There is no log at {path}. Give its path with --log.")
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        for decision in list_decisions(connection):
-            print(json.dumps(decision, ensure_ascii=False))
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            return check_audit(connection) if options.check else export_audit(connection, options)
+    except sqlite3.Error as error:
+        raise _CannotGoOn(f"{path} can't be read as a log of Agent Kernel: {error}") from error
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has had enough, as `head` has
+        return 0
+
+
+def export_audit(connection: sqlite3.Connection, options: argparse.Namespace) -> int:
+    from agent_kernel.log.audit import export
+
+    for line in export(connection, conversation_id=options.conversation, since=options.since):
+        sys.stdout.buffer.write(line.encode() + b"\n")  # the very bytes that were hashed, whatever the terminal's code
+    sys.stdout.flush()
+    return 0
+
+
+def check_audit(connection: sqlite3.Connection) -> int:
+    from agent_kernel.log.audit import check, read_head
+
+    connection.execute("BEGIN")  # one view of the file, whatever a server adds meanwhile
+    fault = check(connection)
+    if fault is not None:
+        print(f"Entry {fault.number} does not fit: {fault.why}.", file=sys.stderr)
+        return 1
+    head = read_head(connection)
+    print(f"The audit trail is whole: {head.number} entries, the last one's hash is {head.hash}")
     return 0
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
+from agent_kernel.log import audit
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope
@@ -106,7 +107,18 @@ def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> N
 
 
 def move(sql: sqlite3.Connection, conversation: int, tool_call_id: str, target: CallState, **columns: Any) -> None:
-    """Compare-and-set: move a call to `target` if its state allows it. Raises `IllegalTransition`."""
+    """Compare-and-set: move a call to `target` if its state allows it. An end goes to the audit trail.
+
+    Raises `IllegalTransition`.
+    """
+    _compare_and_set(sql, conversation, tool_call_id, target, columns)
+    if not NEXT[target]:
+        audit.record_outcome(sql, read_call(sql, conversation, tool_call_id))
+
+
+def _compare_and_set(
+    sql: sqlite3.Connection, conversation: int, tool_call_id: str, target: CallState, columns: dict[str, Any]
+) -> None:
     origins = [state for state, targets in NEXT.items() if target in targets]
     assignments = "".join(f", {name} = :{name}" for name in columns)
     names = {f"origin{index}": origin for index, origin in enumerate(origins)}
@@ -153,9 +165,11 @@ def decide(
         }
     if not verdict.approved:
         columns |= {"ended_at": now, "result": denial}
-    move(sql, conversation, call.tool_call_id, "approved" if verdict.approved else "denied", **columns)
+    _compare_and_set(sql, conversation, call.tool_call_id, "approved" if verdict.approved else "denied", columns)
     decided = read_call(sql, conversation, call.tool_call_id)
-    _record_decision(sql, decided, verdict, now)
+    audit.record_decision(sql, decided, verdict.scope)
+    if not verdict.approved:
+        audit.record_outcome(sql, decided)
     return decided
 
 
@@ -201,41 +215,10 @@ def has_call(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> b
     return row is not None
 
 
-def list_decisions(sql: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Every decision ever made, oldest first. Rows are only ever added."""
-    cursor = sql.execute("SELECT * FROM decisions ORDER BY number")
-    names = [column[0] for column in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
-
-
 def _already(call: ToolCallView) -> str:
     who = call.decided_by or {"user": "a person", "policy": "policy", "script": "a script", None: "nobody"}[call.by]
     return (
         f"Already decided: {call.state}, by {who}, {call.decided_at or call.ended_at}. This decision changed nothing."
-    )
-
-
-def _record_decision(sql: sqlite3.Connection, call: ToolCallView, verdict: Verdict, now: str) -> None:
-    sql.execute(
-        "INSERT INTO decisions (conversation_id, run_id, tool_call_id, approval_id, tool_name, tool_input, digest, "
-        "approved, edited, reason, scope, decided_via, decided_by, decided_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            call.conversation_id,
-            call.run_id,
-            call.tool_call_id,
-            call.approval_id,
-            call.tool_name,
-            call.tool_input,
-            call.digest,
-            verdict.approved,
-            verdict.edit is not None,
-            verdict.reason,
-            verdict.scope,
-            verdict.by,
-            verdict.decided_by,
-            now,
-        ),
     )
 
 

@@ -74,23 +74,33 @@ MIGRATIONS: tuple[str, ...] = (
         UNIQUE (conversation, tool_call_id)
     );
     CREATE INDEX tool_calls_by_state ON tool_calls (state);
-    CREATE TABLE decisions (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        conversation_id TEXT NOT NULL,
-        run_id TEXT NOT NULL,
-        tool_call_id TEXT NOT NULL,
-        approval_id TEXT NOT NULL,
-        tool_name TEXT NOT NULL,
-        tool_input TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        approved INTEGER NOT NULL,
-        edited INTEGER NOT NULL,
-        reason TEXT,
-        scope TEXT NOT NULL,
-        decided_via TEXT NOT NULL,
-        decided_by TEXT,
-        decided_at TEXT NOT NULL
+    CREATE TABLE audit (
+        number INTEGER PRIMARY KEY,
+        entry TEXT NOT NULL,
+        hash TEXT NOT NULL
     );
+    CREATE TABLE audit_head (
+        number INTEGER NOT NULL,
+        hash TEXT NOT NULL
+    );
+    INSERT INTO audit_head VALUES (0, '0000000000000000000000000000000000000000000000000000000000000000');
+    CREATE TRIGGER audit_in_order BEFORE INSERT ON audit
+    WHEN NEW.number IS NOT (SELECT number + 1 FROM audit_head)
+    BEGIN SELECT RAISE(ABORT, 'the audit trail only grows at its end'); END;
+    CREATE TRIGGER audit_grows AFTER INSERT ON audit
+    BEGIN UPDATE audit_head SET number = NEW.number, hash = NEW.hash; END;
+    CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit trail only grows at its end'); END;
+    CREATE TRIGGER audit_never_shrinks BEFORE DELETE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit trail only grows at its end'); END;
+    CREATE TRIGGER audit_head_follows BEFORE UPDATE ON audit_head
+    WHEN NEW.number IS NOT OLD.number + 1
+        OR NOT EXISTS (SELECT 1 FROM audit WHERE audit.number = NEW.number AND audit.hash = NEW.hash)
+    BEGIN SELECT RAISE(ABORT, 'the audit trail only grows at its end'); END;
+    CREATE TRIGGER audit_head_stays BEFORE DELETE ON audit_head
+    BEGIN SELECT RAISE(ABORT, 'the audit trail only grows at its end'); END;
+    CREATE TRIGGER audit_head_is_one BEFORE INSERT ON audit_head
+    BEGIN SELECT RAISE(ABORT, 'the audit trail only grows at its end'); END;
     CREATE TABLE rules (
         rule_id TEXT PRIMARY KEY,
         scope TEXT NOT NULL,

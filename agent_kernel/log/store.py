@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.log import audit
 from agent_kernel.log.journal import Frame, Journal
 from agent_kernel.log.migrations import migrate
 
 T = TypeVar("T")
 Listener = Callable[[list[Frame]], None]
+AuditListener = Callable[[list[audit.Entry]], None]
 
 
 class Transaction:
@@ -40,6 +42,8 @@ class Log:
         self._journal = Journal(connection)
         self._loop = asyncio.get_running_loop()
         self._listeners: dict[int, Listener] = {}
+        self._audit_listener: AuditListener | None = None
+        self._audited = 0
 
     @classmethod
     async def open(cls, path: Path | None) -> Self:
@@ -67,6 +71,11 @@ class Log:
         else:
             self._listeners[conversation] = listener
 
+    async def listen_to_audit(self, listener: AuditListener) -> None:
+        """Hand the entries of the audit trail that are committed from now on to `listener`, in the event loop."""
+        self._audited = (await self.read(audit.read_head)).number
+        self._audit_listener = listener
+
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction on the log's thread. What it raises rolls everything back."""
         return await self._loop.run_in_executor(self._thread, self._write, work)
@@ -87,7 +96,16 @@ class Log:
             raise
         if transaction.frames:
             self._loop.call_soon_threadsafe(self._publish, transaction.frames)
+        if self._audit_listener is not None:
+            self._publish_audit(self._audit_listener)
         return result
+
+    def _publish_audit(self, listener: AuditListener) -> None:
+        """On the log's thread. Looking past the last known entry costs a few microseconds where there is none."""
+        entries = list(audit.read_entries(self._connection, self._audited))
+        if entries:
+            self._audited = entries[-1].number
+            self._loop.call_soon_threadsafe(listener, entries)
 
     def _publish(self, frames: list[Frame]) -> None:
         for frame in frames:

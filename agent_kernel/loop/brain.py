@@ -9,7 +9,7 @@ from typing import Self
 
 from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import journal, ledger, runs
-from agent_kernel.log.store import Log
+from agent_kernel.log.store import AuditListener, Log
 from agent_kernel.loop import recovery
 from agent_kernel.loop.conversation import Conversation, Host, ModelSource, RunHandle
 from agent_kernel.loop.results import read_result
@@ -64,6 +64,10 @@ class Brain:
         return cls(Host(log, models, settings, attended, TaskOwner()))
 
     async def recover(self, hands_for: HandsFor) -> Recovered:
+    async def listen_to_audit(self, listener: AuditListener) -> None:
+        """Hand what is added to the audit trail to `listener`, after each commit."""
+        await self._host.log.listen_to_audit(listener)
+
         """Take up the runs that an earlier process left open. Call it once, before anything else.
 
         Runs whose kernel is gone are ended; those of conversations without a kernel go on.

@@ -142,9 +142,10 @@ class AgentKernelServer(ExtensionApp):
             kernel_manager=server.kernel_manager,
             session_manager=server.session_manager,
             contents_manager=server.contents_manager,
+            event_logger=server.event_logger,
             logger=self.log,
         )
-        self.service.listen(server.event_logger)
+        self.service.listen()
 
     def initialize_handlers(self) -> None:
         self.handlers.extend(HANDLERS)

@@ -18,6 +18,7 @@ from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel.tools.hands import Hands
 from agent_kernel_server.kernels.bridge import KERNEL_ACTIONS, KernelBridge
+from agent_kernel_server.events import emitter
 from agent_kernel_server.notebooks import CONTENTS_ACTIONS, RecordKeeper
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Service:
         session_manager: Any,
         contents_manager: Any,
         logger: Logger,
+        event_logger: Any,
     ) -> None:
         self._log_path = log_path
         self._models = models
@@ -52,7 +54,8 @@ class Service:
         self._opening = asyncio.Lock()
         self._brain: Brain | None = None
         self._warmed = False
-        self._event_logger: Any = None
+        self._event_logger = event_logger
+        self._emit_audit = emitter(event_logger)
         self.tasks = TaskOwner()
         self.channels: set[ChannelHandler] = set()
         self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
@@ -63,7 +66,8 @@ class Service:
         async with self._opening:
             if self._brain is None:
                 brain = await Brain.open(self._log_path, self._models, self._settings)
-                await self._take_up(await brain.recover(self._hands_after_restart))
+                await brain.listen_to_audit(self._emit_audit)
+                await self._take_up(await brain.recover(partial(self._hands_after_restart, brain)))
                 self._brain = brain
             return self._brain
 
@@ -145,17 +149,15 @@ class Service:
         handle = await conversation.start_run(spec, hands)
         return handle.run_id
 
-    def listen(self, event_logger: Any) -> None:
+    def listen(self) -> None:
         """Hear of kernels that start and end, and of notebooks that are renamed."""
-        self._event_logger = event_logger
-        event_logger.add_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
-        event_logger.add_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
+        self._event_logger.add_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
+        self._event_logger.add_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
 
     async def aclose(self) -> None:
         """End everything: channels, kernels, tasks, then the brain, which ends its runs honestly."""
-        if self._event_logger is not None:
-            self._event_logger.remove_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
-            self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
+        self._event_logger.remove_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
+        self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
         for channel in list(self.channels):
             channel.close(1001, "The server is shutting down.")
         await self.kernels.aclose()

@@ -18,7 +18,7 @@ from agent_kernel.errors import (
     UnknownApproval,
     UnknownToolCall,
 )
-from agent_kernel.log import ledger, runs
+from agent_kernel.log import audit, ledger, runs
 from agent_kernel.log.migrations import MIGRATIONS, migrate
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.vocabulary import CallState
@@ -111,7 +111,7 @@ def test_the_first_decision_wins(sql: sqlite3.Connection) -> None:
         ledger.decide(sql, "apr_c1", YES, denial="")
     assert second.value.first["state"] == "denied"
     assert second.value.first["reason"] == "Because."
-    assert [row["approved"] for row in ledger.list_decisions(sql)] == [0]
+    assert [one.fields["decision"] for one in audit.read_entries(sql) if one.fields["kind"] == "decision"] == ["denied"]
 
 
 def test_unknown_ids_change_nothing(sql: sqlite3.Connection) -> None:

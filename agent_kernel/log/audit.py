@@ -1,0 +1,177 @@
+"""The audit trail: one entry for each decision on a tool call and one for each outcome, chained by SHA-256.
+
+An entry is one line of JSON in a canonical form: UTF-8, keys in order, no space between tokens, nothing escaped that
+need not be. Its `previous` is the SHA-256 of the entry before it, of exactly those bytes (64 zeros for the first), so
+an export can be checked without this program. Entries are added in the transaction that moves the call. SQLite refuses
+to change or remove one, and they outlive their conversation. `audit_head` names the last entry, so that a cut-off end
+is noticed too.
+
+Whoever may write the file can remove the triggers and write a whole new chain. Only a hash that was noted elsewhere
+shows that: every event on the server's event log carries one, and so does `agent-kernel audit --check`.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import orjson
+
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.protocol.vocabulary import Scope
+
+VERSION = 1
+NO_ENTRY = "0" * 64
+"""What the first entry names as the one before it."""
+
+Kind = Literal["decision", "outcome"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of the trail. `hash` is the SHA-256 of `text`."""
+
+    number: int
+    text: str
+    hash: str
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = orjson.loads(self.text)
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first entry that does not fit, and why."""
+
+    number: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How many entries there are, and the hash of the last."""
+
+    number: int
+    hash: str
+
+
+def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -> None:
+    """Add a decision, in the transaction that makes it. `call` is as the decision left it."""
+    decision = "denied" if call.state == "denied" else "approved"
+    _append(sql, "decision", call, {"at": call.decided_at or utc_now(), "decision": decision, "scope": scope})
+
+
+def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> None:
+    """Add the end of a call, in the transaction that ends it."""
+    fields = {
+        "at": call.ended_at or utc_now(),
+        "state": call.state,
+        "started_at": call.started_at,
+        "duration_ms": call.duration_ms,
+    }
+    _append(sql, "outcome", call, fields)
+
+
+def _append(sql: sqlite3.Connection, kind: Kind, call: ToolCallView, fields: dict[str, Any]) -> None:
+    head = read_head(sql)
+    entry = {
+        "version": VERSION,
+        "number": head.number + 1,
+        "previous": head.hash,
+        "kind": kind,
+        "conversation_id": call.conversation_id,
+        "run_id": call.run_id,
+        "tool_call_id": call.tool_call_id,
+        "approval_id": call.approval_id,
+        "tool_name": call.tool_name,
+        "arguments": call.tool_input,
+        "digest": call.digest,
+        "edited": call.edited,
+        "by": call.by,
+        "decided_by": call.decided_by,
+        "reason": call.reason,
+        **fields,
+    }
+    text = orjson.dumps(entry, option=orjson.OPT_SORT_KEYS)
+    # A trigger moves the head along.
+    sql.execute("INSERT INTO audit VALUES (?, ?, ?)", (head.number + 1, text.decode(), _hash(text)))
+
+
+def read_head(sql: sqlite3.Connection) -> Head:
+    row = sql.execute("SELECT number, hash FROM audit_head").fetchone()
+    return Head(*row) if row is not None else Head(0, NO_ENTRY)
+
+
+def read_entries(sql: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:
+    """The entries after a number, oldest first."""
+    for row in sql.execute("SELECT number, entry, hash FROM audit WHERE number > ? ORDER BY number", (after,)):
+        yield Entry(*row)
+
+
+def export(
+    sql: sqlite3.Connection, *, conversation_id: str | None = None, since: datetime | None = None
+) -> Iterator[str]:
+    """The entries as lines of JSON, exactly as they were hashed. `since` without a zone is UTC."""
+    if since is not None and since.tzinfo is None:
+        since = since.replace(tzinfo=UTC)
+    for entry in read_entries(sql):
+        if conversation_id is None and since is None:
+            yield entry.text
+            continue
+        fields = entry.fields
+        if conversation_id is not None and fields["conversation_id"] != conversation_id:
+            continue
+        if since is not None and datetime.fromisoformat(fields["at"]) < since:
+            continue
+        yield entry.text
+
+
+def check(sql: sqlite3.Connection) -> Fault | None:
+    """The first entry that was changed, moved or removed since it was written; `None` where all fit."""
+    last = Head(0, NO_ENTRY)
+    for entry in read_entries(sql):
+        why = _misfit(entry, last)
+        if why is not None:
+            return Fault(entry.number, why)
+        last = Head(entry.number, entry.hash)
+    head = sql.execute("SELECT number, hash FROM audit_head").fetchone()
+    if head is None:
+        return None if last.number == 0 else Fault(last.number, "the record of the last entry was removed")
+    if head[0] > last.number:
+        return Fault(last.number + 1, f"it was removed, with all that followed it up to {head[0]}")
+    if Head(*head) != last:
+        return Fault(last.number, "it is not the entry that was written last")
+    return None
+
+
+def _misfit(entry: Entry, last: Head) -> str | None:
+    if entry.number != last.number + 1:
+        return f"it follows entry {last.number}: what was between them was removed"
+    text = entry.text.encode()
+    if _hash(text) != entry.hash:
+        return "its content was changed"
+    fields = _parse(text)
+    if fields is None:
+        return "it can't be read"
+    if fields.get("number") != entry.number:
+        return f"it was written as number {fields.get('number')}"
+    if fields.get("previous") != last.hash:
+        return "it was not written after the entry that is before it now"
+    return None
+
+
+def _parse(text: bytes) -> dict[str, Any] | None:
+    try:
+        fields = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+def _hash(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()

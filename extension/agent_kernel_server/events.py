@@ -1,0 +1,38 @@
+"""Approvals and outcomes on Jupyter's event log, for sites that collect them. The schemas are in `event_schemas`."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_kernel.log.audit import Entry
+
+APPROVAL_EVENT = "https://agent-kernel.org/events/approval/v1"
+OUTCOME_EVENT = "https://agent-kernel.org/events/outcome/v1"
+
+_SCHEMAS = Path(__file__).parent / "event_schemas"
+_CALL = ("conversation_id", "run_id", "tool_call_id", "approval_id", "tool_name", "digest")
+_DECISION = ("decision", "by", "decided_by", "scope", "edited")
+_OUTCOME = ("state", "started_at", "duration_ms")
+
+
+def emitter(event_logger: Any) -> Callable[[Sequence[Entry]], None]:
+    """Register the schemas with a server's event logger. The result emits entries of the audit trail, which are on
+    disk already; it is for the event loop."""
+    for schema in ("approval", "outcome"):
+        event_logger.register_event_schema(_SCHEMAS / schema / "v1.yaml")
+
+    def emit(entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            schema_id, data = event_of(entry)
+            event_logger.emit(schema_id=schema_id, data=data)
+
+    return emit
+
+
+def event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
+    """The schema's id and the event. Arguments and results stay in the log."""
+    fields = entry.fields
+    data = {name: fields[name] for name in _CALL} | {"audit_number": entry.number, "audit_hash": entry.hash}
+    if fields["kind"] == "decision":
+        return APPROVAL_EVENT, data | {name: fields[name] for name in _DECISION} | {"decided_at": fields["at"]}
+    return OUTCOME_EVENT, data | {name: fields[name] for name in _OUTCOME} | {"ended_at": fields["at"]}

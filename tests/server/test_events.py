@@ -1,0 +1,69 @@
+"""Approvals and outcomes on Jupyter's event log, as a site that collects them gets them."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.log import audit
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel_server.app import AgentKernelServer
+from agent_kernel_server.events import APPROVAL_EVENT, OUTCOME_EVENT
+from tests.server.client import Api, Kernel, until
+
+SECRET = "the-arguments-stay-in-the-log"
+
+
+@pytest.fixture
+def collected(extension: AgentKernelServer) -> list[tuple[str, dict[str, Any]]]:
+    """What a listener of both schemas hears. The event logger validates each against its schema."""
+    heard: list[tuple[str, dict[str, Any]]] = []
+
+    async def listen(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        heard.append((schema_id, data))
+
+    for schema_id in (APPROVAL_EVENT, OUTCOME_EVENT):
+        extension.serverapp.event_logger.add_listener(schema_id=schema_id, listener=listen)
+    return heard
+
+
+@pytest.mark.kernel
+async def test_a_decision_and_an_outcome_are_collected_without_their_arguments(
+    api: Api, kernel: Kernel, model: FakeOpenAI, collected: list[Any], jp_data_dir: Path
+) -> None:
+    model.add(call("run_python", code=f"'{SECRET}'"), say("Done."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api.start_run(conversation_id)
+    waiting = await api.next_approval()
+    assert collected == []
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True, "scope": "conversation"})
+    await api.ended(conversation_id)
+    await until(lambda: len(collected) == 2)
+    (first_id, approval), (second_id, outcome) = collected
+    assert (first_id, second_id) == (APPROVAL_EVENT, OUTCOME_EVENT)
+    same = {"conversation_id", "run_id", "tool_call_id", "approval_id", "tool_name", "digest"}
+    for event in (approval, outcome):
+        assert {name: event[name] for name in same} == {name: waiting[name] for name in same}
+    assert (approval["decision"], approval["by"], approval["scope"]) == ("approved", "user", "conversation")
+    assert outcome["state"] == "success"
+    assert SECRET not in json.dumps(collected)
+    with closing(sqlite3.connect(jp_data_dir / "agent-kernel" / "agent-kernel.sqlite")) as sql:
+        entries = {entry.number: entry for entry in audit.read_entries(sql)}
+        assert audit.check(sql) is None
+    for event in (approval, outcome):
+        assert entries[event["audit_number"]].hash == event["audit_hash"]
+        assert SECRET in entries[event["audit_number"]].text
+
+
+async def test_a_call_that_is_no_valid_one_is_collected_too(
+    api: Api, model: FakeOpenAI, collected: list[Any], extension: AgentKernelServer
+) -> None:
+    model.add(call("no_such_tool"), say("Then not."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    await api.ended(conversation_id)
+    await until(lambda: collected)
+    assert [(schema_id, event["state"]) for schema_id, event in collected] == [(OUTCOME_EVENT, "invalid")]
