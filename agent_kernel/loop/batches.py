@@ -8,11 +8,13 @@ T = TypeVar("T")
 
 
 class Batcher(Generic[T]):
-    """The first item is written at once; the next ones wait until `seconds` have passed and go together."""
+    """The first item is written after `first` seconds; the next ones wait until `seconds` have passed and go
+    together."""
 
-    def __init__(self, write: Callable[[list[T]], Awaitable[None]], seconds: float) -> None:
+    def __init__(self, write: Callable[[list[T]], Awaitable[None]], seconds: float, *, first: float = 0.0) -> None:
         self._write = write
         self._seconds = seconds
+        self._first = first
         self._items: list[T] = []
         self._closing = asyncio.Event()
         self._draining = False
@@ -38,11 +40,16 @@ class Batcher(Generic[T]):
             await self._write(rest)
 
     async def _flush_until_empty(self) -> None:
+        if self._first:
+            await self._pause(self._first)
         while self._items and not self._draining:
             items, self._items = self._items, []
             await self._write(items)
-            try:
-                async with asyncio.timeout(self._seconds):
-                    await self._closing.wait()
-            except TimeoutError:
-                continue
+            await self._pause(self._seconds)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
+        except TimeoutError:
+            return

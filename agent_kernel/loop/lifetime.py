@@ -96,7 +96,7 @@ async def _read_log(run: ActiveRun, past: Past, *, continued: bool) -> None:
 
     def work(sql: sqlite3.Connection) -> None:
         system = {"role": "system", "content": run.spec.system or SYSTEM_PROMPT}
-        run.history = [system, *read_history(sql, number, past)]
+        run.recall([system, *read_history(sql, number, past)])
         if continued:
             run.step_calls = unanswered_calls(sql, number)
             run.prompted = journal.has_prompt(sql, number, run_id)

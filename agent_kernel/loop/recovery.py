@@ -42,7 +42,8 @@ async def close(
         commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
         _settle(commit, run, only_running=False)
         open_calls = unanswered_calls(commit.sql, commit.number)
-        for body in tool_messages_for(commit.sql, commit.number, open_calls, settings.step_characters):
+        results = [ledger.read_call(commit.sql, commit.number, tool_call_id) for tool_call_id in open_calls]
+        for body in tool_messages_for(results, settings.step_characters):
             journal.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
         error = ErrorView(code="KERNEL_DIED", message=reason)
         ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})

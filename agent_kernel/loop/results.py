@@ -7,7 +7,7 @@ from agent_kernel.log import journal, ledger
 from agent_kernel.log.journal import START, Mark, append_message
 from agent_kernel.loop.run import ActiveRun, Commit, RunResult
 from agent_kernel.protocol.ids import new_message_id
-from agent_kernel.protocol.views import RunView
+from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 
@@ -17,8 +17,13 @@ async def answer_calls(run: ActiveRun) -> None:
     if not run.step_calls:
         return
     calls, run.step_calls = run.step_calls, []
-    number, budget = run.setting.conversation.number, run.setting.settings.step_characters
-    for body in await run.setting.log.read(lambda sql: tool_messages_for(sql, number, calls, budget)):
+    ended, run.ended = run.ended, {}
+    if any(tool_call_id not in ended for tool_call_id in calls):
+        number = run.setting.conversation.number
+        ended = await run.setting.log.read(lambda sql: {c: ledger.read_call(sql, number, c) for c in calls})
+    for body in tool_messages_for(
+        [ended[tool_call_id] for tool_call_id in calls], run.setting.settings.step_characters
+    ):
         run.remember(body)
         run.unwritten.append(body)
 
@@ -29,11 +34,8 @@ def write_tool_messages(commit: Commit, run: ActiveRun) -> None:
         append_message(commit.sql, commit.number, new_message_id(), run.view.run_id, body)
 
 
-def tool_messages_for(
-    sql: sqlite3.Connection, conversation: int, calls: list[str], step_characters: int
-) -> list[dict[str, Any]]:
+def tool_messages_for(results: list[ToolCallView], step_characters: int) -> list[dict[str, Any]]:
     """One message per call; a step whose results are too long together has each cut to its share."""
-    results = [ledger.read_call(sql, conversation, tool_call_id) for tool_call_id in calls]
     share = step_characters // max(1, len(results))
     total = sum(len(call.result or "") for call in results)
     bodies = []

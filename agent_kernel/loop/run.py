@@ -82,6 +82,8 @@ class ActiveRun:
         self.answers: Broker[Outcome] = Broker()
         self.scripted = list(setting.scripted)
         self.history: list[WireMessage] = []
+        self.call_ids: set[str] = set()
+        """The ids of the calls that the conversation has had."""
         self.inbox: list[str] = []
         self.begun = START
         """A place in the log before the run's beginning."""
@@ -90,6 +92,8 @@ class ActiveRun:
         self.step_calls: list[str] = []
         self.proposed: dict[str, ToolCallView] = {}
         """Calls as they were proposed, until their task takes them: one read less each."""
+        self.ended: dict[str, ToolCallView] = {}
+        """Calls of the step at hand that ran to their end."""
         self.unwritten: list[dict[str, Any]] = []
         """Tool messages that the model gets and that the next commit of a message writes."""
         self.accepting = True
@@ -103,9 +107,15 @@ class ActiveRun:
         self.last_message_id: str | None = None
         self.finish_reason: FinishReason = "stop"
 
+    def recall(self, messages: list[WireMessage]) -> None:
+        """Begin with what was said before."""
+        self.history = messages
+        self.call_ids = {call["id"] for message in messages for call in message.get("tool_calls", ())}
+
     def remember(self, body: dict[str, Any]) -> None:
         """Add a logged message to what the model gets next."""
         self.history.append(wire_message(body))
+        self.call_ids.update(call["id"] for call in body.get("tool_calls", ()))
 
     async def commit(self, work: Callable[[Commit], T]) -> T:
         """Run `work` as one transaction on this run's conversation."""

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from agent_kernel.errors import ModelError
-from agent_kernel.log import ledger
 from agent_kernel.loop import tool_messages
 from agent_kernel.loop.batches import Batcher
 from agent_kernel.loop.run import ActiveRun
@@ -49,7 +48,7 @@ class TurnStream:
                 if isinstance(item, ModelTurn):
                     turn = item
                 else:
-                    await self._take(item)
+                    self._take(item)
         except BaseException:
             self._end_unfinished_cards()
             await self._batcher.aclose()
@@ -57,9 +56,9 @@ class TurnStream:
         self.rest = self._events(await self._batcher.drain())
         if turn is None:
             raise ModelError(f"{self._run.setting.model.name} broke off without an end. Try again.")
-        return replace(turn, tool_calls=tuple([await self._with_id(*call) for call in enumerate(turn.tool_calls)]))
+        return replace(turn, tool_calls=tuple(self._with_id(*call) for call in enumerate(turn.tool_calls)))
 
-    async def _take(self, item: ModelItem) -> None:
+    def _take(self, item: ModelItem) -> None:
         match item:
             case TextDelta():
                 self._texts.append(item.content)
@@ -67,7 +66,7 @@ class TurnStream:
             case ReasoningDelta():
                 self._batcher.add(item)
             case ToolCallDelta() if item.id:
-                self._ids[item.index] = await self._own_id(item.id)
+                self._ids[item.index] = self._own_id(item.id)
                 self._batcher.add(
                     ToolStateEvent(
                         run_id=self._run.view.run_id,
@@ -80,18 +79,16 @@ class TurnStream:
                 # A call whose id is not known before the turn ends: its card can't be shown yet.
                 return
 
-    async def _with_id(self, index: int, call: RequestedCall) -> RequestedCall:
+    def _with_id(self, index: int, call: RequestedCall) -> RequestedCall:
         if index not in self._ids:
-            self._ids[index] = await self._own_id(call.id)
+            self._ids[index] = self._own_id(call.id)
         return replace(call, id=self._ids[index])
 
-    async def _own_id(self, wanted: str) -> str:
+    def _own_id(self, wanted: str) -> str:
         """The model's id for a call, or a new one where it sent none or one that this conversation has used."""
         if not wanted or wanted in self._ids.values():
             return new_tool_call_id()
-        setting = self._run.setting
-        used = await setting.log.read(lambda sql: ledger.has_call(sql, setting.conversation.number, wanted))
-        return new_tool_call_id() if used else wanted
+        return new_tool_call_id() if wanted in self._run.call_ids else wanted
 
     def _end_unfinished_cards(self) -> None:
         """Calls that the model never finished writing are not in the ledger, but their cards are on screen."""

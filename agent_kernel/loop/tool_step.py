@@ -20,6 +20,7 @@ from agent_kernel.tools.spill import shorten
 from agent_kernel.tools.truncation import TextLimits
 
 logger = logging.getLogger(__name__)
+_FIRST_OUTPUT_SECONDS = 0.01
 NOBODY = "Nobody was there to ask: this notebook ran without a page."
 
 
@@ -161,7 +162,8 @@ async def _carry_out(run: ActiveRun, call: ToolCallView) -> None:
     async def write(outputs: list[ToolOutputEvent]) -> None:
         await run.emit(*outputs)
 
-    batcher = Batcher(write, run.setting.settings.token_flush_seconds)
+    # What a quick call prints is committed with its outcome.
+    batcher = Batcher(write, run.setting.settings.token_flush_seconds, first=_FIRST_OUTPUT_SECONDS)
 
     def emit(output: OutputView) -> None:
         nonlocal index
@@ -212,10 +214,10 @@ async def _finish(
     duration = round((time.monotonic() - started) * 1000)
     output_file = str(kept.output_file) if kept.output_file else None
 
-    def work(commit: Commit) -> None:
+    def work(commit: Commit) -> ToolCallView:
         for event in last_outputs:
             commit.emit(event)
-        calls.settle(
+        return calls.settle(
             commit,
             call.tool_call_id,
             outcome.status,
@@ -225,4 +227,4 @@ async def _finish(
             output_file=output_file,
         )
 
-    await run.commit(work)
+    run.ended[call.tool_call_id] = await run.commit(work)
