@@ -161,6 +161,10 @@ class Brain:
         """The run that a widget shows, if this log knows it."""
         return await self._host.log.read(lambda sql: runs.run_of_widget(sql, widget_model_id))
 
+    async def spec(self, run_id: str) -> RunSpec:
+        """A run as it was asked for. Raises `UnknownRun`."""
+        return restored(await self._host.log.read(partial(runs.read_spec, run_id=run_id)))
+
     async def result(self, run_id: str) -> RunResult:
         """The transcript of a run. Raises `UnknownRun`."""
         conversation = await self.find_run(run_id)

@@ -8,6 +8,7 @@ from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions, as_policy
 from agent_kernel.notebook.place import is_served
+from agent_kernel.notebook.remote import is_served_from_afar
 from agent_kernel.notebook.run import Host, Run
 from agent_kernel.notebook.toolbox import offered_tools
 from agent_kernel.notebook.workshop import Workshop, workshop
@@ -92,7 +93,8 @@ def last_run() -> Run | None:
 def host_for(shop: Workshop, model: Any) -> Host:
     """The server's brain, or one in this process where there is no such server or the model is an object."""
     by_name = model is None or isinstance(model, str)
-    return _served(shop) if by_name and is_served(shop.shell) else _embedded(shop)
+    served = by_name and (is_served(shop.shell) or is_served_from_afar(shop))
+    return _served(shop) if served else _embedded(shop)
 
 
 @functools.cache

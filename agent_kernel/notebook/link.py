@@ -54,12 +54,22 @@ class Link:
     def done(self, tool_call_id: str, outcome: Outcome) -> None:  # noqa: ARG002 -- the server collects it
         self.send("outcome", tool_call_id=tool_call_id)
 
-    def announce(self, run_id: str, conversation_id: str, heard: threading.Event, unheard: Callable[[], None]) -> None:
-        """Say that there is a new run, each second until `heard` is set; `unheard` is called if nobody asks for it."""
+    def announce(
+        self,
+        run_id: str,
+        conversation_id: str,
+        through_gateway: bool,
+        heard: threading.Event,
+        unheard: Callable[[], None],
+    ) -> None:
+        """Say that there is a new run, each second until `heard` is set; `unheard` is called if nobody asks for it.
+
+        `through_gateway` says which server is meant, where a gateway's own server hears it too.
+        """
 
         def repeat() -> None:
             for _ in range(ANNOUNCE_TRIES):
-                self.send("announce", run_id=run_id, conversation_id=conversation_id)
+                self.send("announce", run_id=run_id, conversation_id=conversation_id, through_gateway=through_gateway)
                 if heard.wait(ANNOUNCE_SECONDS):
                     return
             unheard()
@@ -84,6 +94,7 @@ class _Requests:
             "collect": self._collect,
             "judge": self._judge,
             "environment": self._environment,
+            "serve": self._serve,
         }
 
     async def handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
@@ -142,6 +153,10 @@ class _Requests:
         return {
             "approval": await judge(self._shop, content["tool_name"], content["arguments_json"], content.get("run_id"))
         }
+
+    def _serve(self, _: dict[str, Any]) -> dict[str, Any]:
+        self._shop.told_served.set()
+        return {}
 
     def _environment(self, content: dict[str, Any]) -> dict[str, Any]:
         return {"text": describe_environment(self._shop.shell, content.get("notebook_path"))}

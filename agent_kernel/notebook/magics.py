@@ -13,7 +13,9 @@ from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.link import install
 from agent_kernel.notebook.options import Policy
+from agent_kernel.notebook.remote import look_for_server
 from agent_kernel.notebook.toolbox import named_tools
+from agent_kernel.notebook.workshop import workshop
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.vocabulary import PolicyMode
 
@@ -116,6 +118,7 @@ def _state() -> str:
 
 def load(shell: InteractiveShell) -> None:
     install()
+    look_for_server(workshop())
     shell.register_magics(AgentMagics)
 
 

@@ -2,7 +2,7 @@
 
 from agent_kernel.notebook.display import LiveView
 from agent_kernel.notebook.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
-from agent_kernel.notebook.place import kernel_of
+from agent_kernel.notebook.place import is_served, kernel_of
 from agent_kernel.notebook.run import Run, RunEnd
 from agent_kernel.notebook.workshop import Workshop
 
@@ -25,7 +25,13 @@ class ServedHost:
         view = self._views[run.run_id] = LiveView(self._shop.shell, run, "server")
         run.shown_by(view.widget.model_id)
         view.show()
-        self._link.announce(run.run_id, run.conversation_id, run.heard, lambda: run.fail(UNHEARD))
+        self._link.announce(
+            run.run_id,
+            run.conversation_id,
+            not is_served(self._shop.shell),
+            run.heard,
+            lambda: run.fail(UNHEARD),
+        )
 
     def cancel(self, run: Run) -> None:
         self._link.send("cancel", run_id=run.run_id)

@@ -1,6 +1,7 @@
 """What the hands own in this kernel: the mailbox, the executor, the runs and their tools."""
 
 import functools
+import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ class Workshop:
         self.shell = shell
         self.mailbox = Mailbox()
         self.executor = Executor(shell, self.mailbox, self.find_tool)
+        self.told_served = threading.Event()
+        """Set when a server that reaches this kernel through a gateway has said that it serves it."""
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._tools: dict[str, Tool] = {}
 

@@ -7,7 +7,7 @@ that is read from it is the id of a widget's model, which is looked up among the
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from logging import Logger
 from typing import Any
@@ -93,10 +93,10 @@ class RecordKeeper:
             return None
         return record
 
-    async def place(self, widget_model_id: str | None, page_is_open: Callable[[], bool]) -> bool:
+    async def place(self, widget_model_id: str | None, page_is_open: Callable[[], Awaitable[bool]]) -> bool:
         """Write a run's record into its notebook's file, where no page is connected that would. True if it was."""
         record = self._records.get(widget_model_id) if widget_model_id is not None else None
-        if record is None or record.path is None or page_is_open():
+        if record is None or record.path is None or await page_is_open():
             return False
         async with self._placing:
             try:
@@ -105,19 +105,20 @@ class RecordKeeper:
                 self._log.debug("The record was not placed in %s: %s", record.path, error)
                 return False
 
-    def page_is_open(self, kernel_id: str) -> bool:
-        """Whether a page is connected to this kernel."""
+    async def page_is_open(self, kernel_id: str, own: int = 0) -> bool:
+        """Whether a page is connected to this kernel. `own` is how many of its connections are this server's."""
         if kernel_id not in self._kernels:
             return True  # nobody can tell any more; the next save runs the hook
-        return bool(self._kernels.kernel_model(kernel_id)["connections"])
+        model = await ensure_async(self._kernels.kernel_model(kernel_id))
+        return model is None or model["connections"] > own
 
-    async def _rewrite(self, path: str, page_is_open: Callable[[], bool]) -> bool:
+    async def _rewrite(self, path: str, page_is_open: Callable[[], Awaitable[bool]]) -> bool:
         """Read, replace, save. Raises `HTTPError` 404 where the file is gone: none is ever made."""
         model = await ensure_async(self._contents.get(path, type="notebook", content=True))
         if not self._replace_widgets(model["content"], path):
             return False
         now = await ensure_async(self._contents.get(path, type="notebook", content=False))
-        if now["last_modified"] != model["last_modified"] or page_is_open():
+        if now["last_modified"] != model["last_modified"] or await page_is_open():
             return False  # somebody has opened or saved it meanwhile; their next save runs the hook
         await ensure_async(self._contents.save({"type": "notebook", "content": model["content"]}, path))
         return True

@@ -1,6 +1,7 @@
 """Service owns what the extension runs: the brain, the kernels it serves, the open channels and the tasks."""
 
 import asyncio
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from logging import Logger
 from pathlib import Path
@@ -17,8 +18,8 @@ from agent_kernel.protocol.views import ToolView
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel.tools.hands import Hands
-from agent_kernel_server.kernels.bridge import KERNEL_ACTIONS, KernelBridge
 from agent_kernel_server.events import emitter
+from agent_kernel_server.kernels.bridge import KERNEL_ACTIONS, KernelBridge
 from agent_kernel_server.notebooks import CONTENTS_ACTIONS, RecordKeeper
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ class Service:
         kernel_manager: Any,
         session_manager: Any,
         contents_manager: Any,
-        logger: Logger,
         event_logger: Any,
+        logger: Logger,
     ) -> None:
         self._log_path = log_path
         self._models = models
@@ -75,9 +76,9 @@ class Service:
         """Take up what an earlier server left open, without waiting for somebody to ask."""
         self.tasks.spawn(self.brain(), "recovery")
 
-    async def _hands_after_restart(self, conversation: Conversation, run_id: str) -> Hands | None:
+    async def _hands_after_restart(self, brain: Brain, conversation: Conversation, run_id: str) -> Hands | None:
         try:
-            return await self.kernels.hands(conversation, run_id)
+            return await self.kernels.hands_after_restart(conversation, await brain.spec(run_id))
         except KernelGone:
             return None
 
@@ -92,10 +93,11 @@ class Service:
     async def _place_unless_watched(self, spec: RunSpec, conversation: Conversation) -> None:
         """A page that was left open over the restart comes back within this time; its next save places the record."""
         await asyncio.sleep(PAGE_SECONDS)
-        await self.records.place(spec.widget_model_id, lambda: self._is_watched(conversation.conversation_id))
 
-    def _is_watched(self, conversation_id: str) -> bool:
-        return any(channel.conversation.conversation_id == conversation_id for channel in self.channels)
+        async def is_watched() -> bool:
+            return any(channel.conversation is conversation for channel in self.channels)
+
+        await self.records.place(spec.widget_model_id, is_watched)
 
     def start_warm_up(self) -> None:
         """Import the model client and the graph in a thread, so that the first run does not wait for them."""

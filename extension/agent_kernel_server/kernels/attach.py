@@ -13,7 +13,6 @@ from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation, RunHandle
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.tasks import TaskOwner
-from agent_kernel_server.kernels.announcements import Announcements
 from agent_kernel_server.kernels.calls import CallFeeds
 from agent_kernel_server.kernels.hands import KernelHands
 from agent_kernel_server.kernels.link import KernelLink, RequestRefused
@@ -22,11 +21,13 @@ from agent_kernel_server.kernels.messages import (
     CallEnded,
     CallOutput,
     CancelRun,
+    Hello,
     KernelEvent,
     RunDeclaration,
     finished_result,
     refused_result,
 )
+from agent_kernel_server.kernels.reach import Listener, Reach
 from agent_kernel_server.notebooks import RecordKeeper
 
 STATE_SECONDS = 0.25
@@ -36,18 +37,22 @@ DECLARE_SECONDS = 20.0
 END_SECONDS = 5.0
 """How long the runs of a kernel that has gone are given to end honestly."""
 
+ANSWER_SECONDS = 10.0
+"""How long a kernel that an earlier server left may take to say whether it still has a run."""
+
 
 class AttachedKernel:
     def __init__(
         self,
         kernel_id: str,
-        kernel: Any,
+        open_reach: Callable[[Listener], Reach],
         brain: Callable[[], Awaitable[Brain]],
         records: RecordKeeper,
         log: Logger,
+        release: Callable[[str], None],
     ) -> None:
+        """`release` is called with the reason when the kernel is found to be lost for good."""
         self.kernel_id = kernel_id
-        self._kernel = kernel
         self._brain = brain
         self._records = records
         self._log = log
@@ -55,12 +60,12 @@ class AttachedKernel:
         self._tasks = TaskOwner()
         self._serving: set[asyncio.Task[None]] = set()
         self._link: KernelLink | None = None
-        self._ports = list(kernel.ports)
-        self._announcements = Announcements(kernel, self._hear, log)
+        self.gone = release
         self._announced: set[str] = set()
         self._restart_pending = False
         self._runs: dict[str, Conversation] = {}
         self._conversations: dict[str, Conversation] = {}
+        self._reach = open_reach(self)
 
     @property
     def active_runs(self) -> int:
@@ -70,7 +75,7 @@ class AttachedKernel:
     def link(self) -> KernelLink:
         """The link to the kernel's present life."""
         if self._link is None or self._link.gone is not None:
-            self._link = KernelLink(self._kernel, self._log)
+            self._link = KernelLink(self._reach)
         return self._link
 
     async def hands(self, conversation: Conversation, run_id: str) -> KernelHands:
@@ -79,10 +84,13 @@ class AttachedKernel:
         path = await self._records.notebook_path(self.kernel_id)
         return KernelHands(lambda: self.link, self._feeds, run_id, path, self._log)
 
-    def _hear(self, event: KernelEvent) -> None:
+    def hear(self, event: KernelEvent) -> None:
         match event:
             case Announce():
                 self._announce(event)
+            case Hello():
+                if self._reach.remote:
+                    self._tasks.spawn(self._serve_from_afar(self.link), f"greeting of {self.kernel_id}")
             case CallOutput():
                 self._feeds.output(event.tool_call_id, event.index, event.output)
             case CallEnded():
@@ -98,7 +106,14 @@ class AttachedKernel:
         if event.run_id in self._announced:
             return  # repeated until the kernel is asked
         self._announced.add(event.run_id)
-        self.link.installed = True
+        if event.through_gateway != self._reach.remote:
+            self._log.warning(
+                "The run %s is for another server's extension. Where a gateway's own server has the extension, "
+                "switch it off there.",
+                event.run_id,
+            )
+            return
+        self.link.installed.set()
         serving = self._tasks.spawn(self._serve(event.run_id, self.link), f"run {event.run_id}")
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
@@ -121,6 +136,32 @@ class AttachedKernel:
             await self._tell(link, "finish", {"result": refused_result(declaration, str(error))})
             return
         await self._follow(declaration.spec(), conversation, handle, link)
+
+    async def _serve_from_afar(self, link: KernelLink) -> None:
+        """Tell a kernel behind a gateway that it is served, which its environment can't."""
+        await self._tell(link, "serve", {})
+        if link.gone is None:
+            link.installed.set()
+
+    async def still_has(self, run_id: str) -> bool:
+        """Whether the kernel is the one that made this run, and not one that was started in its place.
+
+        A kernel that does not say so in time is busy, and the same one as far as anybody knows.
+        """
+        link = self.link
+        greeting = self._tasks.spawn(self._serve_from_afar(link), f"greeting of {self.kernel_id}")
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await link.ensure_installed()
+                await link.control("declare", {"run_id": run_id})
+        except TimeoutError:
+            return True
+        except (KernelGone, RequestRefused) as error:
+            self._log.debug("The kernel %s does not have the run %s: %s", self.kernel_id, run_id, error)
+            return False
+        finally:
+            greeting.cancel()
+        return True
 
     def follow(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
         """Keep the kernel's `Run` up to date with a run that goes on after the server was restarted."""
@@ -151,7 +192,10 @@ class AttachedKernel:
             await asyncio.gather(feeder, return_exceptions=True)
         await self._records.keep(spec.widget_model_id, result, await self._records.notebook_path(self.kernel_id))
         await self._tell(link, "finish", {"result": finished_result(result)})
-        await self._records.place(spec.widget_model_id, lambda: self._records.page_is_open(self.kernel_id))
+        await self._records.place(spec.widget_model_id, self._page_is_open)
+
+    async def _page_is_open(self) -> bool:
+        return await self._records.page_is_open(self.kernel_id, self._reach.connections)
 
     async def _feed_state(self, run_id: str, subscription: Any, link: KernelLink) -> None:
         """Keep the kernel's `Run` up to date with the run's own events."""
@@ -172,18 +216,17 @@ class AttachedKernel:
     def died(self) -> None:
         """The process ended by itself, and Jupyter is about to start another."""
         self._restart_pending = True
-        self._life_ended("The kernel died and was restarted.", restarting=True)
+        self.life_ended("The kernel died and was restarted.", restarting=True)
 
     def restarted(self, *, success: bool) -> None:
         """Jupyter has restarted the kernel: after a death that was told already, or because a user asked for it."""
-        if success and not self._restart_pending:
-            self._life_ended("The kernel was restarted.", restarting=False)
+        if success and not self._restart_pending and not self._reach.remote:
+            self.life_ended("The kernel was restarted.", restarting=False)
         self._restart_pending = False
-        if list(self._kernel.ports) != self._ports:
-            self._reconnect()
+        self._reach.restarted()
 
-    def _life_ended(self, reason: str, *, restarting: bool) -> None:
-        """The kernel's namespace is lost. Every waiter is told now; the brain hears of it in a task."""
+    def life_ended(self, reason: str, *, restarting: bool) -> None:
+        """See `Listener`. The kernel's namespace is lost. Every waiter is told now; the brain hears of it in a task."""
         self._announced.clear()
         if self._link is not None:
             self._link.fail(KernelGone(reason))
@@ -193,15 +236,9 @@ class AttachedKernel:
                 f"end of {conversation.conversation_id}",
             )
 
-    def _reconnect(self) -> None:
-        """A kernel that could not bind its ports was given others."""
-        self._ports = list(self._kernel.ports)
-        self._announcements.close()
-        self._announcements = Announcements(self._kernel, self._hear, self._log)
-
     async def aclose(self, reason: str) -> None:
         """The kernel is shut down, or the server is."""
-        self._announcements.close()
+        await self._reach.aclose()
         if self._link is not None:
             self._link.fail(KernelGone(reason))
         for conversation in self._conversations.values():

@@ -9,13 +9,17 @@ from collections.abc import Awaitable, Callable
 from logging import Logger
 from typing import Any
 
+from jupyter_server.gateway.managers import GatewayKernelManager
+
 from agent_kernel.errors import KernelGone
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation, RunHandle
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel_server.kernels.attach import AttachedKernel
+from agent_kernel_server.kernels.gateway import GatewayReach, take_over
 from agent_kernel_server.kernels.hands import KernelHands
+from agent_kernel_server.kernels.reach import LocalReach
 from agent_kernel_server.notebooks import RecordKeeper
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
@@ -47,10 +51,25 @@ class KernelBridge:
         """Hands in the conversation's kernel; `None` where it has none. Raises `KernelGone`."""
         if conversation.kernel_id is None:
             return None
-        attached = self.attach(conversation.kernel_id)
+        attached = await self._find(conversation.kernel_id)
         if attached is None:
             raise KernelGone("The kernel of this conversation is not running any more.")
         return await attached.hands(conversation, run_id)
+
+    async def hands_after_restart(self, conversation: Conversation, spec: RunSpec) -> KernelHands | None:
+        """Hands for a run that an earlier server left open; `None` where its kernel is gone, or was started anew."""
+        attached = await self._find(conversation.kernel_id or "")
+        declared_by_a_cell = spec.widget_model_id is not None
+        if attached is None or (declared_by_a_cell and not await attached.still_has(spec.run_id)):
+            return None
+        return await attached.hands(conversation, spec.run_id)
+
+    async def _find(self, kernel_id: str) -> AttachedKernel | None:
+        """The kernel's owner, also for one at a gateway, which outlives a server that forgets it."""
+        attached = self.attach(kernel_id)
+        if attached is None and await take_over(self._manager, kernel_id, self._log):
+            attached = self.attach(kernel_id)
+        return attached
 
     def follow(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
         """See `AttachedKernel.follow`; nothing for a conversation without a kernel."""
@@ -64,18 +83,23 @@ class KernelBridge:
             self.attach(kernel_id)
 
     def attach(self, kernel_id: str) -> AttachedKernel | None:
-        """The owner of this kernel's link; `None` for a kernel that is gone or has no channels here (a gateway's)."""
+        """The owner of this kernel's link; `None` for a kernel that this server does not know."""
         attached = self._attached.get(kernel_id)
         if attached is not None or kernel_id not in self._manager:
             return attached
         kernel = self._manager.get_kernel(kernel_id)
-        if not hasattr(kernel, "connect_iopub"):
-            self._log.debug("The kernel %s can't be reached from this process", kernel_id)
-            return None
-        attached = AttachedKernel(kernel_id, kernel, self._brain, self._records, self._log)
+        reach = GatewayReach if isinstance(kernel, GatewayKernelManager) else LocalReach
+        attached = AttachedKernel(
+            kernel_id,
+            lambda listener: reach(kernel, listener, self._log),
+            self._brain,
+            self._records,
+            self._log,
+            lambda reason: self._lost(kernel_id, reason),
+        )
         self._attached[kernel_id] = attached
         kernel.add_restart_callback(attached.died, "restart")
-        kernel.add_restart_callback(lambda: self._dead(kernel_id), "dead")
+        kernel.add_restart_callback(lambda: self._lost(kernel_id, "The kernel died."), "dead")
         return attached
 
     async def on_kernel_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
@@ -99,9 +123,9 @@ class KernelBridge:
             await asyncio.sleep(START_PAUSE)
         self.attach(kernel_id)
 
-    def _dead(self, kernel_id: str) -> None:
+    def _lost(self, kernel_id: str, reason: str) -> None:
         """The kernel died, and could not be started again."""
-        self._tasks.spawn(self._release(kernel_id, "The kernel died."), f"release of {kernel_id}")
+        self._tasks.spawn(self._release(kernel_id, reason), f"release of {kernel_id}")
 
     async def _release(self, kernel_id: str, reason: str) -> None:
         attached = self._attached.pop(kernel_id, None)

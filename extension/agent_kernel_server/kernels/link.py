@@ -1,16 +1,12 @@
 """KernelLink sends requests to one life of a kernel, and ends them all when that life ends."""
 
 import asyncio
-import uuid
 from collections.abc import Mapping
-from logging import Logger
 from typing import Any
-
-from jupyter_core.utils import ensure_async
-from zmq.eventloop.zmqstream import ZMQStream
 
 from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel_server.kernels.messages import REQUEST_TYPE
+from agent_kernel_server.kernels.reach import Reach
 
 LIVENESS_SECONDS = 5.0
 """How often somebody who waits for a kernel asks whether its process still lives."""
@@ -29,23 +25,14 @@ class KernelLink:
     that must run on the main thread.
     """
 
-    def __init__(self, kernel: Any, log: Logger) -> None:
-        self._kernel = kernel
-        self._log = log
-        self._session = kernel.session.clone()
-        # Message ids begin with the session's, which a clone shares: replies would reach other clients' requests.
-        self._session.session = uuid.uuid4().hex
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
         self._waiters: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._gone: KernelGone | None = None
         self._installing = asyncio.Lock()
-        self.installed = False
-        """True once the kernel is known to answer this link's requests."""
-        self._streams: dict[str, ZMQStream] = {
-            "shell": kernel.connect_shell(),
-            "control": kernel.connect_control(),
-        }
-        for stream in self._streams.values():
-            stream.on_recv(self._receive)
+        self.installed = asyncio.Event()
+        """Set once the kernel is known to answer this link's requests."""
+        self._wire = reach.open_wire(self._receive)
 
     @property
     def gone(self) -> KernelGone | None:
@@ -65,11 +52,9 @@ class KernelLink:
         """Send a request. The future resolves with the content of its reply. Raises `KernelGone`."""
         if self._gone is not None:
             raise self._gone
-        message = self._session.msg(message_type, content)
-        message_id: str = message["header"]["msg_id"]
+        message_id = self._wire.send(channel, message_type, content)
         reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiters[message_id] = reply
-        self._session.send(self._streams[channel], message)
         return message_id, reply
 
     async def wait(self, message_id: str, reply: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
@@ -85,6 +70,7 @@ class KernelLink:
 
     def forget(self, message_id: str) -> None:
         """Nobody waits for this reply any more."""
+        self._wire.forget(message_id)
         reply = self._waiters.pop(message_id, None)
         if reply is not None:
             reply.cancel()
@@ -107,35 +93,45 @@ class KernelLink:
     async def ensure_installed(self) -> None:
         """Put the control handler into a kernel where nobody loaded the extension. Raises `RequestRefused`."""
         async with self._installing:
-            while not self.installed:
-                content = await self.wait(*self.execute(INSTALL_CODE))
-                if content.get("status") == "error":
-                    raise RequestRefused(
-                        f"Agent Kernel can't be imported in this kernel: {content.get('evalue', 'no reason given')}"
-                    )
-                self.installed = content.get("status") == "ok"
+            heard = asyncio.create_task(self.installed.wait())
+            try:
+                while not self.installed.is_set():
+                    await self._install(heard)
+            finally:
+                heard.cancel()
+
+    async def _install(self, heard: "asyncio.Task[Any]") -> None:
+        """Queue the installing code; a kernel that is `heard` meanwhile has the handler already."""
+        install = asyncio.create_task(self.wait(*self.execute(INSTALL_CODE)))
+        try:
+            await asyncio.wait({install, heard}, return_when=asyncio.FIRST_COMPLETED)
+            if heard.done():
+                return
+            content = install.result()
+        finally:
+            install.cancel()
+            await asyncio.gather(install, return_exceptions=True)
+        if content.get("status") == "error":
+            raise RequestRefused(
+                f"Agent Kernel can't be imported in this kernel: {content.get('evalue', 'no reason given')}"
+            )
+        if content.get("status") == "ok":
+            self.installed.set()
 
     async def check_alive(self) -> None:
         """Raises `KernelGone` where the process has ended, also for kernels that are not restarted automatically."""
-        if not await ensure_async(self._kernel.is_alive()):
+        if not await self._reach.is_alive():
             self.fail(KernelGone("The kernel died."))
         if self._gone is not None:
             raise self._gone
 
-    def _receive(self, frames: list[bytes]) -> None:
-        try:
-            _, parts = self._session.feed_identities(frames)
-            message = self._session.deserialize(parts)
-            message_id = message["parent_header"]["msg_id"]
-        except (ValueError, TypeError, KeyError) as error:
-            self._log.debug("A reply from a kernel was dropped: %s", error)
-            return
+    def _receive(self, message_id: str, content: dict[str, Any]) -> None:
         reply = self._waiters.get(message_id)
         if reply is not None and not reply.done():
-            reply.set_result(message["content"])
+            reply.set_result(content)
 
     def fail(self, error: KernelGone) -> None:
-        """This life of the kernel is over: every waiter gets `error`, and the sockets close."""
+        """This life of the kernel is over: every waiter gets `error`, and the wire is closed."""
         if self._gone is not None:
             return
         self._gone = error
@@ -143,7 +139,4 @@ class KernelLink:
             if not reply.done():
                 reply.set_exception(error)
                 reply.exception()  # somebody may have stopped waiting
-        for stream in self._streams.values():
-            if not stream.closed():
-                stream.on_recv(None)
-                stream.close(linger=0)
+        self._wire.close()

@@ -26,6 +26,14 @@ class Announce(KernelMessage):
     event: Literal["announce"]
     run_id: str = Field(min_length=1, max_length=200)
     conversation_id: str | None = None
+    through_gateway: bool = False
+    """Whether the kernel takes a server for its own that reaches it through a gateway."""
+
+
+class Hello(KernelMessage):
+    """A kernel asks for a server that its environment can't tell it of. Repeated for a moment, or until answered."""
+
+    event: Literal["hello"]
 
 
 class CallOutput(KernelMessage):
@@ -47,7 +55,7 @@ class CancelRun(KernelMessage):
     run_id: str
 
 
-KernelEvent = Annotated[Announce | CallOutput | CallEnded | CancelRun, Field(discriminator="event")]
+KernelEvent = Annotated[Announce | Hello | CallOutput | CallEnded | CancelRun, Field(discriminator="event")]
 kernel_event_adapter: TypeAdapter[KernelEvent] = TypeAdapter(KernelEvent)
 
 

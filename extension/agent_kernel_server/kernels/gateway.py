@@ -1,0 +1,214 @@
+"""A kernel behind a gateway (`--gateway-url`): all of it goes over one WebSocket to the gateway, which speaks ZMQ.
+
+Every request of the kernel link may be sent twice without harm, so what was not answered when the line broke is sent
+again when it is back. The gateway checks the signatures of what the kernel says.
+"""
+
+import asyncio
+import json
+import uuid
+from datetime import UTC, datetime
+from logging import Logger
+from typing import Any
+
+from jupyter_server.gateway.gateway_client import GatewayClient, gateway_request
+from jupyter_server.gateway.managers import GatewayMappingKernelManager
+from jupyter_server.utils import url_path_join
+from pydantic import ValidationError
+from tornado.escape import url_escape
+from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.iostream import StreamClosedError
+from tornado.web import HTTPError
+from tornado.websocket import WebSocketClientConnection, WebSocketClosedError, WebSocketError, websocket_connect
+
+from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel_server.kernels.messages import EVENT_TYPE, kernel_event_adapter
+from agent_kernel_server.kernels.reach import Listener, Receive
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 5.0
+UNREACHABLE_SECONDS = 60.0
+"""After this long without its gateway a kernel's runs end."""
+PING_SECONDS = 20.0
+FRAME_BYTES = 256 * 1024 * 1024
+LOOKS, LOOK_PAUSE = 5, 1.0
+"""How often a gateway that does not answer at the server's start is asked for a kernel, and the seconds in between."""
+
+Message = dict[str, Any]
+
+
+class GatewayReach:
+    remote = True
+
+    def __init__(self, kernel: Any, listener: Listener, log: Logger) -> None:
+        """`kernel`: jupyter_server's `GatewayKernelManager`."""
+        self._kernel = kernel
+        self._listener = listener
+        self._log = log
+        self._session = uuid.uuid4().hex
+        self._life: str | None = None
+        self._socket: WebSocketClientConnection | None = None
+        self._unanswered: dict[str, tuple[str, Receive]] = {}
+        self._tasks = TaskOwner()
+        self._tasks.spawn(self._stay_connected(), f"gateway's channel of {kernel.kernel_id}")
+
+    @property
+    def connections(self) -> int:
+        return 0 if self._socket is None else 1
+
+    def open_wire(self, receive: Receive) -> "GatewayWire":
+        return GatewayWire(self, receive)
+
+    async def is_alive(self) -> bool:
+        """False where the gateway says that it has no such kernel. A gateway that does not answer has not said so."""
+        try:
+            return await self._kernel.refresh_model() is not None
+        except HTTPError as error:
+            self._log.debug("The gateway did not answer: %s", error)
+            return True
+
+    def restarted(self) -> None:
+        """Nothing: the gateway keeps the line, and the new kernel's first message tells."""
+
+    async def aclose(self) -> None:
+        await self._tasks.aclose()
+        if self._socket is not None:
+            self._socket.close()
+
+    def send(self, channel: str, message_type: str, content: dict[str, Any], receive: Receive) -> str:
+        message_id = f"{self._session}_{uuid.uuid4().hex}"
+        header = {
+            "msg_id": message_id,
+            "msg_type": message_type,
+            "session": self._session,
+            "username": "agent-kernel",
+            "date": datetime.now(UTC).isoformat(),
+            "version": "5.3",
+        }
+        parts = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "buffers": []}
+        text = json.dumps({"channel": channel, **parts})
+        self._unanswered[message_id] = text, receive
+        if self._socket is not None:
+            self._write(self._socket, text)
+        return message_id
+
+    def forget(self, message_id: str) -> None:
+        self._unanswered.pop(message_id, None)
+
+    def _write(self, socket: WebSocketClientConnection, text: str) -> None:
+        self._tasks.spawn(_written(socket, text), "frame to a gateway")
+
+    async def _stay_connected(self) -> None:
+        """Hold the line until the kernel is gone."""
+        pause, lost_at, told = FIRST_PAUSE, asyncio.get_running_loop().time(), False
+        while True:
+            try:
+                await self._hold(await self._connect())
+                pause, lost_at, told = FIRST_PAUSE, asyncio.get_running_loop().time(), False
+            except (OSError, HTTPClientError, WebSocketError, StreamClosedError, TimeoutError) as error:
+                self._log.debug("No channel of the kernel %s at the gateway: %s", self._kernel.kernel_id, error)
+            if not await self.is_alive():
+                self._listener.gone("The kernel is no longer at its gateway.")
+                return
+            if not told and asyncio.get_running_loop().time() - lost_at > UNREACHABLE_SECONDS:
+                told = True
+                reason = f"The kernel's gateway could not be reached for {UNREACHABLE_SECONDS:.0f} s."
+                self._listener.life_ended(reason, restarting=False)
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_PAUSE, pause * 2)
+
+    async def _connect(self) -> WebSocketClientConnection:
+        client = GatewayClient.instance()
+        path = url_path_join(client.ws_url or "", client.kernels_endpoint, url_escape(self._kernel.kernel_id))
+        request = HTTPRequest(f"{path}/channels?session_id={self._session}", **client.load_connection_args())
+        return await websocket_connect(request, ping_interval=PING_SECONDS, max_message_size=FRAME_BYTES)
+
+    async def _hold(self, socket: WebSocketClientConnection) -> None:
+        """Read one connection to its end."""
+        self._socket = socket
+        try:
+            for text, _ in list(self._unanswered.values()):
+                self._write(socket, text)
+            while (frame := await socket.read_message()) is not None:
+                # The whole of IOPub comes along here: what is not for this server costs no parsing.
+                if isinstance(frame, str) and (self._session in frame or EVENT_TYPE in frame or '"status"' in frame):
+                    self._read(frame)
+        finally:
+            self._socket = None
+
+    def _read(self, frame: str) -> None:
+        try:
+            message: Message = json.loads(frame)
+            channel, kind = message["channel"], message["header"]["msg_type"]
+            if channel != "iopub":
+                self._answer(message)
+            elif kind == EVENT_TYPE:
+                self._listener.hear(kernel_event_adapter.validate_python(message["content"]))
+            elif kind == "status":
+                self._status(message["header"].get("session"), message["content"]["execution_state"])
+        except (ValueError, TypeError, KeyError, ValidationError) as error:
+            self._log.debug("A frame from a gateway was dropped: %s", error)
+
+    def _answer(self, message: Message) -> None:
+        message_id = message["parent_header"].get("msg_id")
+        waiting = self._unanswered.pop(message_id, None)
+        if waiting is not None:
+            waiting[1](message_id, message["content"])
+
+    def _status(self, session: str | None, state: str) -> None:
+        """The gateway says "restarting" and "dead"; all else comes from the kernel, with its session's id."""
+        if state == "restarting":
+            self._life = None
+            self._listener.life_ended("The kernel died and was restarted.", restarting=True)
+        elif state == "dead":
+            self._listener.gone("The kernel died.")
+        elif session != self._life:
+            known, self._life = self._life is not None, session
+            if known:
+                self._listener.life_ended("The kernel was restarted.", restarting=False)
+
+
+class GatewayWire:
+    """The requests of one link to a kernel, on the line that all of them share."""
+
+    def __init__(self, reach: GatewayReach, receive: Receive) -> None:
+        self._reach = reach
+        self._receive = receive
+        self._sent: set[str] = set()
+
+    def send(self, channel: str, message_type: str, content: dict[str, Any]) -> str:
+        message_id = self._reach.send(channel, message_type, content, self._receive)
+        self._sent.add(message_id)
+        return message_id
+
+    def forget(self, message_id: str) -> None:
+        self._sent.discard(message_id)
+        self._reach.forget(message_id)
+
+    def close(self) -> None:
+        for message_id in tuple(self._sent):
+            self.forget(message_id)
+
+
+async def _written(socket: WebSocketClientConnection, text: str) -> None:
+    try:
+        await socket.write_message(text)
+    except (WebSocketClosedError, StreamClosedError):
+        return  # it is sent again when the line is back
+
+
+async def take_over(manager: Any, kernel_id: str, log: Logger) -> bool:
+    """Have Jupyter know a kernel again that an earlier server left at the gateway. False where there is none."""
+    if not isinstance(manager, GatewayMappingKernelManager):
+        return False
+    for _ in range(LOOKS):
+        try:
+            await gateway_request(url_path_join(manager.kernels_url, url_escape(kernel_id)), method="GET")
+        except HTTPError as error:
+            if error.status_code == 404:
+                return False
+            log.debug("The gateway did not answer: %s", error)
+            await asyncio.sleep(LOOK_PAUSE)
+        else:
+            await manager.start_kernel(kernel_id=kernel_id)  # starts none: the id is known at the gateway
+            return True
+    return False
