@@ -8,7 +8,8 @@ AgentKernelError
 │   ├── UnknownConversation
 │   ├── UnknownRun
 │   ├── UnknownApproval
-│   └── UnknownToolCall
+│   ├── UnknownToolCall
+│   └── UnknownRule
 ├── AlreadyDecided                a second decision; carries the first
 ├── DigestMismatch                a decision was made for other arguments than the log holds
 ├── IllegalTransition             a tool call can't move from its state to the wanted one
@@ -68,6 +69,10 @@ class UnknownApproval(NotFound):
 
 class UnknownToolCall(NotFound):
     kind = "tool call"
+
+
+class UnknownRule(NotFound):
+    kind = "rule"
 
 
 class AlreadyDecided(AgentKernelError):

@@ -6,12 +6,14 @@
     allow run_python where digest is 9f2c...        (this exact call)
 
 One rule a line: a verb, a tool's name or `*`, and at most one condition on an argument; `matches` takes a shell
-pattern (`fnmatch`), `is` an exact text.
+pattern (`fnmatch`), `is` an exact text. Where a rule allows by `path`, a `*` stays within one folder and a path with
+`..` is never covered, so that `exports/*.csv` allows nothing outside of `exports`.
 """
 
 import fnmatch
 import re
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any, Literal, Self
 
 from agent_kernel.errors import ConfigurationError
@@ -53,4 +55,16 @@ class Rule:
         actual = digest if self.argument == "digest" else arguments.get(self.argument)
         if not isinstance(actual, str):
             return False
-        return actual == self.value if self.relation == "is" else fnmatch.fnmatchcase(actual, self.value)
+        if self.relation == "is":
+            return actual == self.value
+        if self.verb == "allow" and self.argument == "path":
+            return _within_folder(actual, self.value)
+        return fnmatch.fnmatchcase(actual, self.value)
+
+
+def _within_folder(path: str, pattern: str) -> bool:
+    """Folder by folder, after `.` and doubled slashes are taken out. Links are not followed: the brain has no files."""
+    parts, wanted = PurePosixPath(path).parts, PurePosixPath(pattern).parts
+    if ".." in parts or "\\" in path or len(parts) != len(wanted):
+        return False
+    return all(map(fnmatch.fnmatchcase, parts, wanted))

@@ -3,6 +3,7 @@
 import sqlite3
 import uuid
 
+from agent_kernel.errors import UnknownRule
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import RuleView
 from agent_kernel.protocol.vocabulary import Scope
@@ -22,3 +23,10 @@ def rules_in_force(sql: sqlite3.Connection, keys: dict[Scope, str]) -> list[Rule
         for rule_id, scope, scope_key, text in rows
         if keys.get(scope) == scope_key
     ]
+
+
+def revoke_rule(sql: sqlite3.Connection, rule_id: str, keys: dict[Scope, str]) -> None:
+    """Take a rule out of force, if it is one that covers the conversation with these keys. Raises `UnknownRule`."""
+    if not any(rule.rule_id == rule_id for rule in rules_in_force(sql, keys)):
+        raise UnknownRule(rule_id)
+    sql.execute("UPDATE rules SET revoked_at = ? WHERE rule_id = ?", (utc_now(), rule_id))

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from agent_kernel.approvals.offers import with_offers
 from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.store import AuditListener, Log
@@ -144,7 +145,8 @@ class Brain:
 
     async def approvals(self, state: str | None = None) -> list[ToolCallView]:
         """Tool calls in a state, or all."""
-        return await self._host.log.read(lambda sql: ledger.list_calls(sql, state=state))
+        calls = await self._host.log.read(lambda sql: ledger.list_calls(sql, state=state))
+        return [with_offers(call) for call in calls]
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
         """Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""

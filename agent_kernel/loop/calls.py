@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
 from agent_kernel.log import ledger
 from agent_kernel.loop.run import Commit
 from agent_kernel.loop.tool_messages import outcome_status
@@ -57,7 +58,8 @@ def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None)
             digest=call.digest,
             warnings=call.warnings,
             preview=call.preview,
-            scopes=["once", "conversation", "project", "user"],
+            scopes=["once", *RULE_SCOPES],
+            rules=offered_rules(call),
             expires_at=expires_at,
         )
     )

@@ -4,14 +4,17 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
+from agent_kernel.approvals.offers import with_offers
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, IllegalTransition, UnknownApproval, UnknownRun
 from agent_kernel.log import journal, ledger, runs
+from agent_kernel.log.rules import revoke_rule
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.loop import decisions, lifetime, recovery, stopping
+from agent_kernel.loop import decisions, lifetime, recovery, saved_rules, stopping
+from agent_kernel.loop.effective_policy import scope_keys
 from agent_kernel.loop.feed import Feed, Subscription
 from agent_kernel.loop.run import ActiveRun, RunResult
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
@@ -38,6 +41,8 @@ class Host:
     settings: BrainSettings
     attended: bool
     tasks: TaskOwner
+    active: set[ActiveRun] = field(default_factory=set)
+    """The runs that are under way, of all conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +153,28 @@ class Conversation:
             # A run that goes on after a restart has calls that wait before it is active again.
             await self._continued.begun.wait()
         active = self._active
-        if active is not None and active.decisions.expects(approval_id):
-            return await decisions.decide(active, approval_id, decision, decided_by)
+        if active is None or not active.decisions.expects(approval_id):
+            active = await self._run_of_approval(approval_id)
+        decided = await decisions.decide(active, approval_id, decision, decided_by)
+        if decision.approved and decision.scope != "once":
+            await saved_rules.rules_changed(self._host.active)
+        return decided
+
+    async def _run_of_approval(self, approval_id: str) -> ActiveRun:
         call = await self._host.log.read(lambda sql: ledger.find_approval(sql, approval_id))
         if call.conversation_id != self.conversation_id:
             raise UnknownApproval(approval_id)
+        active = self._active
         if active is None or active.view.run_id != call.run_id:
             raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
-        return await decisions.decide(active, approval_id, decision, decided_by)
+        return active
+
+    async def remove_rule(self, rule_id: str) -> None:
+        """Take back an always-allow rule that covers this conversation. A call that it allowed and that has not
+        started is judged without it. Raises `UnknownRule`."""
+        keys = scope_keys(self.row)
+        await self._host.log.write(lambda transaction: revoke_rule(transaction.sql, rule_id, keys))
+        await saved_rules.rules_changed(self._host.active)
 
     async def cancel_run(self, run_id: str, reason: str = stopping.BY_USER) -> None:
         """Stop a run, or take it out of the queue. A run that has ended stays as it is. Raises `UnknownRun`."""
@@ -232,7 +251,10 @@ class Conversation:
                 status="awaiting_approval" if waiting else status,
                 created_at=row.created_at,
                 messages=journal.message_views(sql, row.number),
-                tool_calls=[call.model_copy(update={"outputs": outputs.get(call.tool_call_id, [])}) for call in calls],
+                tool_calls=[
+                    with_offers(call).model_copy(update={"outputs": outputs.get(call.tool_call_id, [])})
+                    for call in calls
+                ],
                 last_seq=journal.last_seq(sql, row.number),
                 runs=runs.list_runs(sql, row.number),
             )
@@ -268,8 +290,12 @@ class Conversation:
                 return await recovery.close(self._host.log, queued.view, self._host.settings, str(error))
             return await lifetime.end_failed_start(self._host.log, self.row, queued.spec, queued.view, str(error))
         self._active = run
+        self._host.active.add(run)
         queued.begun.set()
         try:
+            # A rule may have changed between the look at the policy and here.
+            await saved_rules.rules_changed([run])
             return await lifetime.carry_out(run)
         finally:
             self._active = None
+            self._host.active.discard(run)

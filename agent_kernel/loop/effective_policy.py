@@ -6,7 +6,7 @@ from agent_kernel.approvals.policy import Policy
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop.settings import BrainSettings, RunSpec
-from agent_kernel.protocol.views import PolicyView, RuleView, ToolCallView
+from agent_kernel.protocol.views import PolicyView, RuleView
 from agent_kernel.protocol.vocabulary import Scope
 
 
@@ -14,11 +14,6 @@ def scope_keys(conversation: ConversationRow) -> dict[Scope, str]:
     """What a rule of each scope is bound to: this conversation, the notebook's folder, everything of this user."""
     folder = str(PurePosixPath(conversation.notebook_path or "").parent)
     return {"conversation": conversation.conversation_id, "project": folder, "user": ""}
-
-
-def saved_rule(call: ToolCallView) -> str:
-    """The rule that Always allow saves, as the card showed it."""
-    return f"allow {call.tool_name}"
 
 
 def effective_policy(settings: BrainSettings, spec: RunSpec, saved: list[RuleView]) -> tuple[Policy, PolicyView]:

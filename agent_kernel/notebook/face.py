@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 from pydantic import ValidationError
 
-from agent_kernel.errors import AgentKernelError, AlreadyDecided, DigestMismatch, IllegalTransition
+from agent_kernel.errors import AgentKernelError, AlreadyDecided, DigestMismatch, IllegalTransition, NotFound
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.feed import Subscription
 from agent_kernel.loop.tasks import TaskOwner
@@ -18,6 +18,7 @@ from agent_kernel.protocol.commands import (
     MessageCommand,
     PingCommand,
     ResumeCommand,
+    RuleRemoveCommand,
     ToolCancelCommand,
     ToolResultCommand,
     ToolRetryCommand,
@@ -100,6 +101,8 @@ class FaceLine:
             self._say_error(conversation, "CONFLICT", str(error), error.first.get("tool_call_id"), error.first)
         except (DigestMismatch, IllegalTransition) as error:
             self._say_error(conversation, "CONFLICT", str(error))
+        except NotFound as error:
+            self._say_error(conversation, "INVALID_FORMAT", str(error), details={"unknown": error.identifier})
         except AgentKernelError as error:
             self._say_error(conversation, "INVALID_FORMAT", str(error))
 
@@ -121,6 +124,8 @@ class FaceLine:
                 await conversation.cancel_call(command.tool_call_id)
             case ToolRetryCommand():
                 await conversation.retry_call(command.tool_call_id)
+            case RuleRemoveCommand():
+                await conversation.remove_rule(command.rule_id)
             case CancelCommand():
                 await conversation.cancel_run(command.run_id)
             case _:

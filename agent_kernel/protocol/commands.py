@@ -27,6 +27,8 @@ class Decision(Command):
     edited_input: dict[str, Any] | str | None = None
     """New arguments: a JSON object, or its text. They replace the model's and are validated and judged again."""
     scope: Scope = "once"
+    rule: str | None = Field(default=None, max_length=10_000)
+    """Which of the offered rules the scope saves; `None` means the one for every call of the tool."""
     digest: str | None = None
     """The digest the person saw. Where it is given and differs from the log's, nothing is decided."""
 
@@ -52,6 +54,13 @@ class ToolRetryCommand(Command):
     tool_call_id: str
 
 
+class RuleRemoveCommand(Command):
+    """Take back an always-allow rule. Calls that have not started are judged without it."""
+
+    type: Literal["rule_remove"] = "rule_remove"
+    rule_id: str
+
+
 class CancelCommand(Command):
     type: Literal["cancel"] = "cancel"
     run_id: str
@@ -72,6 +81,7 @@ ClientCommand = Annotated[
     | ToolResultCommand
     | ToolCancelCommand
     | ToolRetryCommand
+    | RuleRemoveCommand
     | CancelCommand
     | ResumeCommand
     | PingCommand,

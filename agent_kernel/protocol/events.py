@@ -10,6 +10,7 @@ from agent_kernel.protocol.views import (
     ErrorView,
     OutputView,
     Preview,
+    RuleOffer,
     RunView,
     ToolCallView,
     ToolView,
@@ -101,6 +102,8 @@ class ApprovalRequestEvent(Event):
     warnings: list[Warning] = Field(default_factory=list)
     preview: Preview | None = None
     scopes: list[Scope] = Field(default_factory=list)
+    rules: list[RuleOffer] = Field(default_factory=list)
+    """What Always allow may save, from narrow to wide; none for a call that only a wider scope can cover."""
     expires_at: str | None = None
 
 

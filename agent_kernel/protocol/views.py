@@ -47,6 +47,16 @@ class RuleView(View):
     text: str
 
 
+class RuleOffer(View):
+    """A rule that Always allow may save for a call."""
+
+    text: str
+    """As it will be saved."""
+    label: str
+    """What it allows, in words: `CSV files in exports/`."""
+    note: str = ""
+
+
 class PolicyView(View):
     """The policy in force for a run, as its header shows it."""
 
@@ -134,6 +144,10 @@ class ToolCallView(View):
     truncated: bool = False
     output_file: str | None = None
     outputs: list[OutputView] = Field(default_factory=list)
+    scopes: list[Scope] = Field(default_factory=list)
+    """While it waits: where a decision may count."""
+    rules: list[RuleOffer] = Field(default_factory=list)
+    """While it waits: what Always allow may save."""
 
 
 class RunView(View):

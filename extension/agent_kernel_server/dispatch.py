@@ -26,6 +26,7 @@ from agent_kernel.protocol.commands import (
     MessageCommand,
     PingCommand,
     ResumeCommand,
+    RuleRemoveCommand,
     ToolCancelCommand,
     ToolResultCommand,
     ToolRetryCommand,
@@ -40,6 +41,7 @@ COMMAND_TYPES = frozenset(
         "tool_result",
         "tool_cancel",
         "tool_retry",
+        "rule_remove",
         "cancel",
         "resume",
         "ping",
@@ -96,6 +98,8 @@ async def dispatch(command: ClientCommand, conversation: Conversation, person: s
             await conversation.cancel_call(command.tool_call_id)
         case ToolRetryCommand():
             await conversation.retry_call(command.tool_call_id)
+        case RuleRemoveCommand():
+            await conversation.remove_rule(command.rule_id)
         case CancelCommand():
             await conversation.cancel_run(command.run_id)
         case ResumeCommand() | PingCommand():

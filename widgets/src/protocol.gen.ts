@@ -7,6 +7,7 @@ export interface AgentKernelProtocol {
     | ToolResultCommand
     | ToolCancelCommand
     | ToolRetryCommand
+    | RuleRemoveCommand
     | CancelCommand
     | ResumeCommand
     | PingCommand;
@@ -41,6 +42,7 @@ export interface ApprovalResponseCommand {
     | string
     | null;
   reason?: string | null;
+  rule?: string | null;
   scope?: "once" | "conversation" | "project" | "user";
   type: "approval_response";
 }
@@ -56,6 +58,14 @@ export interface ToolCancelCommand {
 export interface ToolRetryCommand {
   tool_call_id: string;
   type: "tool_retry";
+}
+/**
+ * Take back an always-allow rule. Calls that have not started are judged without it.
+ *
+ */
+export interface RuleRemoveCommand {
+  rule_id: string;
+  type: "rule_remove";
 }
 export interface CancelCommand {
   run_id: string;
@@ -102,7 +112,9 @@ export interface ToolCallView {
   reason: string | null;
   recorded: boolean;
   result: string | null;
+  rules: RuleOffer[];
   run_id: string;
+  scopes: ("once" | "conversation" | "project" | "user")[];
   started_at: string | null;
   state:
     | "proposed"
@@ -143,6 +155,15 @@ export interface OutputView {
 export interface Preview {
   kind: "code" | "diff" | "text";
   language: string;
+  text: string;
+}
+/**
+ * A rule that Always allow may save for a call.
+ *
+ */
+export interface RuleOffer {
+  label: string;
+  note: string;
   text: string;
 }
 /**
@@ -326,6 +347,7 @@ export interface ApprovalRequestEvent {
   digest: string;
   expires_at: string | null;
   preview: Preview | null;
+  rules: RuleOffer[];
   run_id: string | null;
   scopes: ("once" | "conversation" | "project" | "user")[];
   seq: number;

@@ -13,6 +13,7 @@ export type {
   ErrorEvent,
   OutputView,
   Preview,
+  RuleOffer,
   RunView,
   SessionEvent,
   ToolCallView,

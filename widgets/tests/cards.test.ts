@@ -1,6 +1,6 @@
 import { EditorView } from "@codemirror/view";
 import { describe, expect, test } from "vitest";
-import { accessibleName, button, buttons, card, decisions, happens, PlayedSocket, press, settle, show, usePage, type Recording } from "./page";
+import { accessibleName, button, buttons, card, decisions, happens, key, PlayedSocket, press, settle, show, usePage, type Recording } from "./page";
 
 usePage();
 
@@ -108,17 +108,38 @@ describe("a waiting call", () => {
     expect(shown(root).buttons).toContain("Approve");
   });
 
-  test("Always allow shows the rule before it is saved", async () => {
-    const root = await show((run) => run.ask("t1", "write_file", { path: "a", content: "b" }, { scopes: ["once", "conversation", "project"] }));
-    await press(card(root, "t1"), "Always allow");
-    const dialog = card(root, "t1").querySelector("[role=dialog]")!;
-    expect(dialog.querySelectorAll("input")).toHaveLength(2);
-    expect(dialog.querySelector(".ak-rule")?.textContent).toBe("allow write_file in this conversation");
-    dialog.querySelectorAll("input")[1]!.click();
-    await settle();
-    expect(dialog.querySelector(".ak-rule")?.textContent).toBe("allow write_file in this project");
-    await press(card(root, "t1"), "Save rule and approve");
-    expect(decisions()[0]).toMatchObject({ approved: true, scope: "project" });
+  describe("Always allow", () => {
+    const choices = (root: HTMLElement): string[] => [...card(root, "t1").querySelectorAll("[role=dialog] label")].map((label) => label.textContent ?? "");
+    const choose = async (root: HTMLElement, words: string): Promise<void> => {
+      [...card(root, "t1").querySelectorAll<HTMLElement>("[role=dialog] label")].find((label) => label.textContent?.startsWith(words))!.click();
+      await settle();
+    };
+    const rule = (root: HTMLElement): string | null | undefined => card(root, "t1").querySelector(".ak-rule")?.textContent;
+
+    test("offers what and where, from narrow to wide, and shows the rule as it will be saved", async () => {
+      const root = await show((run) => run.ask("t1", "write_file", { path: "exports/a.csv", content: "b" }, { scopes: ["once", "conversation", "project"] }));
+      await press(card(root, "t1"), "Always allow");
+      expect(choices(root)).toEqual([
+        "This exact callsame path, same content",
+        "CSV files in exports/any content",
+        "Every write_file callany file, anywhere",
+        "This conversationuntil it is deleted",
+        "This projectevery notebook in this one’s folder",
+      ]);
+      expect(rule(root)).toBe("allow write_file where digest is digest_t1 in this conversation");
+      await choose(root, "CSV files");
+      await choose(root, "This project");
+      expect(rule(root)).toBe('allow write_file where path matches "exports/*.csv" in this project');
+      await press(card(root, "t1"), "Save rule and approve");
+      expect(decisions()[0]).toMatchObject({ approved: true, scope: "project", digest: "digest_t1", rule: 'allow write_file where path matches "exports/*.csv"' });
+    });
+
+    test("is not there where nothing is offered", async () => {
+      const root = await show((run) => run.ask("t1", "write_file", { path: "a" }, { rules: [] }));
+      expect(shown(root).buttons).toEqual(["Approve", "Deny", "Edit"]);
+      await key(card(root, "t1"), "l");
+      expect(card(root, "t1").querySelector("[role=dialog]")).toBeNull();
+    });
   });
 
   test("a decision that came second changes nothing and says so", async () => {
@@ -317,6 +338,28 @@ describe("the run", () => {
     badge.click();
     await settle();
     expect(root.textContent).toContain("allow run_shell in this project");
+  });
+
+  const RULE = { rule_id: "rule_1", scope: "user", tool_name: "run_shell", text: "allow run_shell" };
+
+  test("lets a rule be removed, once", async () => {
+    const root = await show(() => undefined, { rules: [RULE] });
+    root.querySelector<HTMLElement>(".ak-badge")!.click();
+    await settle();
+    await press(root, "Remove");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "rule_remove", rule_id: "rule_1" });
+    expect(button(root, "Removing…").getAttribute("aria-disabled")).toBe("true");
+    await happens((run) => run.send({ type: "run", run: { ...run.view, policy: { mode: "ask", rules: [] } } }));
+    expect(root.textContent).toContain("No always-allow rule is in force.");
+    expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Asks before acting");
+  });
+
+  test("that has ended shows its rules without a button", async () => {
+    const root = await show((run) => run.say("Done.").finish(), { rules: [RULE] });
+    root.querySelector<HTMLElement>(".ak-badge")!.click();
+    await settle();
+    expect(root.textContent).toContain("allow run_shell in all my notebooks");
+    expect(buttons(root)).toEqual([]);
   });
 
   test("says what went wrong, what it means and nothing twice", async () => {

@@ -103,7 +103,7 @@ test("a snapshot shows what the events would have shown", () => {
           tool_call_id: "t1", approval_id: "apr_t1", conversation_id: "c", run_id: recording.run, tool_name: "run_python",
           tool_input: '{"code":"1"}', digest: "", state: "success", reason: null, by: "user", result: "", decided_by: null,
           edited: false, recorded: false, read_only: false, warnings: [], preview: null, created_at: "", decided_at: null,
-          started_at: null, ended_at: "x", duration_ms: 5, truncated: false, output_file: null, outputs: [],
+          started_at: null, ended_at: "x", duration_ms: 5, truncated: false, output_file: null, scopes: [], rules: [], outputs: [],
         },
       ],
     },

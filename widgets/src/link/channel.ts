@@ -181,6 +181,8 @@ export class Channel {
 
   /** The brain did not take something that this page sent. */
   private refused(event: ErrorEvent): void {
+    // A rule that is no longer there: somebody else has removed it, and the header says so.
+    if (String(event.details["unknown"] ?? "").startsWith("rule_")) return;
     const decision = this.decisionOf(event) ?? this.decisions.oldestSent();
     const callId = event.tool_call_id ?? decision?.callId ?? null;
     if (decision !== null) this.decisions.settle(decision.command.approval_id, false);

@@ -1,5 +1,5 @@
 /** What a view shows of a run: immutable, made by `reduce` and `fromSnapshot` only. */
-import type { CallState, ErrorCode, Preview, RunView, Scope, Warning } from "../protocol";
+import type { CallState, ErrorCode, Preview, RuleOffer, RunView, Scope, Warning } from "../protocol";
 import { NO_OUTPUTS, type Outputs } from "./outputs";
 
 /** Who decided, in the words a card shows; `null` where nobody has. */
@@ -30,6 +30,8 @@ export interface Call {
   readonly warnings: readonly Warning[];
   readonly preview: Preview | null;
   readonly scopes: readonly Scope[];
+  /** What Always allow may save, from narrow to wide. */
+  readonly rules: readonly RuleOffer[];
   readonly expiresAt: string | null;
   readonly decidedAt: string | null;
   readonly startedAt: string | null;
@@ -83,6 +85,7 @@ export function emptyCall(id: string, name: string, step: number): Call {
     warnings: [],
     preview: null,
     scopes: [],
+    rules: [],
     expiresAt: null,
     decidedAt: null,
     startedAt: null,

@@ -38,6 +38,7 @@ export function reduce(state: RunState, event: ServerEvent, context: Context): R
         warnings: event.warnings,
         preview: event.preview,
         scopes: event.scopes,
+        rules: event.rules,
         expiresAt: event.expires_at,
         problem: null,
       }));

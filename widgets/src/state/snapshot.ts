@@ -48,6 +48,8 @@ function callFromView(view: ToolCallView, step: number): Call {
     recorded: view.recorded,
     warnings: view.warnings,
     preview: view.preview,
+    scopes: view.scopes,
+    rules: view.rules,
     decidedAt: view.decided_at,
     startedAt: view.started_at,
     endedAt: view.ended_at,

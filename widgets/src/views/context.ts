@@ -19,7 +19,7 @@ export type Choice =
   | { readonly kind: "approve" }
   | { readonly kind: "deny"; readonly reason: string }
   | { readonly kind: "edit"; readonly input: Record<string, unknown> | string }
-  | { readonly kind: "always"; readonly scope: "conversation" | "project" | "user" };
+  | { readonly kind: "always"; readonly scope: "conversation" | "project" | "user"; readonly rule: string };
 
 export const ActionsContext = createContext<Actions | null>(null);
 

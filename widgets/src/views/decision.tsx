@@ -5,7 +5,7 @@ import type { PendingDecision } from "../link/decisions";
 import { Button } from "./button";
 import type { CardProps } from "./card";
 import { useActions } from "./context";
-import { ruleScopes } from "./panels";
+import { mayAlwaysAllow } from "./allow";
 
 export function DecisionRow({ call, current, panel, off, gone, guarded }: CardProps): JSX.Element {
   const actions = useActions();
@@ -18,7 +18,7 @@ export function DecisionRow({ call, current, panel, off, gone, guarded }: CardPr
       <Button name="Approve" shortcut="A" hint="A" look={current && panel === "none" ? "primary" : "plain"} {...common} onPress={() => actions.decide(call, { kind: "approve" })} />
       <Button name="Deny" shortcut="D" hint="D" {...common} onPress={() => actions.openPanel(call, "reason")} />
       <Button name="Edit" shortcut="E" hint="E" look="quiet" {...common} onPress={() => actions.openPanel(call, "edit")} />
-      {ruleScopes(call).length > 0 && (
+      {mayAlwaysAllow(call) && (
         <Button
           name="Always allow"
           after="…"

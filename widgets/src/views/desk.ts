@@ -6,6 +6,7 @@ import type { ApprovalResponseCommand, ClientCommand } from "../protocol";
 import { callsInOrder, needsYou, runEnded, type Call, type RunState } from "../state";
 import type { Actions, Choice, Panel } from "./context";
 import { Draft } from "./edit";
+import { mayAlwaysAllow } from "./allow";
 
 /** For this long after a decision no other card takes one: a second click was meant for the first card. */
 const GUARD_MS = 400;
@@ -170,7 +171,7 @@ export class RunDesk implements Actions {
         return waits;
       case "edit":
       case "allow":
-        if (command.kind === "allow" && !call.scopes.some((scope) => scope !== "once")) return false;
+        if (command.kind === "allow" && !mayAlwaysAllow(call)) return false;
         if (waits && !this.guarded) this.openPanel(call, command.kind);
         return waits;
     }
@@ -258,6 +259,6 @@ function commandFor(choice: Choice, approvalId: string, digest: string): Approva
     case "edit":
       return { ...answer, approved: true, edited_input: choice.input };
     case "always":
-      return { ...answer, approved: true, scope: choice.scope };
+      return { ...answer, approved: true, scope: choice.scope, rule: choice.rule };
   }
 }

@@ -9,6 +9,7 @@ import { policyWords } from "../text/words";
 import { Button } from "./button";
 import { useActions, useSeconds } from "./context";
 import { Icon, type IconName } from "./icon";
+import { Rules } from "./rules";
 import { Plain } from "./text";
 
 interface Props {
@@ -46,7 +47,7 @@ export function Header({ state, prompt, connection, stopping, onStop }: Props): 
           </>
         )}
       </div>
-      {rules && run !== null && <Rules policy={run.policy} />}
+      {rules && run !== null && <Rules policy={run.policy} removable={!ended && connection !== "gone"} />}
     </div>
   );
 }
@@ -62,30 +63,6 @@ function Elapsed({ run }: { run: RunView }): JSX.Element {
   const end = run.ended_at === null ? actions.now() : Date.parse(run.ended_at);
   return <span class="ak-num">{wholeSeconds(end - Date.parse(run.started_at))}</span>;
 }
-
-function Rules({ policy }: { policy: RunView["policy"] }): JSX.Element {
-  return (
-    <div class="ak-rules">
-      <p>{POLICY_MEANING[policy.mode]}</p>
-      {policy.rules.length > 0 && (
-        <ul>
-          {policy.rules.map((rule) => (
-            <li key={rule.rule_id}><code><Plain text={rule.text} /></code> <span class="ak-muted">{WHERE[rule.scope]}</span></li>
-          ))}
-        </ul>
-      )}
-    </div>
-  );
-}
-
-const POLICY_MEANING = {
-  ask: "A call that may change something waits for you, unless one of the rules below allows it. Rules that deny or ask win.",
-  plan: "Tools that only read may run. Every other call is denied.",
-  allow: "Calls run without asking, unless a rule denies or asks.",
-  deny: "Every call is denied.",
-} as const;
-
-const WHERE = { once: "once", conversation: "in this conversation", project: "in this project", user: "in all your notebooks" } as const;
 
 interface Status {
   readonly word: string;

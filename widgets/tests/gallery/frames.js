@@ -1,4 +1,12 @@
 // Builds the frames of a run as the brain would commit them. Used by the gallery page only.
+const SAME = { run_python: "same code", run_shell: "same command", write_file: "same path, same content", edit_file: "same path, same change" };
+function rulesFor(id, tool, input) {
+  const rules = [{ text: `allow ${tool} where digest is digest_${id}`, label: "This exact call", note: SAME[tool] ?? "same arguments" }];
+  const [, folder, ending] = /^(?:(.+)\/)?[^/]*?(?:\.(\w+))?$/.exec(input.path ?? "") ?? [];
+  if (folder && ending) rules.push({ text: `allow ${tool} where path matches "${folder}/*.${ending}"`, label: `${ending.toUpperCase()} files in ${folder}/`, note: "any content" });
+  return [...rules, { text: `allow ${tool}`, label: `Every ${tool} call`, note: folder ? "any file, anywhere" : "any arguments" }];
+}
+
 export class Recording {
   constructor(name, options = {}) {
     this.conversation = name;
@@ -31,7 +39,7 @@ export class Recording {
   }
   ask(id, tool_name, input, extra = {}) {
     this.propose(id, tool_name, input);
-    return this.send({ type: "approval_request", approval_id: `apr_${id}`, tool_call_id: id, tool_name, tool_input: JSON.stringify(input), digest: `digest_${id}`, warnings: [], preview: null, scopes: ["once", "conversation", "project", "user"], expires_at: null, ...extra });
+    return this.send({ type: "approval_request", approval_id: `apr_${id}`, tool_call_id: id, tool_name, tool_input: JSON.stringify(input), digest: `digest_${id}`, warnings: [], preview: null, scopes: ["once", "conversation", "project", "user"], rules: rulesFor(id, tool_name, input), expires_at: null, ...extra });
   }
   answer(id, approved, extra = {}) {
     return this.send({ type: "approval_response", approval_id: `apr_${id}`, tool_call_id: id, approved, reason: null, edited: false, by: "user", decided_by: null, ...extra });

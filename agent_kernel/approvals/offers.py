@@ -1,0 +1,80 @@
+"""The rules that Always allow may save for a call, from narrow to wide. Each covers the call that it is offered for."""
+
+import glob
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from agent_kernel.approvals.rules import Rule
+from agent_kernel.errors import ConfigurationError, InvalidArguments
+from agent_kernel.protocol.views import RuleOffer, ToolCallView
+from agent_kernel.protocol.vocabulary import Scope
+from agent_kernel.tools.arguments import parse
+
+RULE_SCOPES: tuple[Scope, ...] = ("conversation", "project", "user")
+
+_SAME = {
+    "run_python": "same code",
+    "run_shell": "same command",
+    "write_file": "same path, same content",
+    "edit_file": "same path, same change",
+}
+_ANY = {"write_file": "any content", "edit_file": "any change"}
+_ON_ONE_FILE = frozenset({"write_file", "edit_file", "read_file", "read_notebook"})
+
+
+def every_call(tool_name: str) -> str:
+    """The widest rule. It is what a scope saves where no rule is named."""
+    return f"allow {tool_name}"
+
+
+def offered_rules(call: ToolCallView) -> list[RuleOffer]:
+    """What a person may choose from. None for arguments that can't be read."""
+    try:
+        arguments = parse(call.tool_input)
+    except InvalidArguments:
+        return []
+    return [offer for offer in _candidates(call, arguments) if _covers(offer.text, call, arguments)]
+
+
+def with_offers(call: ToolCallView) -> ToolCallView:
+    """A waiting call together with what Always allow offers for it."""
+    if call.state != "awaiting_approval":
+        return call
+    return call.model_copy(update={"scopes": ["once", *RULE_SCOPES], "rules": offered_rules(call)})
+
+
+def _candidates(call: ToolCallView, arguments: dict[str, Any]) -> Iterator[RuleOffer]:
+    name = call.tool_name
+    yield RuleOffer(
+        text=f"allow {name} where digest is {call.digest}",
+        label="This exact call",
+        note=_SAME.get(name, "same arguments"),
+    )
+    path = arguments.get("path")
+    if name in _ON_ONE_FILE and isinstance(path, str):
+        yield from _files_like(name, path)
+    yield RuleOffer(
+        text=every_call(name),
+        label=f"Every {name} call",
+        note="any file, anywhere" if name in _ON_ONE_FILE else "any arguments",
+    )
+
+
+def _files_like(name: str, path: str) -> Iterator[RuleOffer]:
+    """Files of that kind in that folder, and not below it."""
+    file = PurePosixPath(path)
+    folder = "" if str(file.parent) == "." else f"{file.parent}/".replace("//", "/")
+    kind = f"{file.suffix[1:].upper()} files" if file.suffix else "Files"
+    yield RuleOffer(
+        text=f'allow {name} where path matches "{glob.escape(folder)}*{glob.escape(file.suffix)}"',
+        label=f"{kind} in {folder or 'this folder'}",
+        note=_ANY.get(name, "any part of it"),
+    )
+
+
+def _covers(text: str, call: ToolCallView, arguments: dict[str, Any]) -> bool:
+    try:
+        return Rule.parse(text).covers(call.tool_name, arguments, call.digest)
+    except ConfigurationError:
+        return False  # a name that a rule can't hold

@@ -1,0 +1,42 @@
+"""Always-allow rules in the runs that are under way: shown in their headers, and applied to calls that wait."""
+
+from collections.abc import Iterable
+
+from agent_kernel.errors import AlreadyDecided
+from agent_kernel.log import ledger
+from agent_kernel.log.rules import rules_in_force
+from agent_kernel.loop.effective_policy import effective_policy, scope_keys
+from agent_kernel.loop.judging import judge
+from agent_kernel.loop.run import ActiveRun
+from agent_kernel.loop.tool_step import decide_without_asking
+
+
+async def rules_changed(runs: Iterable[ActiveRun]) -> None:
+    """A rule was saved or removed. Its scope may reach beyond the conversation in which that was done."""
+    for run in list(runs):
+        await _refresh(run)
+
+
+async def _refresh(run: ActiveRun) -> None:
+    keys = scope_keys(run.setting.conversation)
+    saved = await run.setting.log.read(lambda sql: rules_in_force(sql, keys))
+    if saved == run.view.policy.rules:
+        return
+    await run.show_policy(*effective_policy(run.setting.settings, run.spec, saved))
+    await _judge_waiting(run)
+
+
+async def _judge_waiting(run: ActiveRun) -> None:
+    """Judge the calls that still wait again: a new rule may cover them."""
+    number, run_id = run.setting.conversation.number, run.view.run_id
+    calls = await run.setting.log.read(lambda sql: ledger.list_calls(sql, conversation=number, run_id=run_id))
+    for call in calls:
+        if call.state != "awaiting_approval":
+            continue
+        judgement = await judge(run, call.tool_name, call.tool_input, edited=call.edited)
+        if judgement.approval == "allow":
+            try:
+                decided = await decide_without_asking(run, call, ledger.Verdict(True, "policy", decided_by=None))
+            except AlreadyDecided:
+                continue
+            run.decisions.resolve(call.approval_id, decided)
