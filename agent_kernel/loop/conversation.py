@@ -16,6 +16,7 @@ from agent_kernel.log.store import Log
 from agent_kernel.loop import decisions, lifetime, recovery, saved_rules, stopping
 from agent_kernel.loop.effective_policy import scope_keys
 from agent_kernel.loop.feed import Feed, Subscription
+from agent_kernel.loop.history import Histories
 from agent_kernel.loop.run import ActiveRun, RunResult
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
 from agent_kernel.loop.tasks import TaskOwner
@@ -41,6 +42,7 @@ class Host:
     settings: BrainSettings
     attended: bool
     tasks: TaskOwner
+    histories: Histories = field(default_factory=Histories)
     active: set[ActiveRun] = field(default_factory=set)
     """The runs that are under way, of all conversations."""
 
@@ -295,7 +297,7 @@ class Conversation:
         try:
             # A rule may have changed between the look at the policy and here.
             await saved_rules.rules_changed([run])
-            return await lifetime.carry_out(run)
+            return await lifetime.carry_out(self._host, run)
         finally:
             self._active = None
             self._host.active.discard(run)
