@@ -12,7 +12,8 @@ from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.store import AuditListener, Log
 from agent_kernel.loop import recovery
-from agent_kernel.loop.conversation import Conversation, Host, ModelSource, RunHandle
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.queue import Host, ModelSource, RunHandle
 from agent_kernel.loop.results import read_result
 from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.settings import BrainSettings, RunSpec

@@ -35,6 +35,10 @@ class Feed:
         self._subscriptions.add(subscription)
         return subscription
 
+    def forget(self) -> None:
+        """Keep no frames in memory; who needs them reads the log."""
+        self._recent.clear()
+
     def drop(self, subscription: "Subscription") -> None:
         self._subscriptions.discard(subscription)
 

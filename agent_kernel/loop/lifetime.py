@@ -30,7 +30,7 @@ from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.tools.hands import Hands
 
 if TYPE_CHECKING:
-    from agent_kernel.loop.conversation import Host
+    from agent_kernel.loop.queue import Host
 
 logger = logging.getLogger(__name__)
 _ENVIRONMENT_SECONDS = 5.0
@@ -84,7 +84,8 @@ async def begin(
     started_at = view.started_at if view.status == "running" else utc_now()
     run.change(status="running", model=model.name, recorded=model.recorded, policy=shown, started_at=started_at)
     await _read_log(run, host.histories.take(row.number), continued=view.status == "running")
-    await run.commit(run.save)
+    if run.view != view:
+        await run.commit(run.save)
     if not run.prompted:
         await add_user_message(run, spec.prompt, await _environment(hands))
     return run
@@ -117,8 +118,8 @@ async def _environment(hands: Hands | None) -> str:
         return ""
 
 
-async def carry_out(host: "Host", run: ActiveRun) -> RunResult:
-    """Run to the end, whatever the end is."""
+async def carry_out(host: "Host", run: ActiveRun) -> RunResult | None:
+    """Run to the end, whatever the end is. `None` where the run was parked."""
     try:
         await run_to_end(run)
     except Exception:
@@ -129,6 +130,8 @@ async def carry_out(host: "Host", run: ActiveRun) -> RunResult:
         )
         await _settle_leftovers(run)
     run.accepting = False
+    if run.parked and run.failure is None:
+        return None
     result, end = await _end(run)
     host.histories.keep(run.setting.conversation.number, Past(run.history[1:], end))
     return result

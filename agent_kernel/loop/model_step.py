@@ -21,6 +21,8 @@ from agent_kernel.tools.preview import preview, warnings
 async def call_model(run: ActiveRun) -> list[str]:
     """Answer the last step's calls, ask the model, and propose the calls it asks for. Returns the ids of those that
     are to be decided and run; none where the run is over."""
+    if run.parked:
+        return []
     await answer_calls(run)
     if run.stopping is not None or run.failure is not None:
         return []

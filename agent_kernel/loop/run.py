@@ -6,7 +6,8 @@ model gets it.
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -78,7 +79,12 @@ class ActiveRun:
         self.registry = ToolRegistry(spec.tools)
         self.scheduler = CallScheduler()
         self.meter = Meter(view.budget)
-        self.decisions: Broker[ToolCallView] = Broker()
+        self.decisions: Broker[ToolCallView | None] = Broker()
+        """Calls that wait for a decision; `None` wakes one whose run is parked."""
+        self.open_calls = 0
+        """Calls whose tasks are at work or wait."""
+        self.parked = False
+        self._holds = 0
         self.answers: Broker[Outcome] = Broker()
         self.scripted = list(setting.scripted)
         self.history: list[WireMessage] = []
@@ -154,6 +160,25 @@ class ActiveRun:
         self.policy = policy
         self.change(policy=view)
         await self.commit(self.save)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Somebody is about to act on the run: it is not parked meanwhile."""
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+
+    def park(self) -> None:
+        """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
+        first decision takes it up again as a restart of the server would. Does nothing where anything else goes on."""
+        waiting = self.decisions.waiting()
+        if self._holds or self.stopping is not None or self.failure is not None or len(waiting) != self.open_calls:
+            return
+        self.parked = True
+        for approval_id in waiting:
+            self.decisions.resolve(approval_id, None)
 
     async def fail(self, code: ErrorCode, message: str) -> None:
         """Note why the run ends in error. The first reason stays."""

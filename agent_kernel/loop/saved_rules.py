@@ -23,10 +23,10 @@ async def _refresh(run: ActiveRun) -> None:
     if saved == run.view.policy.rules:
         return
     await run.show_policy(*effective_policy(run.setting.settings, run.spec, saved))
-    await _judge_waiting(run)
+    await judge_waiting(run)
 
 
-async def _judge_waiting(run: ActiveRun) -> None:
+async def judge_waiting(run: ActiveRun) -> None:
     """Judge the calls that still wait again: a new rule may cover them."""
     number, run_id = run.setting.conversation.number, run.view.run_id
     calls = await run.setting.log.read(lambda sql: ledger.list_calls(sql, conversation=number, run_id=run_id))

@@ -52,6 +52,8 @@ class BrainSettings:
     step_characters: int = 200_000
     output_directory: Path | None = None
     """Where outputs go that are too long for the model; `None` means the system's temporary directory."""
+    park_seconds: float = 10.0
+    """A run that has only waited for decisions for this long keeps nothing in memory until it is decided on."""
     stop_seconds: float = 10.0
     """How long an interrupted call may take to end before its outcome counts as unknown."""
     token_flush_seconds: float = 0.03

@@ -26,10 +26,8 @@ NOBODY = "Nobody was there to ask: this notebook ran without a page."
 
 async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     """Decide on a call and run it. Returns when the ledger has its outcome, whoever brought it about."""
-    number = run.setting.conversation.number
-    call = run.proposed.pop(tool_call_id, None)
-    if call is None:
-        call = await run.setting.log.read(lambda sql: ledger.read_call(sql, number, tool_call_id))
+    call = run.proposed.pop(tool_call_id, None) or await _read(run, tool_call_id)
+    run.open_calls += 1
     try:
         match call.state:
             case "proposed":
@@ -43,6 +41,13 @@ async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     except (IllegalTransition, AlreadyDecided) as race:
         # The call was cancelled, superseded or decided elsewhere between two of our steps; that outcome stands.
         logger.debug("%s", race)
+    finally:
+        run.open_calls -= 1
+
+
+async def _read(run: ActiveRun, tool_call_id: str) -> ToolCallView:
+    number = run.setting.conversation.number
+    return await run.setting.log.read(lambda sql: ledger.read_call(sql, number, tool_call_id))
 
 
 async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -87,20 +92,36 @@ async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
 async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     """Wait for the answer to a request that was shown before a restart."""
     decision = run.decisions.expect(call.approval_id)
-    number = run.setting.conversation.number
-    now = await run.setting.log.read(lambda sql: ledger.read_call(sql, number, call.tool_call_id))
+    now = await _read(run, call.tool_call_id)
     if now.state != "awaiting_approval":
         return now  # it was answered between our first look and this one
     return await _await_decision(run, now, decision)
 
 
-async def _await_decision(run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView]) -> ToolCallView:
+async def _await_decision(
+    run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView | None]
+) -> ToolCallView:
+    """The call as it was decided, or as it is where the run was parked meanwhile."""
+    settings = run.setting.settings
+    if settings.approval_seconds is None:
+        while not decision.done():
+            await asyncio.wait({decision}, timeout=settings.park_seconds)
+            if not decision.done():
+                run.park()
+        return decision.result() or call
     try:
-        async with asyncio.timeout(run.setting.settings.approval_seconds):
-            return await decision
+        async with asyncio.timeout(settings.approval_seconds):
+            return await decision or call
     except TimeoutError:
-        text = tool_messages.expired()
+        return await _expire(run, call)
+
+
+async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    text = tool_messages.expired()
+    try:
         return await run.commit(lambda commit: calls.settle(commit, call.tool_call_id, "expired", text))
+    except IllegalTransition:
+        return await _read(run, call.tool_call_id)  # it was decided in the same moment
 
 
 async def _run_allowed(run: ActiveRun, call: ToolCallView) -> ToolCallView:

@@ -8,7 +8,8 @@ from typing import Any
 
 from agent_kernel.errors import NoModelError
 from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.conversation import Conversation, RunHandle
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.queue import RunHandle
 from agent_kernel.models.base import Model, ModelRequest, TextDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, say

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.conversation import Conversation, RunHandle
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.queue import RunHandle
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel_server.kernels.calls import CallFeeds
@@ -37,6 +38,9 @@ DECLARE_SECONDS = 20.0
 END_SECONDS = 5.0
 """How long the runs of a kernel that has gone are given to end honestly."""
 
+UNDECLARED_RUNS = 32
+"""How many announced runs a kernel is asked about at once. The others are repeated, so they are heard later."""
+
 ANSWER_SECONDS = 10.0
 """How long a kernel that an earlier server left may take to say whether it still has a run."""
 
@@ -62,6 +66,8 @@ class AttachedKernel:
         self._link: KernelLink | None = None
         self.gone = release
         self._announced: set[str] = set()
+        self._asking: set[str] = set()
+        self._misdirected = False
         self._restart_pending = False
         self._runs: dict[str, Conversation] = {}
         self._conversations: dict[str, Conversation] = {}
@@ -103,31 +109,37 @@ class AttachedKernel:
                 assert_never(event)
 
     def _announce(self, event: Announce) -> None:
-        if event.run_id in self._announced:
+        if event.run_id in self._announced or len(self._asking) >= UNDECLARED_RUNS:
             return  # repeated until the kernel is asked
-        self._announced.add(event.run_id)
         if event.through_gateway != self._reach.remote:
-            self._log.warning(
-                "The run %s is for another server's extension. Where a gateway's own server has the extension, "
-                "switch it off there.",
-                event.run_id,
-            )
+            self._tell_misdirected(event.run_id)
             return
+        self._announced.add(event.run_id)
+        self._asking.add(event.run_id)
         self.link.installed.set()
         serving = self._tasks.spawn(self._serve(event.run_id, self.link), f"run {event.run_id}")
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
 
+    def _tell_misdirected(self, run_id: str) -> None:
+        if not self._misdirected:
+            self._misdirected = True
+            self._log.warning(
+                "The run %s is for another server's extension. Where a gateway's own server has the extension, "
+                "switch it off there.",
+                run_id,
+            )
+
     async def _serve(self, run_id: str, link: KernelLink) -> None:
         """One announced run, from its declaration to its record."""
         try:
-            async with asyncio.timeout(DECLARE_SECONDS):
-                answer = await link.control("declare", {"run_id": run_id})
-            declaration = RunDeclaration.model_validate(answer.get("declaration"))
+            declaration = await self._declaration_of(run_id, link)
         except (KernelGone, RequestRefused, ValidationError, TimeoutError) as error:
             self._announced.discard(run_id)
             self._log.warning("The run %s was announced but not declared: %s", run_id, error)
             return
+        finally:
+            self._asking.discard(run_id)
         try:
             conversation = await self._conversation_of(declaration)
             handle = await conversation.start_run(declaration.spec(), await self.hands(conversation, run_id))
@@ -136,6 +148,14 @@ class AttachedKernel:
             await self._tell(link, "finish", {"result": refused_result(declaration, str(error))})
             return
         await self._follow(declaration.spec(), conversation, handle, link)
+
+    async def _declaration_of(self, run_id: str, link: KernelLink) -> RunDeclaration:
+        async with asyncio.timeout(DECLARE_SECONDS):
+            answer = await link.control("declare", {"run_id": run_id})
+        declaration = RunDeclaration.model_validate(answer.get("declaration"))
+        if declaration.run_id != run_id:
+            raise RequestRefused("The kernel declared another run than it announced.")
+        return declaration
 
     async def _serve_from_afar(self, link: KernelLink) -> None:
         """Tell a kernel behind a gateway that it is served, which its environment can't."""

@@ -1,0 +1,196 @@
+"""The runs of one conversation: one after another, the one at hand, and the way back to one that is parked."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent_kernel.errors import AgentKernelError
+from agent_kernel.log import runs
+from agent_kernel.log.journal import START, Mark
+from agent_kernel.log.runs import ConversationRow
+from agent_kernel.log.store import Log
+from agent_kernel.loop import lifetime, recovery, saved_rules
+from agent_kernel.loop.budgets import Meter
+from agent_kernel.loop.history import Histories
+from agent_kernel.loop.run import ActiveRun, RunResult
+from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
+from agent_kernel.loop.specs import restored
+from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.models.base import Model
+from agent_kernel.protocol.views import RunView
+from agent_kernel.tools.hands import Hands
+
+
+class ModelSource(Protocol):
+    def resolve(self, name: str | None) -> Model:
+        """Raises `NoModelError` or `ConfigurationError`. May block: it is called in a thread."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What all conversations of a brain share."""
+
+    log: Log
+    models: ModelSource
+    settings: BrainSettings
+    attended: bool
+    tasks: TaskOwner
+    histories: Histories = field(default_factory=Histories)
+    active: set[ActiveRun] = field(default_factory=set)
+    """The runs that are under way, of all conversations."""
+
+
+class RunHandle:
+    """A run that was started. `wait` may be called any number of times."""
+
+    def __init__(self, run_id: str, result: asyncio.Future[RunResult]) -> None:
+        self.run_id = run_id
+        self._result = result
+
+    async def wait(self) -> RunResult:
+        return await asyncio.shield(self._result)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRun:
+    spec: RunSpec
+    view: RunView
+    hands: Hands | None
+    scripted: Sequence[ScriptedDecision]
+    result: asyncio.Future[RunResult]
+    begun: asyncio.Event
+    """Set when the run is the one at hand, or could not begin."""
+    meter: Meter | None = None
+    mark: Mark = START
+    """Set for a run that was parked, as it was then."""
+
+    @property
+    def continued(self) -> bool:
+        """Whether the run had begun before: in an earlier process, or before it was parked."""
+        return self.view.status == "running"
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedRun:
+    """All that is kept of a run that only waits for decisions; the rest is in the log."""
+
+    run_id: str
+    hands: Hands | None
+    result: asyncio.Future[RunResult]
+    meter: Meter
+    mark: Mark
+
+
+class RunQueue:
+    """For one event loop. Its worker is a task of the host while there is anything to do."""
+
+    def __init__(self, host: Host, row: ConversationRow) -> None:
+        self._host = host
+        self._row = row
+        self._waiting: deque[QueuedRun] = deque()
+        self._current: QueuedRun | None = None
+        self._parked: ParkedRun | None = None
+        self._worker: asyncio.Task[None] | None = None
+        self._waking = asyncio.Lock()
+        self.active: ActiveRun | None = None
+        self.last: QueuedRun | None = None
+        """The run at hand or the last one, for prompts that come without a declaration of their own."""
+
+    @property
+    def is_busy(self) -> bool:
+        return self._parked is not None or (self._worker is not None and not self._worker.done())
+
+    def add(
+        self, spec: RunSpec, view: RunView, hands: Hands | None, scripted: Sequence[ScriptedDecision] = ()
+    ) -> RunHandle:
+        result: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
+        self._waiting.append(QueuedRun(spec, view, hands, scripted, result, asyncio.Event()))
+        self._start_worker()
+        return RunHandle(spec.run_id, result)
+
+    def waiting_runs(self) -> list[QueuedRun]:
+        return list(self._waiting)
+
+    def take_out(self, run_id: str) -> QueuedRun | None:
+        """Take a run that has not begun out of the queue."""
+        for queued in self._waiting:
+            if queued.spec.run_id == run_id:
+                self._waiting.remove(queued)
+                return queued
+        return None
+
+    async def at_hand(self) -> ActiveRun | None:
+        """The run under way. One that was parked, or that an earlier process left, is taken up again first."""
+        async with self._waking:
+            if self.active is not None and self.active.parked and self._worker is not None:
+                await asyncio.wait({self._worker})  # its tasks are about to end
+            if self._parked is not None:
+                await self._unpark(self._parked)
+            beginning = self._current or next(iter(self._waiting), None)
+            if self.active is None and beginning is not None and beginning.continued:
+                await beginning.begun.wait()
+            return self.active
+
+    async def drained(self) -> None:
+        """Wait until nothing is left to do."""
+        if self._worker is not None:
+            await asyncio.wait({self._worker})
+
+    async def _unpark(self, parked: ParkedRun) -> None:
+        stored, view = await self._host.log.read(
+            lambda sql: (runs.read_spec(sql, parked.run_id), runs.read_run(sql, parked.run_id))
+        )
+        queued = QueuedRun(
+            restored(stored), view, parked.hands, (), parked.result, asyncio.Event(), parked.meter, parked.mark
+        )
+        self._waiting.appendleft(queued)
+        self._parked = None
+        self._start_worker()
+
+    def _start_worker(self) -> None:
+        if self._parked is None and (self._worker is None or self._worker.done()):
+            self._worker = self._host.tasks.spawn(self._work(), f"conversation {self._row.conversation_id}")
+
+    async def _work(self) -> None:
+        while self._waiting:
+            queued = self._current = self.last = self._waiting.popleft()
+            try:
+                result = await self._run(queued)
+            finally:
+                self._current = None
+                queued.begun.set()
+            if result is None:
+                return
+            if not queued.result.done():
+                queued.result.set_result(result)
+
+    async def _run(self, queued: QueuedRun) -> RunResult | None:
+        """Carry a run out. `None` where it was parked."""
+        host, row = self._host, self._row
+        try:
+            run = await lifetime.begin(host, row, queued.spec, queued.view, queued.hands, queued.scripted)
+        except AgentKernelError as error:
+            if queued.continued:
+                return await recovery.close(host.log, queued.view, host.settings, str(error))
+            return await lifetime.end_failed_start(host.log, row, queued.spec, queued.view, str(error))
+        if queued.meter is not None:
+            run.meter, run.begun = queued.meter, queued.mark
+        self.active = run
+        host.active.add(run)
+        queued.begun.set()
+        try:
+            # A rule may have changed between the look at the policy and here, or while the run was parked.
+            await saved_rules.rules_changed([run])
+            if queued.continued:
+                await saved_rules.judge_waiting(run)
+            result = await lifetime.carry_out(host, run)
+        finally:
+            self.active = None
+            host.active.discard(run)
+        if result is None:
+            self._parked = ParkedRun(run.view.run_id, queued.hands, queued.result, run.meter, run.begun)
+            self.last = None
+        return result
