@@ -7,10 +7,12 @@
 
 One rule a line: a verb, a tool's name or `*`, and at most one condition on an argument; `matches` takes a shell
 pattern (`fnmatch`), `is` an exact text. Where a rule allows by `path`, a `*` stays within one folder and a path with
-`..` is never covered, so that `exports/*.csv` allows nothing outside of `exports`.
+`..` is never covered, so that `exports/*.csv` allows nothing outside of `exports`. Where it denies or asks by `path`,
+the path counts as it is written and without its `.` and `..`, so that `./secret/key` is no way around `secret/*`.
 """
 
 import fnmatch
+import posixpath
 import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -55,11 +57,14 @@ class Rule:
         actual = digest if self.argument == "digest" else arguments.get(self.argument)
         if not isinstance(actual, str):
             return False
-        if self.relation == "is":
-            return actual == self.value
-        if self.verb == "allow" and self.argument == "path":
-            return _within_folder(actual, self.value)
-        return fnmatch.fnmatchcase(actual, self.value)
+        if self.argument != "path":
+            return self._fits(actual)
+        if self.verb != "allow":
+            return self._fits(actual) or self._fits(posixpath.normpath(actual))
+        return _within_folder(actual, self.value) if self.relation == "matches" else self._fits(actual)
+
+    def _fits(self, actual: str) -> bool:
+        return actual == self.value if self.relation == "is" else fnmatch.fnmatchcase(actual, self.value)
 
 
 def _within_folder(path: str, pattern: str) -> bool:

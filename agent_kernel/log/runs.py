@@ -4,7 +4,7 @@ import hashlib
 import sqlite3
 from dataclasses import dataclass
 
-from agent_kernel.errors import UnknownConversation, UnknownRun
+from agent_kernel.errors import IllegalTransition, UnknownConversation, UnknownRun
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import RunView
 
@@ -62,21 +62,19 @@ class StoredSpec:
 
 
 def add_run(sql: sqlite3.Connection, conversation: int, run: RunView, stored: StoredSpec) -> None:
+    """Raises `IllegalTransition` for a run, or a widget, that the log knows."""
     tool_set = hashlib.sha256(stored.tools.encode()).hexdigest()
     sql.execute("INSERT OR IGNORE INTO tool_sets VALUES (?, ?)", (tool_set, stored.tools))
-    sql.execute(
-        "INSERT INTO runs (run_id, conversation, widget_model_id, status, view, spec, tool_set) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            run.run_id,
-            conversation,
-            stored.widget_model_id,
-            run.status,
-            run.model_dump_json(),
-            stored.spec,
-            tool_set,
-        ),
-    )
+    view = run.model_dump_json()
+    row = (run.run_id, conversation, stored.widget_model_id, run.status, view, stored.spec, tool_set)
+    try:
+        sql.execute(
+            "INSERT INTO runs (run_id, conversation, widget_model_id, status, view, spec, tool_set) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            row,
+        )
+    except sqlite3.IntegrityError as error:
+        raise IllegalTransition(f"The run {run.run_id} or its widget is in the log already.") from error
 
 
 def save_run(sql: sqlite3.Connection, run: RunView) -> None:

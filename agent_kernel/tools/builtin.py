@@ -1,11 +1,12 @@
 """The ten built-in tools as the model is told of them, and the rule that says which of their calls may run unasked."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agent_kernel.protocol.vocabulary import Approval
-from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
 
 READS_FILES = frozenset({"read_notebook", "list_files", "search_files", "read_file"})
 """Declared `dynamic`: whether a path is inside the notebook's folder is known where the files are."""
@@ -219,3 +220,20 @@ BUILTIN_TOOLS: tuple[ToolDeclaration, ...] = (
     _ASK_USER,
 )
 BUILTIN_NAMES = frozenset(tool.name for tool in BUILTIN_TOOLS)
+
+_BY_NAME = {tool.name: tool for tool in BUILTIN_TOOLS}
+_STRICTNESS: tuple[DeclaredApproval, ...] = ("allow", "dynamic", "ask", "deny")
+
+
+def no_looser(declared: ToolDeclaration) -> ToolDeclaration:
+    """What a kernel declares under a built-in tool's name, held to what ships: whether `run_shell` may run unasked is
+    for people, their rules and the site to say. It may be stricter. Other tools stay as they are."""
+    shipped = _BY_NAME.get(declared.name)
+    if shipped is None:
+        return declared
+    return replace(
+        declared,
+        approval=max(declared.approval, shipped.approval, key=_STRICTNESS.index),
+        read_only=declared.read_only and shipped.read_only,
+        runs_in=shipped.runs_in,
+    )

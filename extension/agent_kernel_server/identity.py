@@ -11,14 +11,16 @@ AUTH_RESOURCE = "agent-kernel"
 
 
 def person_of(user: Any) -> str | None:
-    """A person's name, where the identity provider knows one.
+    """A person's name, where the identity provider knows one; with the account's, where that is another. A person may
+    choose the former, and the audit trail must tell two of the same name apart.
 
     With a shared token or password Jupyter makes up `Anonymous Io` for each browser: that names nobody.
     """
-    name = getattr(user, "display_name", None) or getattr(user, "name", None) or getattr(user, "username", None)
+    account = getattr(user, "username", None)
+    name = getattr(user, "display_name", None) or getattr(user, "name", None) or account
     if not isinstance(name, str) or name.startswith("Anonymous "):
         return None
-    return name
+    return name if account in (None, "", name) else f"{name} ({account})"
 
 
 async def may(handler: JupyterHandler, action: Literal["read", "write", "execute"]) -> bool:

@@ -1,7 +1,6 @@
 """Attempt is one execution of an approved call in one life of a kernel, from its deposit to its outcome."""
 
 import asyncio
-import json
 from logging import Logger
 from typing import Literal
 
@@ -23,7 +22,7 @@ RETRY_SECONDS = 0.05
 def take_code(tool_call_id: str, needs_await: bool) -> str:
     """Code that claims a deposited call and leaves no name behind."""
     name: Literal["take", "take_async"] = "take_async" if needs_await else "take"
-    call = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({json.dumps(tool_call_id)})'
+    call = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({tool_call_id!r})'
     return f"await {call}" if needs_await else call
 
 

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.hands import OutputSink
 
+AHEAD = 10_000
+"""How far past a gap outputs are kept. Those beyond are collected when the gap is filled."""
+
 
 class CallFeed:
     """One call's outputs. They come over IOPub, which may lose some, and from `collect`, which loses none."""
@@ -22,9 +25,10 @@ class CallFeed:
         """An output as it was published. One that follows a gap waits until the gap is filled."""
         if index < self.next_index:
             return
-        self._early[index] = output
-        self._flush()
-        if self._early:
+        if index < self.next_index + AHEAD:
+            self._early[index] = output
+            self._flush()
+        if self._early or index >= self.next_index:
             self.news.set()
 
     def repair(self, first_index: int, outputs: Sequence[OutputView]) -> None:

@@ -9,6 +9,7 @@ from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import BudgetLimits, ErrorView, OutputView, PolicyView, RunView, Usage
 from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.tools.builtin import no_looser
 from agent_kernel.tools.declaration import ToolDeclaration
 
 EVENT_TOPIC = b"agent_kernel"
@@ -16,16 +17,21 @@ EVENT_TYPE = "agent_kernel_event"
 REQUEST_TYPE = "agent_kernel_request"
 
 
+Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
+"""An id that a kernel made up. It goes into URLs, frames and the server's log as it is."""
+
+
 class KernelMessage(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    # A message that is refused is named in the server's log, but not quoted there: it may hold what a user typed.
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
 
 class Announce(KernelMessage):
     """A cell has made a run. Repeated until the run's declaration is asked for."""
 
     event: Literal["announce"]
-    run_id: str = Field(min_length=1, max_length=200)
-    conversation_id: str | None = None
+    run_id: Identifier
+    conversation_id: Identifier | None = None
     through_gateway: bool = False
     """Whether the kernel takes a server for its own that reaches it through a gateway."""
 
@@ -52,7 +58,7 @@ class CallEnded(KernelMessage):
 
 class CancelRun(KernelMessage):
     event: Literal["cancel"]
-    run_id: str
+    run_id: Identifier
 
 
 KernelEvent = Annotated[Announce | Hello | CallOutput | CallEnded | CancelRun, Field(discriminator="event")]
@@ -62,8 +68,8 @@ kernel_event_adapter: TypeAdapter[KernelEvent] = TypeAdapter(KernelEvent)
 class RunDeclaration(KernelMessage):
     """A run as its cell declared it."""
 
-    run_id: str
-    conversation_id: str = Field(min_length=1, max_length=200)
+    run_id: Identifier
+    conversation_id: Identifier
     prompt: str
     model: str | None = None
     policy: PolicyMode | None = None
@@ -78,7 +84,7 @@ class RunDeclaration(KernelMessage):
             run_id=self.run_id,
             prompt=self.prompt,
             model=self.model,
-            tools=self.tools,
+            tools=tuple(no_looser(tool) for tool in self.tools),
             policy=self.policy,
             rules=self.rules,
             system=self.system,
