@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -87,9 +87,10 @@ class ParkedRun:
 class RunQueue:
     """For one event loop. Its worker is a task of the host while there is anything to do."""
 
-    def __init__(self, host: Host, row: ConversationRow) -> None:
+    def __init__(self, host: Host, row: ConversationRow, on_parked: Callable[[], None]) -> None:
         self._host = host
         self._row = row
+        self._on_parked = on_parked
         self._waiting: deque[QueuedRun] = deque()
         self._current: QueuedRun | None = None
         self._parked: ParkedRun | None = None
@@ -193,4 +194,5 @@ class RunQueue:
         if result is None:
             self._parked = ParkedRun(run.view.run_id, queued.hands, queued.result, run.meter, run.begun)
             self.last = None
+            self._on_parked()
         return result
