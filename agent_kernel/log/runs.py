@@ -101,6 +101,16 @@ def read_run(sql: sqlite3.Connection, run_id: str) -> RunView:
     return RunView.model_validate_json(row[0])
 
 
+def last_spec(sql: sqlite3.Connection, conversation: int) -> StoredSpec | None:
+    """What the newest run of a conversation was asked to be."""
+    row = sql.execute(
+        "SELECT spec, tools, widget_model_id FROM runs JOIN tool_sets ON tool_set = digest "
+        "WHERE conversation = ? ORDER BY number DESC LIMIT 1",
+        (conversation,),
+    ).fetchone()
+    return StoredSpec(*row) if row else None
+
+
 def run_of_widget(sql: sqlite3.Connection, widget_model_id: str) -> RunView | None:
     """The run that a widget shows, if this log knows it."""
     row = sql.execute("SELECT view FROM runs WHERE widget_model_id = ?", (widget_model_id,)).fetchone()

@@ -17,9 +17,11 @@ from agent_kernel.loop.feed import Feed, Subscription
 from agent_kernel.loop.queue import Host, RunHandle, RunQueue
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
+from agent_kernel.loop.specs import restored
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import ConversationView, RunView, ToolCallView
+from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import Hands, Outcome
 
 
@@ -175,6 +177,14 @@ class Conversation:
             for queued in self._queue.waiting_runs():
                 await self.cancel_run(queued.spec.run_id)
             await stopping.stop_run(active, reason)
+
+    async def tools(self) -> tuple[ToolDeclaration, ...]:
+        """The tools that the newest run offers; none before the first run."""
+        last = self._queue.last
+        if last is not None:
+            return last.spec.tools
+        stored = await self._host.log.read(lambda sql: runs.last_spec(sql, self.row.number))
+        return restored(stored).tools if stored is not None else ()
 
     async def view(self) -> ConversationView:
         """The whole conversation, calls with their outputs."""

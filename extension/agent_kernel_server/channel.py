@@ -75,6 +75,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
 
     async def _write_events(self) -> None:
         try:
+            declared = await self.conversation.tools()
             view = await self.conversation.view()
             self._subscription = self.conversation.subscribe(view.last_seq)
             self._rewind()
@@ -82,7 +83,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
                 SessionEvent(
                     seq=view.last_seq,
                     conversation_id=view.conversation_id,
-                    tools=self.service.tools(),
+                    tools=self.service.tools(declared) if declared else self.service.tools(),
                     snapshot=view,
                     pending=[call for call in view.tool_calls if call.state == "awaiting_approval"],
                     last_seq=view.last_seq,

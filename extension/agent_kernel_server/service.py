@@ -1,6 +1,7 @@
 """Service owns what the extension runs: the brain, the kernels it serves, the open channels and the tasks."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from logging import Logger
@@ -17,6 +18,7 @@ from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import ToolView
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
+from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import Hands
 from agent_kernel_server.events import emitter
 from agent_kernel_server.kernels.bridge import KERNEL_ACTIONS, KernelBridge
@@ -125,10 +127,10 @@ class Service:
         except AgentKernelError:
             return None
 
-    def tools(self) -> list[ToolView]:
+    def tools(self, declared: Sequence[ToolDeclaration] = BUILTIN_TOOLS) -> list[ToolView]:
         return [
             ToolView(name=tool.name, description=tool.description, parameters=tool.parameters, approval=tool.approval)
-            for tool in BUILTIN_TOOLS
+            for tool in declared
         ]
 
     def has_kernel(self, kernel_id: str) -> bool:

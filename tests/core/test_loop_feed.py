@@ -1,6 +1,7 @@
 """What a face receives: every event once, in order, from any point."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import runs
 from agent_kernel.log.store import Log
+from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.feed import Feed
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.events import TokenEvent
 from agent_kernel.testing import ScriptedModel, call, calls, say
+from tests.core.brain_fixtures import LOOK, OneModel
 
 
 async def collect(feed: Feed, after: int, count: int) -> list[int]:
@@ -118,3 +121,16 @@ async def test_tokens_join_to_the_whole_answer_and_events_come_in_the_promised_o
     ]
     assert result.text == "The answer is 42."
     assert stage.of("complete")[0].message_id == list(messages)[-1]
+
+
+async def test_a_face_is_told_the_tools_of_the_newest_run_also_after_a_restart(stages: Any, tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with ScriptedModel([say("ok")]) as model:
+        stage = await stages(model, path=path)
+        assert await stage.conversation.tools() == ()
+        await (await stage.start(tools=(LOOK,))).wait()
+        assert await stage.conversation.tools() == (LOOK,)
+    brain = await Brain.open(path, OneModel(model))
+    conversation = await brain.conversation(stage.conversation.conversation_id)
+    assert await conversation.tools() == (LOOK,)
+    await brain.aclose()
