@@ -1,0 +1,32 @@
+"""The fault suite, as long as you like: `python -m tests.faults --rounds 500 --seed 1` prints the table of figures."""
+
+import argparse
+import sys
+import time
+
+from tests.faults import brain_rounds
+from tests.faults.figures import Figures, table
+
+SUITES = {"brain": (brain_rounds.run, 1.0)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=500, help="rounds in all, shared among the suites")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=SUITES, help="one suite")
+    options = parser.parse_args()
+    figures: dict[str, Figures] = {}
+    for name, (run, share) in SUITES.items():
+        if options.only in (None, name):
+            began = time.monotonic()
+            figures[name] = run(max(1, round(options.rounds * (1 if options.only else share))), options.seed)
+            sys.stderr.write(f"{name}: {time.monotonic() - began:.0f} s\n")
+    sys.stdout.write(table(figures) + "\n")
+    for one in figures.values():
+        sys.stderr.writelines(f"{note}\n" for note in one.notes)
+    return 0 if all(one.clean for one in figures.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

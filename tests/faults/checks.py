@@ -1,0 +1,85 @@
+"""What must hold after every fault. Pure functions of what was seen: the log, the frames, the requests, the counter."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+FINAL = frozenset({"invalid", "success", "error", "denied", "cancelled", "superseded", "expired", "unknown"})
+ENDED = frozenset({"complete", "cancelled", "error"})
+DID_NOT_RUN = FINAL - {"success", "error", "cancelled", "unknown"}
+
+
+def orphans(messages: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Faults of a model request: calls without exactly one tool message each, in order, right after they were asked."""
+    faults: list[str] = []
+    waiting: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            if not waiting or waiting[0] != message["tool_call_id"]:
+                faults.append(f"an answer to {message['tool_call_id']} where {waiting[:1]} was due")
+            else:
+                waiting.pop(0)
+            continue
+        faults += [f"no answer to {call_id}" for call_id in waiting]
+        waiting = [call["id"] for call in message.get("tool_calls", ())]
+    return faults + [f"no answer to {call_id}" for call_id in waiting]
+
+
+def cards(frames: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The state that each card shows once a face has read these frames."""
+    states: dict[str, str] = {}
+    for frame in frames:
+        match frame["type"]:
+            case "tool_state" | "tool_complete":
+                states[frame["tool_call_id"]] = frame["state"]
+            case "approval_request":
+                states[frame["tool_call_id"]] = "awaiting_approval"
+            case "approval_response":
+                states[frame["tool_call_id"]] = "approved" if frame["approved"] else "denied"
+            case "tool_start":
+                states[frame["tool_call_id"]] = "executing"
+    return states
+
+
+def gaps(numbers: Iterable[int], after: int) -> list[str]:
+    """Where a stream of `seq` that begins after `after` is not exactly the next number each time."""
+    faults = []
+    for number in numbers:
+        if number != after + 1:
+            faults.append(f"{number} came after {after}")
+        after = number
+    return faults
+
+
+def counted(path: Path) -> Counter[str]:
+    """How often each call left its trace in the world."""
+    return Counter(path.read_text(encoding="utf-8").split()) if path.exists() else Counter()
+
+
+def read_log(path: Path) -> dict[str, dict[str, Any]]:
+    """Every call of a log whose process is dead, by id, with the status of its run."""
+    connection = sqlite3.connect(path)
+    try:
+        names = "tool_call_id, approval_id, state, decided_via, tool_input, tool_calls.run_id, status"
+        rows = connection.execute(f"SELECT {names} FROM tool_calls JOIN runs ON runs.run_id = tool_calls.run_id")
+        columns = ["tool_call_id", "approval_id", "state", "by", "tool_input", "run_id", "run_status"]
+        return {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
+    finally:
+        connection.close()
+
+
+def read_frames(path: Path, conversation_id: str) -> list[dict[str, Any]]:
+    """Every event of a conversation as the log holds it."""
+    connection = sqlite3.connect(path)
+    try:
+        rows = connection.execute(
+            "SELECT seq, body FROM events JOIN conversations ON conversation = number "
+            "WHERE conversation_id = ? ORDER BY seq",
+            (conversation_id,),
+        )
+        return [{"seq": seq, **json.loads(body)} for seq, body in rows]
+    finally:
+        connection.close()

@@ -1,0 +1,59 @@
+"""The figures of a fault run, and the table that shows them."""
+
+from dataclasses import dataclass, field, fields
+
+
+@dataclass
+class Figures:
+    """Counts over all rounds. Everything but `rounds` and `kills` has to be zero."""
+
+    rounds: int = 0
+    kills: int = 0
+    approvals_lost: int = 0
+    calls_run_twice: int = 0
+    ran_undecided: int = 0
+    buttons_dead: int = 0
+    orphan_tool_calls: int = 0
+    events_missing: int = 0
+    dishonest_states: int = 0
+    messages_lost: int = 0
+    notes: list[str] = field(default_factory=list)
+    """What went wrong, with the round that shows it again."""
+
+    def fault(self, name: str, note: str, count: int = 1) -> None:
+        setattr(self, name, getattr(self, name) + count)
+        self.notes.append(f"{name}: {note}")
+
+    def add(self, other: "Figures") -> None:
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+    @property
+    def clean(self) -> bool:
+        return not self.notes
+
+
+HEADINGS = {
+    "rounds": "rounds",
+    "kills": "kills",
+    "approvals_lost": "approvals lost",
+    "calls_run_twice": "calls run twice",
+    "ran_undecided": "calls run undecided",
+    "buttons_dead": "buttons dead",
+    "orphan_tool_calls": "orphan tool calls",
+    "events_missing": "events missing or changed",
+    "dishonest_states": "dishonest states",
+    "messages_lost": "messages lost",
+}
+
+
+def table(suites: dict[str, Figures]) -> str:
+    """A Markdown table: one row for each suite, and the sum."""
+    total = Figures()
+    for one in suites.values():
+        total.add(one)
+    rows = [["", *HEADINGS.values()], ["---", *("---:" for _ in HEADINGS)]]
+    rows += [
+        [name, *(str(getattr(one, column)) for column in HEADINGS)] for name, one in {**suites, "all": total}.items()
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

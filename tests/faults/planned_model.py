@@ -1,0 +1,64 @@
+"""A model that needs no script: what it says next follows from the conversation, so it can be asked again at any time.
+
+The prompt carries the plan as JSON: `{"steps": [2, 1], "tool": "append", "pause": 0.002}` asks for two calls at once,
+then for one, then answers. Each request gets calls with ids of their own, as a paid model's would be.
+"""
+
+import itertools
+import json
+import re
+from typing import Any
+
+from agent_kernel.models.base import ModelTurn
+from agent_kernel.testing.turns import call, calls, say
+from agent_kernel.testing.wire import Reply, streamed
+
+DONE = "All of it is done."
+
+
+class PlannedModel:
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self.pause = 0.0
+        """Seconds between the pieces of an answer, where the plan names none."""
+
+    def __call__(self, body: dict[str, Any]) -> Reply:
+        plan, done = _progress(body["messages"])
+        return streamed(self._turn(plan, done), pause=plan.get("pause", self.pause))
+
+    def _turn(self, plan: dict[str, Any], done: int) -> ModelTurn:
+        if done >= len(plan["steps"]):
+            return say(DONE)
+        asked = [call(plan["tool"], call_id=f"call_{self._new()}", **self._arguments(plan))
+                 for _ in range(plan["steps"][done])]  # fmt: skip
+        return calls(*asked, text="Let me see.")
+
+    def _new(self) -> str:
+        return f"{next(self._numbers):06d}"
+
+    def _arguments(self, plan: dict[str, Any]) -> dict[str, Any]:
+        mark = f"mark{self._new()}"
+        if plan["tool"] != "run_python":
+            return {"mark": mark}
+        path, seconds = plan["counter"], plan.get("seconds", 0)
+        code = f"import time; print({mark!r}, file=open({path!r}, 'a'), flush=True); time.sleep({seconds})"
+        return {"code": code}
+
+
+def mark_of(tool_input: str) -> str:
+    """The mark that a call leaves in the counter file."""
+    found = re.search(r"mark\d+", tool_input)
+    assert found is not None, tool_input
+    return found.group()
+
+
+def _progress(messages: list[dict[str, Any]]) -> tuple[dict[str, Any], int]:
+    """The plan of the last prompt that has one, and how many of its steps were asked for."""
+    plan: dict[str, Any] = {"steps": [], "tool": "append"}
+    done = 0
+    for message in messages:
+        if message["role"] == "user" and (found := re.search(r'\{"steps".*\}', str(message["content"]))):
+            plan, done = json.loads(found.group()), 0
+        elif message["role"] == "assistant" and message.get("tool_calls"):
+            done += 1
+    return plan, done
