@@ -14,13 +14,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--rounds", type=int, default=500, help="rounds in all, shared among the suites")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first round, to see one again")
     parser.add_argument("--only", choices=SUITES, help="one suite")
     options = parser.parse_args()
     figures: dict[str, Figures] = {}
     for name, (run, share) in SUITES.items():
         if options.only in (None, name):
             began = time.monotonic()
-            figures[name] = run(max(1, round(options.rounds * (1 if options.only else share))), options.seed)
+            rounds = max(1, round(options.rounds * (1 if options.only else share)))
+            figures[name] = run(rounds, options.seed, options.first)
             sys.stderr.write(f"{name}: {time.monotonic() - began:.0f} s\n")
     sys.stdout.write(table(figures) + "\n")
     for one in figures.values():

@@ -1,7 +1,26 @@
-"""Imported once by the process that brain processes are forked from, so that a new life costs milliseconds."""
+"""Imported once by the process that brain processes are forked from, so that a new life costs milliseconds.
 
-from agent_kernel.loop.graph import run_graph
-from agent_kernel.models.resolver import warm_up
+It plays one run in memory, which imports and builds all that a run needs; its threads have ended before the first fork.
+"""
 
-warm_up()
-run_graph()
+import asyncio
+
+from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.settings import RunSpec
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.testing import FakeOpenAI, call, say
+from tests.faults.life import APPEND
+
+
+async def _rehearse() -> None:
+    with FakeOpenAI([call("append", mark="1"), say("Done.")]) as server:
+        models = ModelResolver.from_environment(server.environment())
+        brain = await Brain.open(None, models, attended=False)
+        conversation = await brain.create_conversation()
+        handle = await conversation.start_run(RunSpec(run_id="rehearsal", prompt="Go", tools=(APPEND,)), None)
+        await handle.wait()
+        await brain.aclose()
+        await models.aclose()
+
+
+asyncio.run(_rehearse())
