@@ -124,6 +124,27 @@ def unfinished_messages(sql: sqlite3.Connection, conversation: int, run_id: str)
     return list(begun)
 
 
+def unfinished_cards(sql: sqlite3.Connection, conversation: int, run_id: str) -> list[str]:
+    """Calls of a run whose cards were shown while the model wrote them, and that it never finished."""
+    shown: dict[str, None] = {}
+    rows = sql.execute(
+        "SELECT kind, body FROM events WHERE conversation = ? AND kind IN ('tool_state', 'tool_complete') ORDER BY seq",
+        (conversation,),
+    )
+    for kind, body in rows:
+        event = orjson.loads(body)
+        if event["run_id"] != run_id:
+            continue
+        if kind == "tool_state":
+            shown[event["tool_call_id"]] = None
+        else:
+            shown.pop(event["tool_call_id"], None)
+    known = sql.execute("SELECT tool_call_id FROM tool_calls WHERE conversation = ?", (conversation,))
+    for (tool_call_id,) in known:
+        shown.pop(tool_call_id, None)
+    return list(shown)
+
+
 def append_message(
     sql: sqlite3.Connection, conversation: int, message_id: str, run_id: str, body: dict[str, Any]
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
 from agent_kernel.log import ledger
 from agent_kernel.loop.run import Commit
-from agent_kernel.loop.tool_messages import outcome_status
+from agent_kernel.loop.tool_messages import cancelled_before_start, outcome_status
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     ApprovalResponseEvent,
@@ -15,6 +15,8 @@ from agent_kernel.protocol.events import (
 )
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
+
+CUT_OFF = "The model was cut off while it wrote this call."
 
 
 def settle(
@@ -43,6 +45,20 @@ def show_end(commit: Commit, call: ToolCallView) -> None:
             state=call.state,
             reason=call.reason,
         )
+    )
+
+
+def cut_off(run_id: str, tool_call_id: str) -> ToolCompleteEvent:
+    """The end of a card that was shown while the model wrote a call, for a call that it never finished: the ledger does
+    not know it."""
+    return ToolCompleteEvent(
+        run_id=run_id,
+        tool_call_id=tool_call_id,
+        tool_name="",
+        tool_result=cancelled_before_start(CUT_OFF),
+        status="cancelled",
+        state="cancelled",
+        reason=CUT_OFF,
     )
 
 

@@ -21,14 +21,15 @@ async def interrupted_runs(log: Log) -> list[RunView]:
 
 
 async def prepare(log: Log, run: RunView) -> None:
-    """Make a run ready to go on: a call that was executing has an unknown outcome, and is not run again; text that the
-    model had not finished is taken back, because the model will be asked again."""
+    """Make a run ready to go on: a call that was executing has an unknown outcome, and is not run again; text and calls
+    that the model had not finished are taken back, because the model will be asked again."""
 
     def work(transaction: Transaction) -> None:
         commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
         _settle(commit, run, only_running=True)
         for message_id in journal.unfinished_messages(commit.sql, commit.number, run.run_id):
             commit.emit(MessageEvent(run_id=run.run_id, message_id=message_id, role="assistant", content=""))
+        _end_unfinished_cards(commit, run)
 
     await log.write(work)
 
@@ -41,6 +42,7 @@ async def close(
     def work(transaction: Transaction) -> RunResult:
         commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
         _settle(commit, run, only_running=False)
+        _end_unfinished_cards(commit, run)
         open_calls = unanswered_calls(commit.sql, commit.number)
         results = [ledger.read_call(commit.sql, commit.number, tool_call_id) for tool_call_id in open_calls]
         for body in tool_messages_for(results, settings.step_characters):
@@ -64,3 +66,9 @@ def _settle(commit: Commit, run: RunView, *, only_running: bool) -> None:
         elif call.state in ledger.UNFINISHED and not only_running:
             text = tool_messages.cancelled_before_start(KERNEL_LOST)
             calls.settle(commit, call.tool_call_id, "cancelled", text, reason=KERNEL_LOST)
+
+
+def _end_unfinished_cards(commit: Commit, run: RunView) -> None:
+    """Calls that the model was writing are not in the ledger, but their cards are on screen."""
+    for tool_call_id in journal.unfinished_cards(commit.sql, commit.number, run.run_id):
+        commit.emit(calls.cut_off(run.run_id, tool_call_id))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agent_kernel.errors import ModelError
-from agent_kernel.loop import tool_messages
+from agent_kernel.loop import calls
 from agent_kernel.loop.batches import Batcher
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.models.base import (
@@ -18,7 +18,6 @@ from agent_kernel.models.base import (
 from agent_kernel.protocol.events import LoggedEvent, ReasoningEvent, TokenEvent, ToolCompleteEvent, ToolStateEvent
 from agent_kernel.protocol.ids import new_tool_call_id
 
-CUT_OFF = "The model was cut off while it wrote this call."
 Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
 """What a stream leaves in the log: text to be joined, and cards that appear or end."""
 
@@ -49,13 +48,13 @@ class TurnStream:
                     turn = item
                 else:
                     self._take(item)
+            if turn is None:
+                raise ModelError(f"{self._run.setting.model.name} broke off without an end. Try again.")
         except BaseException:
             self._end_unfinished_cards()
             await self._batcher.aclose()
             raise
         self.rest = self._events(await self._batcher.drain())
-        if turn is None:
-            raise ModelError(f"{self._run.setting.model.name} broke off without an end. Try again.")
         return replace(turn, tool_calls=tuple(self._with_id(*call) for call in enumerate(turn.tool_calls)))
 
     def _take(self, item: ModelItem) -> None:
@@ -93,17 +92,7 @@ class TurnStream:
     def _end_unfinished_cards(self) -> None:
         """Calls that the model never finished writing are not in the ledger, but their cards are on screen."""
         for tool_call_id in self._ids.values():
-            self._batcher.add(
-                ToolCompleteEvent(
-                    run_id=self._run.view.run_id,
-                    tool_call_id=tool_call_id,
-                    tool_name="",
-                    tool_result=tool_messages.cancelled_before_start(CUT_OFF),
-                    status="cancelled",
-                    state="cancelled",
-                    reason=CUT_OFF,
-                )
-            )
+            self._batcher.add(calls.cut_off(self._run.view.run_id, tool_call_id))
 
     async def _write(self, parts: list[Part]) -> None:
         await self._run.emit(*self._events(parts))

@@ -1,6 +1,7 @@
 """After a restart: nothing lost, nothing twice. Each test opens the log of a brain that was torn down in the middle."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from agent_kernel.errors import NoModelError
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.queue import RunHandle
-from agent_kernel.models.base import Model, ModelRequest, TextDelta
+from agent_kernel.models.base import Model, ModelRequest, TextDelta, ToolCallDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.hands import Hands, Outcome
@@ -147,6 +148,30 @@ async def test_an_answer_that_was_cut_off_is_taken_back_and_asked_for_again(tmp_
                     subscription.close()
     assert result.text == "A whole answer."
     assert [m["role"] for m in model.requests[0].messages] == ["system", "user"]
+
+
+class HalfCall(HalfAnswer):
+    async def stream(self, request: ModelRequest) -> Any:
+        yield ToolCallDelta(0, "run_python", "half")
+        await asyncio.Event().wait()
+
+
+async def test_the_card_of_a_call_that_the_model_was_writing_ends(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    before = await stage(HalfCall(), path)
+    await before.start()
+    [card] = await before.until(lambda: before.of("tool_state"))
+    killed = tmp_path / "killed.sqlite"
+    with sqlite3.connect(path) as source, sqlite3.connect(killed) as copy:
+        source.backup(copy)  # the log as a killed process leaves it: an orderly end would write the card's
+    with ScriptedModel([say("A whole answer.")]) as model:
+        async with second_life(killed, model, before, FunctionHands()) as (conversation, [handle]):
+            await handle.wait()
+            async for frame in conversation.subscribe(card.seq):
+                if '"type":"tool_complete"' in frame:
+                    break
+    assert '"tool_call_id":"half"' in frame
+    assert '"state":"cancelled"' in frame
 
 
 async def test_a_queued_run_goes_on_after_the_one_before_it(tmp_path: Path) -> None:

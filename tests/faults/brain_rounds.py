@@ -221,18 +221,10 @@ def check_recovery(round_: Round, before: dict[str, dict[str, Any]], view: dict[
 
 def check_end(round_: Round, requests: list[Any]) -> None:
     """All has ended: the log, the counter file, what faces show and what the model was told agree."""
-    log = checks.read_log(round_.setup.log_path)
     counter = checks.counted(round_.setup.counter)
-    for call_id, call in log.items():
+    for call_id, call in checks.read_log(round_.setup.log_path).items():
         times = counter.pop(mark_of(call["tool_input"]), 0) if call["state"] != "invalid" else 0
-        if call["state"] not in checks.FINAL or call["run_status"] not in checks.ENDED:
-            round_.fault("dishonest_states", f"{call_id} is {call['state']} in a run that is {call['run_status']}")
-        if times > 1:
-            round_.fault("calls_run_twice", f"{call_id} ran {times} times")
-        if times and (call["state"] in checks.DID_NOT_RUN or call["by"] is None):
-            round_.fault("ran_undecided", f"{call_id} ran and is {call['state']}")
-        if times == 0 and call["state"] == "success":
-            round_.fault("dishonest_states", f"{call_id} is called a success and did not run")
+        _check_call(round_, call_id, call, times)
     for mark in counter:
         round_.fault("ran_undecided", f"{mark} was left by no call of the log")
     frames = checks.read_frames(round_.setup.log_path, life.CONVERSATION)
@@ -241,6 +233,21 @@ def check_end(round_: Round, requests: list[Any]) -> None:
             round_.fault("buttons_dead", f"the card {card} is left {state}")
     for note in checks.gaps((frame["seq"] for frame in frames), 0) + checks.gaps(sorted(round_.frames), 0):
         round_.fault("events_missing", note)
+    _check_told(round_, requests)
+
+
+def _check_call(round_: Round, call_id: str, call: dict[str, Any], times: int) -> None:
+    if call["state"] not in checks.FINAL or call["run_status"] not in checks.ENDED:
+        round_.fault("dishonest_states", f"{call_id} is {call['state']} in a run that is {call['run_status']}")
+    if times > 1:
+        round_.fault("calls_run_twice", f"{call_id} ran {times} times")
+    if times and (call["state"] in checks.DID_NOT_RUN or call["by"] is None):
+        round_.fault("ran_undecided", f"{call_id} ran and is {call['state']}")
+    if times == 0 and call["state"] == "success":
+        round_.fault("dishonest_states", f"{call_id} is called a success and did not run")
+
+
+def _check_told(round_: Round, requests: list[Any]) -> None:
     for request in requests:
         for note in checks.orphans(request.body["messages"]):
             round_.fault("orphan_tool_calls", note)
@@ -300,10 +307,12 @@ def run(rounds: int, seed: int, first: int = 0) -> Figures:
     """Play that many rounds. The seed and a round's number say what happens in it, to the limits of real time."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(["tests.faults.preload", "tests.faults.life"])
     figures = Figures()
-    with tempfile.TemporaryDirectory(prefix="agent-kernel-faults-") as directory:
-        with FakeOpenAI([PlannedModel()], repeat=True) as server:
-            for number in range(first, first + rounds):
-                name = f"s{seed}r{number}"
-                figures.add(play_round(name, seed * 100_000 + number * 10, server, Path(directory) / name))
-                server.requests.clear()
+    with (
+        tempfile.TemporaryDirectory(prefix="agent-kernel-faults-") as directory,
+        FakeOpenAI([PlannedModel()], repeat=True) as server,
+    ):
+        for number in range(first, first + rounds):
+            name = f"s{seed}r{number}"
+            figures.add(play_round(name, seed * 100_000 + number * 10, server, Path(directory) / name))
+            server.requests.clear()
     return figures
