@@ -181,6 +181,14 @@ def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest:
     move(sql, conversation, tool_call_id, "executing", started_at=utc_now())
 
 
+def set_preview(sql: sqlite3.Connection, conversation: int, tool_call_id: str, preview: Preview | None) -> None:
+    """What the card of a call shows in place of its arguments. It changes nothing about what runs."""
+    sql.execute(
+        "UPDATE tool_calls SET preview = ? WHERE conversation = ? AND tool_call_id = ?",
+        (preview and preview.model_dump_json(), conversation, tool_call_id),
+    )
+
+
 def read_call(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> ToolCallView:
     """Raises `UnknownToolCall`."""
     row = sql.execute(f"{_SELECT} WHERE conversation = ? AND tool_call_id = ?", (conversation, tool_call_id)).fetchone()

@@ -108,6 +108,10 @@ def start(commit: Commit, call: ToolCallView) -> None:
     ledger.begin(commit.sql, commit.number, call.tool_call_id, call.digest)
     commit.emit(
         ToolStartEvent(
-            run_id=call.run_id, tool_call_id=call.tool_call_id, tool_name=call.tool_name, tool_input=call.tool_input
+            run_id=call.run_id,
+            tool_call_id=call.tool_call_id,
+            tool_name=call.tool_name,
+            tool_input=call.tool_input,
+            preview=call.preview if call.preview and call.preview.kind == "diff" else None,
         )
     )

@@ -7,11 +7,12 @@ from agent_kernel.log.rules import add_rule
 from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.effective_policy import scope_keys
 from agent_kernel.loop.judging import judge
+from agent_kernel.loop.previews import shown_preview
 from agent_kernel.loop.run import ActiveRun, Commit
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import digest
-from agent_kernel.tools.preview import preview, warnings
+from agent_kernel.tools.preview import warnings
 
 
 async def decide(run: ActiveRun, approval_id: str, decision: Decision, decided_by: str | None) -> ToolCallView:
@@ -63,5 +64,5 @@ async def _edit(run: ActiveRun, approval_id: str, decision: Decision) -> ledger.
         tool_input=tool_input,
         digest=digest(tool_input),
         warnings=tuple(warnings(call.tool_name, tool_input)),
-        preview=preview(call.tool_name, tool_input),
+        preview=await shown_preview(run, call.tool_name, tool_input),
     )

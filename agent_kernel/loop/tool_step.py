@@ -12,6 +12,7 @@ from agent_kernel.log import ledger
 from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.batches import Batcher
 from agent_kernel.loop.judging import judge
+from agent_kernel.loop.previews import with_file_diff
 from agent_kernel.loop.run import ActiveRun, Commit
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import OutputView, ToolCallView
@@ -52,6 +53,8 @@ async def _read(run: ActiveRun, tool_call_id: str) -> ToolCallView:
 
 async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     judgement = await judge(run, call.tool_name, call.tool_input, edited=False)
+    if judgement.approval != "deny":
+        call = await with_file_diff(run, call)
     match judgement.approval:
         case "deny":
             return await decide_without_asking(run, call, ledger.Verdict(False, "policy", judgement.reason))

@@ -93,6 +93,7 @@ class _Requests:
             "interrupt": self._interrupt,
             "collect": self._collect,
             "judge": self._judge,
+            "preview": self._preview,
             "environment": self._environment,
             "serve": self._serve,
         }
@@ -157,6 +158,12 @@ class _Requests:
     def _serve(self, _: dict[str, Any]) -> dict[str, Any]:
         self._shop.told_served.set()
         return {}
+
+    async def _preview(self, content: dict[str, Any]) -> dict[str, Any]:
+        from agent_kernel.notebook.toolbox import preview_of
+
+        # A long file takes a while to compare, and the control thread has more to do.
+        return {"text": await asyncio.to_thread(preview_of, content["tool_name"], content["arguments_json"])}
 
     def _environment(self, content: dict[str, Any]) -> dict[str, Any]:
         return {"text": describe_environment(self._shop.shell, content.get("notebook_path"))}

@@ -71,6 +71,11 @@ class LocalHands:
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:
         return await judge(self._shop, tool_name, arguments_json, self._run_id)
 
+    async def preview(self, tool_name: str, arguments_json: str) -> str | None:
+        from agent_kernel.notebook.toolbox import preview_of
+
+        return await asyncio.to_thread(preview_of, tool_name, arguments_json)
+
     async def describe_environment(self) -> str:
         return describe_environment(self._shop.shell)
 

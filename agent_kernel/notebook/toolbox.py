@@ -1,6 +1,7 @@
 """The tools that a run offers: the built-in ones, and what the user passes."""
 
 import functools
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -8,14 +9,16 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from agent_kernel.errors import ToolDeclarationError
+from agent_kernel.errors import ToolDeclarationError, ToolFailed
 from agent_kernel.notebook.inspecting import inspect_variables
 from agent_kernel.notebook.values import ToolText
 from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval
+from agent_kernel.tools.changes import planned_change
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.files import edit_file, read_file, write_file
 from agent_kernel.tools.function import Tool, as_tool
 from agent_kernel.tools.notebooks import read_notebook
+from agent_kernel.tools.preview import file_diff
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.search import list_files, search_files
 from agent_kernel.tools.shell import run_shell
@@ -50,6 +53,16 @@ def offered_tools(shell: InteractiveShell, wanted: Iterable[Any]) -> tuple[Tool,
 def named_tools(names: Iterable[str], namespace: Mapping[str, Any]) -> tuple[Any, ...]:
     """What `--tools a,b` means: a name is the user's variable if there is one that is a tool, else a built-in tool."""
     return tuple(namespace[name] if callable(namespace.get(name)) else name for name in names)
+
+
+def preview_of(name: str, arguments_json: str) -> str | None:
+    """The diff of what a call of a file tool would do to the file as it is now. Safe in any thread."""
+    try:
+        arguments = json.loads(arguments_json)
+        change = planned_change(FOLDER, name, arguments)
+    except (ToolFailed, TypeError, ValueError):
+        return None  # the call itself says what is wrong
+    return file_diff(change, arguments["path"]) if change is not None else None
 
 
 def _builtin(shell: InteractiveShell) -> list[Tool]:

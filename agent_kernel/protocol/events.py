@@ -123,6 +123,8 @@ class ToolStartEvent(Event):
     tool_call_id: str
     tool_name: str
     tool_input: str
+    preview: Preview | None = None
+    """The diff of the file that the call changes; nobody was shown it yet where nobody was asked."""
 
 
 class ToolOutputEvent(Event):

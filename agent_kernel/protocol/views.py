@@ -93,6 +93,7 @@ class Preview(View):
 
     kind: Literal["code", "diff", "text"]
     language: str = ""
+    """Of code. A diff has `diff`, or `piece` where its line numbers count within a piece of a file."""
     text: str
 
 

@@ -49,6 +49,13 @@ class Hands(Protocol):
         """Ask the tool's own approval callable. The caller treats any error as `ask`."""
         ...
 
+    async def preview(self, tool_name: str, arguments_json: str) -> str | None:
+        """A unified diff of what a call would do to a file as it is now; `None` where there is none to show.
+
+        It is for the person to read. What runs is the call's arguments, whatever the file holds by then.
+        """
+        ...
+
     async def describe_environment(self) -> str:
         """Where the model is: the notebook's path, a bounded summary of variables and of recent cells."""
         ...

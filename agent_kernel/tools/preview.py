@@ -7,6 +7,7 @@ from typing import Any
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.protocol.views import Preview, Warning
 from agent_kernel.tools.arguments import parse
+from agent_kernel.tools.changes import FileChange
 from agent_kernel.tools.findings import Finding, gather
 from agent_kernel.tools.hidden import hidden_characters
 from agent_kernel.tools.reading_python import read_python
@@ -28,6 +29,11 @@ _LANGUAGES = {
     "r": "r",
 }
 _DIFFED_LINES = 4_000
+_DIFF_CHARACTERS = 200_000
+NO_FILE = "/dev/null"
+"""What a diff names as the file before, where there was none."""
+CHANGES_FILES = frozenset({"write_file", "edit_file"})
+"""The hands know what the file holds now, so they are asked for the preview of these tools' calls."""
 
 
 def preview(name: str, arguments: str | dict[str, Any]) -> Preview | None:
@@ -40,13 +46,23 @@ def preview(name: str, arguments: str | dict[str, Any]) -> Preview | None:
             return Preview(kind="code", language="shell", text=given["command"])
         case "edit_file" if isinstance(given.get("old_text"), str) and isinstance(given.get("new_text"), str):
             text = diff(given["old_text"], given["new_text"], str(given.get("path", "")))
-            return Preview(kind="diff", language="diff", text=text)
+            return Preview(kind="diff", language="piece", text=text)
         case "write_file" if isinstance(given.get("content"), str):
             # What the file holds now is not known here, so this is no diff: it could show a replaced file as new.
             ending = str(given.get("path", "")).rpartition(".")[2].lower()
             return Preview(kind="code", language=_LANGUAGES.get(ending, ""), text=given["content"])
         case _:
             return None
+
+
+def file_diff(change: FileChange, path: str) -> str | None:
+    """The diff that a card shows of a file as it is now; `None` where there is none, or one too long to read."""
+    if change.before is None and change.existed:
+        return None
+    text = diff(change.before.text if change.before else "", change.after.text, path)
+    if not change.existed:
+        text = text.replace(f"--- {path}", f"--- {NO_FILE}", 1)
+    return text if 0 < len(text) <= _DIFF_CHARACTERS else None
 
 
 def warnings(name: str, arguments: str | dict[str, Any]) -> list[Warning]:

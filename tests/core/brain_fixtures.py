@@ -37,6 +37,7 @@ class FunctionHands:
     ran: list[ApprovedCall] = field(default_factory=list)
     interrupted: list[str] = field(default_factory=list)
     approval: Approval = "ask"
+    diff: str | None = None
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         self.ran.append(call)
@@ -54,6 +55,9 @@ class FunctionHands:
 
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:
         return self.approval
+
+    async def preview(self, tool_name: str, arguments_json: str) -> str | None:
+        return self.diff
 
     async def describe_environment(self) -> str:
         return "Notebook: test.ipynb"

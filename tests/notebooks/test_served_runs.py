@@ -1,7 +1,9 @@
 """Runs in a kernel whose server has the extension. The test is the server: it started the kernel."""
 
+import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,3 +99,17 @@ def test_a_tools_own_approval_function_judges_and_fails_closed(served: TestKerne
     )
     verdicts = [served.request("judge", tool_name="pick", arguments_json=f'{{"n": "{n}"}}') for n in (1, 2, 3)]
     assert [verdict["approval"] for verdict in verdicts] == ["allow", "ask", "ask"]
+
+
+def test_a_busy_kernel_shows_how_a_call_would_change_a_file(served: TestKernel, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old\n")
+    busy = served.send("print('busy', flush=True)\nwhile True: pass")
+    served.printed(busy, "busy")
+    arguments = json.dumps({"path": str(path), "old_text": "old", "new_text": "new"})
+    shown = served.request("preview", tool_name="edit_file", arguments_json=arguments)
+    assert shown["text"] == f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-old\n+new"
+    assert path.read_text() == "old\n"
+    assert served.request("preview", tool_name="edit_file", arguments_json='{"path":"none"}')["text"] is None
+    served.manager.interrupt_kernel()
+    served.result(busy)

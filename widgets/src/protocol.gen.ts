@@ -374,6 +374,7 @@ export interface ApprovalResponseEvent {
 }
 export interface ToolStartEvent {
   conversation_id: string;
+  preview: Preview | null;
   run_id: string | null;
   seq: number;
   timestamp: string;

@@ -159,6 +159,37 @@ describe("a waiting call", () => {
   });
 });
 
+describe("a call that changes a file", () => {
+  const diff = (text: string, language = "diff"): object => ({ preview: { kind: "diff", language, text } });
+  const rows = (root: HTMLElement): string[] => [...card(root, "t1").querySelectorAll("[data-role=diff] > span")].map((row) => [...row.children].map((part) => part.textContent).join("|") || (row.textContent ?? ""));
+  const WRITE = { path: "a.md", content: "one\nnew\n" };
+
+  test("shows how the file would change, with the file's line numbers", async () => {
+    const root = await show((run) => run.ask("t1", "write_file", WRITE, diff("--- a.md\n+++ a.md\n@@ -4,2 +4,2 @@\n one\n-old\n+new")));
+    expect(rows(root)).toEqual(["@@ -4,2 +4,2 @@", "4|4| |one", "5||−|old", "|5|+|new"]);
+    expect(shown(root).text).toContain("path: a.md");
+  });
+
+  test("says that a file is new only where there is none", async () => {
+    const root = await show((run) => run.ask("t1", "write_file", WRITE, diff("--- /dev/null\n+++ a.md\n@@ -0,0 +1,2 @@\n+one\n+new")));
+    expect(rows(root)[0]).toBe("new file, 2 lines");
+    const empty = await show((run) => run.ask("t1", "write_file", WRITE, diff("--- a.md\n+++ a.md\n@@ -0,0 +1,2 @@\n+one\n+new")));
+    expect(rows(empty)[0]).toBe("@@ -0,0 +1,2 @@");
+  });
+
+  test("shows a piece without line numbers, which would say nothing of the file", async () => {
+    const edit = { path: "a.md", old_text: "old", new_text: "new" };
+    const root = await show((run) => run.ask("t1", "edit_file", edit, diff("--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new", "piece")));
+    expect(rows(root)).toEqual(["−|old", "+|new"]);
+  });
+
+  test("shows the diff of a file that was written unasked, and what it came to", async () => {
+    const root = await show((run) => run.propose("t1", "write_file", WRITE).answer("t1", true, { by: "policy" }).start("t1", "write_file", WRITE, diff("--- a.md\n+++ a.md\n@@ -1,2 +1,2 @@\n one\n-old\n+new")).end("t1", "write_file", "success"));
+    expect(rows(root)).toHaveLength(4);
+    expect(shown(root).text).toContain("Done+1 −1");
+  });
+});
+
 describe("several waiting calls", () => {
   const three = (run: Recording): unknown => asks(run).ask("t2", "run_shell", { command: "ls" }).ask("t3", "write_file", { path: "a", content: "b" }, { warnings: [{ title: "Writes files:", detail: "a" }] });
 

@@ -18,6 +18,8 @@ from agent_kernel_server.kernels.calls import CallFeeds
 from agent_kernel_server.kernels.link import KernelLink, RequestRefused
 
 ENVIRONMENT_SECONDS = 3.0
+PREVIEW_SECONDS = 2.0
+PREVIEW_CHARACTERS = 200_000
 APPROVALS: tuple[str, ...] = get_args(Approval)
 
 
@@ -84,6 +86,18 @@ class KernelHands:
         )
         verdict: Any = answer.get("approval")
         return verdict if verdict in APPROVALS else "ask"
+
+    async def preview(self, tool_name: str, arguments_json: str) -> str | None:
+        link = self._link()
+        try:
+            async with asyncio.timeout(PREVIEW_SECONDS):
+                await link.ensure_installed()
+                answer = await link.control("preview", {"tool_name": tool_name, "arguments_json": arguments_json})
+        except (TimeoutError, RequestRefused) as error:
+            self._log.debug("The kernel showed no preview: %s", error)
+            return None
+        text = answer.get("text")
+        return text if isinstance(text, str) and len(text) <= PREVIEW_CHARACTERS else None
 
     async def describe_environment(self) -> str:
         """Raises `KernelGone`; empty where a busy kernel has not loaded the extension yet."""

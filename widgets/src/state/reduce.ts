@@ -57,8 +57,8 @@ export function reduce(state: RunState, event: ServerEvent, context: Context): R
         ...call,
         state: "executing",
         input: event.tool_input,
-        // The preview was made of the model's arguments. Where others run, those are shown.
-        preview: call.edited ? null : call.preview,
+        // The earlier preview was made of the model's arguments. Where others run, those are shown.
+        preview: event.preview ?? (call.edited ? null : call.preview),
         startedAt: event.timestamp,
         problem: null,
       }));

@@ -38,7 +38,7 @@ export function shownCall(name: string, input: string, preview: Preview | null):
     return { kind: "code", language: code.language, text: codeValue, rest: others(values, [code.name]) };
   }
   if (preview?.kind === "diff" && values) {
-    return { kind: "diff", language: "", text: preview.text, rest: others(values, IN_A_DIFF) };
+    return { kind: "diff", language: preview.language, text: preview.text, rest: others(values, IN_A_DIFF) };
   }
   if (preview?.kind === "code" && values) {
     const shown = Object.keys(values).filter((key) => values[key] === preview.text);

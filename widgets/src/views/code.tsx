@@ -19,7 +19,7 @@ export const CallBody = memo(function CallBody(props: {
   const rest = shown.rest.filter(([, value]) => !props.warnings?.some((warning) => warning.detail === value));
   return (
     <>
-      {shown.kind === "diff" ? <Diff text={shown.text} piece={props.name === "edit_file"} /> : <Code text={shown.text} language={shown.language} />}
+      {shown.kind === "diff" ? <Diff text={shown.text} piece={shown.language === "piece"} /> : <Code text={shown.text} language={shown.language} />}
       {rest.length > 0 && (
         <div class="ak-line ak-arguments">
           {rest.map(([key, value]) => (
@@ -57,7 +57,7 @@ export function Diff({ text, piece = false }: { text: string; piece?: boolean })
   if (files === null) return <Code text={text} language="" />;
   return (
     <pre class={`ak-diff ${piece ? "ak-piece" : ""}`} dir="ltr" data-role="diff">
-      {files.map((file) => file.hunks.map((hunk, at) => <Hunk key={at} hunk={hunk} piece={piece} />))}
+      {files.map((file) => file.hunks.map((hunk, at) => <Hunk key={at} hunk={hunk} piece={piece} created={file.oldFileName === "/dev/null"} />))}
     </pre>
   );
 }
@@ -77,13 +77,12 @@ function readPatch(text: string): StructuredPatch[] | null {
   }
 }
 
-function Hunk({ hunk, piece }: { hunk: StructuredPatch["hunks"][number]; piece: boolean }): JSX.Element {
+function Hunk({ hunk, piece, created }: { hunk: StructuredPatch["hunks"][number]; piece: boolean; created: boolean }): JSX.Element {
   let before = hunk.oldStart;
   let after = hunk.newStart;
-  const created = hunk.oldLines === 0;
   const title = created
     ? `new file, ${plural(hunk.newLines, "line")}`
-    : `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`;
+    : `@@ -${from(hunk.oldStart, hunk.oldLines)},${hunk.oldLines} +${from(hunk.newStart, hunk.newLines)},${hunk.newLines} @@`;
   return (
     <>
       {!piece && <span class="ak-hunk">{title}</span>}
@@ -104,4 +103,9 @@ function Hunk({ hunk, piece }: { hunk: StructuredPatch["hunks"][number]; piece: 
       })}
     </>
   );
+}
+
+/** The parser counts a side without lines from the line after; the diff itself from the line before. */
+function from(start: number, lines: number): number {
+  return lines === 0 ? start - 1 : start;
 }

@@ -44,7 +44,7 @@ export class Recording {
   answer(id, approved, extra = {}) {
     return this.send({ type: "approval_response", approval_id: `apr_${id}`, tool_call_id: id, approved, reason: null, edited: false, by: "user", decided_by: null, ...extra });
   }
-  start(id, tool_name, input) { return this.send({ type: "tool_start", tool_call_id: id, tool_name, tool_input: JSON.stringify(input) }); }
+  start(id, tool_name, input, extra = {}) { return this.send({ type: "tool_start", tool_call_id: id, tool_name, tool_input: JSON.stringify(input), preview: null, ...extra }); }
   output(id, index, output) { return this.send({ type: "tool_output", tool_call_id: id, index, output: { kind: "stream", name: null, text: "", data: {}, display_id: null, ...output } }); }
   end(id, tool_name, state, extra = {}) {
     const status = { invalid: "error", superseded: "cancelled", expired: "cancelled" }[state] ?? state;

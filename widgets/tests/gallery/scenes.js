@@ -19,9 +19,12 @@ const NEW_FILE = `week,orders,revenue,per_order
 2026-10-26,1290,66407.15,51.48
 2026-11-02,1281,65980.00,51.51
 `;
+const created = (path, text) => ({ kind: "diff", language: "diff", text: `--- /dev/null\n+++ ${path}\n@@ -0,0 +1,${text.split("\n").length - 1} @@\n${text.replace(/\n$/, "").replaceAll(/^/gm, "+")}` });
+const NOTES = "312 duplicate orders dropped on 20 November.\n";
+const REPORT = { path: "reports/weekly.md", content: "# Weekly\n" };
 const EDITED_FILE = `--- reports/weekly.md
 +++ reports/weekly.md
-@@ -1,5 +1,6 @@
+@@ -4,5 +4,6 @@
  ## Orders
 -Orders in the table: 48,210.
 -Duplicates were not checked.
@@ -70,9 +73,9 @@ export const SCENES = [
   scene("streams", {}, (r) => r.say("The clean table has **47,898 orders**. Two things to know before you report it:\n\n- All 312 duplicates come from the exports of 19 and 26 October.\n- Revenue of those weeks falls by **9 %**; `per_order` does not change, so the aver", false)),
   scene("deny", {}, (r) => r.ask("n1", "run_python", python('orders.drop(columns=["exported_at"], inplace=True)'), { warnings: [{ title: "Deletes columns", detail: "orders" }] }), (root) => press(root, "Deny")),
   scene("edit", {}, (r) => r.ask("e1", "run_python", python(CLEAN), { warnings: WRITES.slice(0, 1) }), (root) => press(root, "Edit")),
-  scene("allow", {}, (r) => r.ask("a1", "write_file", { path: "exports/weekly.csv", content: NEW_FILE }, { warnings: [{ title: "Writes files:", detail: "exports/weekly.csv" }], preview: { kind: "code", language: "", text: NEW_FILE } }), (root) => press(root, "Always allow")),
+  scene("allow", {}, (r) => r.ask("a1", "write_file", { path: "exports/weekly.csv", content: NEW_FILE }, { warnings: [{ title: "Writes files:", detail: "exports/weekly.csv" }], preview: created("exports/weekly.csv", NEW_FILE) }), (root) => { press(root, "Always allow"); setTimeout(() => root.querySelectorAll("[role=dialog] label")[1].click(), 100); }),
   scene("several", {}, (r) => r.ask("s1", "run_shell", { command: "git status --short", timeout: 30 }).ask("s2", "run_python", python('weekly = orders.resample("W", on="ordered_at")["amount"].sum()\nweekly.tail(4)'))
-    .ask("s3", "write_file", { path: "reports/notes.md", content: "312 duplicate orders dropped on 20 November.\n" }, { warnings: [{ title: "Writes files:", detail: "reports/notes.md" }], preview: { kind: "code", language: "markdown", text: "312 duplicate orders dropped on 20 November.\n" } })),
+    .ask("s3", "write_file", { path: "reports/notes.md", content: NOTES }, { warnings: [{ title: "Writes files:", detail: "reports/notes.md" }], preview: created("reports/notes.md", NOTES) })),
   scene("hidden", {}, (r) => r.ask("h1", "run_python", python('access = "user\u202e \u2066# check if admin\u2069 \u2066"\nif access == "us\u200ber":\n    grant()'))),
   scene("json", {}, (r) => r.ask("j1", "drop_rows", { table: "orders", where: "amount < 0", ids: [1, 2, 12345678901234567890n.toString()], options: { dry: false, note: null } })),
   scene("approved", {}, (r) => r.ask("p1", "run_python", python("model.fit(X_train, y_train)")).answer("p1", true)),
@@ -84,7 +87,7 @@ export const SCENES = [
   scene("question", {}, (r) => r.send({ type: "tool_start", tool_call_id: "q1", tool_name: "ask_user", tool_input: JSON.stringify({ question: "Two of the 312 pairs differ in amount. Which copy should stay?", choices: ["The first copy, as for the others", "The larger amount", "Neither: list them and leave both in"] }) }), (root) => root.querySelector("input").click()),
   scene("done", {}, (r) => r.did("o1", "run_python", python("weekly = revenue_by_week(orders_clean)\nplot(weekly)\nweekly.tail(3)"), 800, [{ kind: "display", data: { "image/svg+xml": PLOT, "text/plain": "<Figure>" } }, { kind: "display", data: { "text/html": TABLE, "text/plain": "table" } }]).say("Revenue is steady.").finish()),
   scene("folded", {}, (r) => r.did("f1", "inspect_variables", { names: ["orders", "customers"] }, 100).did("f2", "run_python", python('orders["order_id"].duplicated().sum()'), 300).did("f3", "search_files", { query: "orders_clean", pattern: "*.ipynb" }, 200).say("None is left.").finish()),
-  scene("written", {}, (r) => r.ask("t1", "edit_file", { path: "reports/weekly.md", old_text: "a", new_text: "b" }, { preview: { kind: "diff", language: "", text: EDITED_FILE } }).answer("t1", true).start("t1", "edit_file", { path: "reports/weekly.md", old_text: "a", new_text: "b" }).end("t1", "edit_file", "success", { duration_ms: 20 })),
+  scene("written", {}, (r) => r.ask("t1", "write_file", REPORT, { preview: { kind: "diff", language: "diff", text: EDITED_FILE } }).answer("t1", true).start("t1", "write_file", REPORT).end("t1", "write_file", "success", { duration_ms: 20 })),
   scene("failed", {}, (r) => r.ask("x1", "run_python", python('weekly = orders_clean.groupby("week")\nweekly["revenu"].sum()\nweekly.head()')).answer("x1", true).start("x1", "run_python", python('weekly = orders_clean.groupby("week")\nweekly["revenu"].sum()\nweekly.head()')).output("x1", 0, { kind: "error", text: TRACEBACK }).end("x1", "run_python", "error", { duration_ms: 200 })),
   scene("ended", {}, (r) => {
     r.ask("z1", "run_python", python('orders.drop(columns=["exported_at"], inplace=True)')).answer("z1", false, { reason: "Keep the raw table as it is. Make a new frame instead.", decided_by: "ana" }).end("z1", "run_python", "denied", { reason: "Keep the raw table as it is. Make a new frame instead." });
