@@ -115,7 +115,8 @@ class Conversation:
         started is judged without it. Raises `UnknownRule`."""
         keys = scope_keys(self.row)
         await self._host.log.write(lambda transaction: revoke_rule(transaction.sql, rule_id, keys))
-        await saved_rules.rules_changed(self._host.active)
+        async with self._run_at_hand():  # a parked run shows the change as well
+            await saved_rules.rules_changed(self._host.active)
 
     async def cancel_run(self, run_id: str, reason: str = stopping.BY_USER) -> None:
         """Stop a run, or take it out of the queue. A run that has ended stays as it is. Raises `UnknownRun`."""
