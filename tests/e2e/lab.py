@@ -1,4 +1,4 @@
-"""A real JupyterLab with a private home, and what a person does in it."""
+"""A real JupyterLab (or Notebook, or bare server) with a private home, and what a person does in it."""
 
 import json
 import os
@@ -6,15 +6,17 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import nbformat
 from playwright.sync_api import Locator, Page, expect
 
 T = TypeVar("T")
+App = Literal["jupyterlab", "notebook", "jupyter_server"]
 TOKEN = "a-token-of-the-tests"
 SETTINGS: dict[str, dict[str, Any]] = {
     "@jupyterlab/apputils-extension/notification": {
@@ -57,20 +59,37 @@ def wait_until(look: Callable[[], T], what: str, seconds: float = 30) -> T:
 
 
 class LabServer:
-    """JupyterLab as a program of its own, on a port of its own choice."""
+    """A Jupyter server as a program of its own, on a port of its own choice."""
 
-    def __init__(self, home: Path, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        home: Path,
+        variables: Mapping[str, str],
+        *,
+        app: App = "jupyterlab",
+        arguments: Sequence[str] = (),
+        token: str = TOKEN,
+    ) -> None:
+        """`arguments` come after the usual ones; `token` is "" where people log in otherwise."""
         self.home = home
+        self.app = app
+        self.token = token
         self.root = home / "notebooks"
         self.root.mkdir(parents=True)
+        self._port = 0
+        self._arguments = arguments
+        self._variables = variables
         for plugin, settings in SETTINGS.items():
             file = home / "lab-settings" / f"{plugin}.jupyterlab-settings"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(settings))
         self._log = (home / "server.log").open("wb")
+        self._start()
+
+    def _start(self) -> None:
         self._process = subprocess.Popen(
-            self._command(),
-            env={**os.environ, **self._directories(), **variables},
+            [*self._command(), *self._arguments],
+            env={**os.environ, **self._directories(), **self._variables},
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -78,6 +97,18 @@ class LabServer:
         )
         self.url = wait_until(self._find_url, "the server's info file", 60)
         wait_until(self._answers, "the server to answer", 60)
+
+    def kill(self) -> None:
+        """The server ends without a chance to do anything."""
+        self._process.kill()
+        self._process.wait()
+
+    def start_again(self) -> None:
+        """After `kill`: the same server, at the same address."""
+        for file in (self.home / "runtime").glob("jpserver-*"):
+            file.unlink()
+        self._port = urllib.parse.urlsplit(self.url).port or 0
+        self._start()
 
     def __enter__(self) -> Self:
         return self
@@ -102,16 +133,24 @@ class LabServer:
         }
 
     def _command(self) -> list[str]:
-        return [
-            *(sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ip=127.0.0.1", "--port=0"),
-            f"--IdentityProvider.token={TOKEN}",
+        command = [
+            *(sys.executable, "-m", self.app, "--allow-root", "--no-browser", "--ip=127.0.0.1"),
+            *(f"--port={self._port}", "--ServerApp.port_retries=0"),
+            f"--IdentityProvider.token={self.token}",
             f"--ServerApp.root_dir={self.root}",
             "--ServerApp.jpserver_extensions={'agent_kernel_server': True}",
-            "--LabApp.expose_app_in_browser=True",
-            "--LabApp.news_url=None",
-            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-            "--LabApp.extension_manager=readonly",
         ]
+        # A trait that an application does not know would switch it off.
+        if self.app == "notebook":
+            command += ["--JupyterNotebookApp.expose_app_in_browser=True"]
+        if self.app == "jupyterlab":
+            command += [
+                "--LabApp.expose_app_in_browser=True",
+                "--LabApp.news_url=None",
+                "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+                "--LabApp.extension_manager=readonly",
+            ]
+        return command
 
     def _find_url(self) -> str | None:
         self._check_alive()
@@ -127,6 +166,8 @@ class LabServer:
         self._check_alive()
         try:
             self.api("GET", "api/status")
+        except urllib.error.HTTPError as refused:
+            return refused.code == 403  # it wants a password
         except (urllib.error.URLError, ConnectionError):
             return False
         return True
@@ -143,7 +184,7 @@ class LabServer:
             self.url + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"token {TOKEN}", "Content-Type": "application/json"},
+            headers={"Authorization": f"token {self.token}", "Content-Type": "application/json"},
         )
         with urllib.request.urlopen(request, timeout=60) as response:
             text = response.read()
@@ -156,6 +197,12 @@ class LabServer:
         nbformat.write(notebook, path)
         return path
 
+    def page_url(self, path: Path) -> str:
+        """Where a person finds a notebook."""
+        place = "notebooks" if self.app == "notebook" else "doc/tree"
+        token = f"?token={self.token}" if self.token else ""
+        return f"{self.url}{place}/{path.relative_to(self.root)}{token}"
+
     def close_kernels(self) -> None:
         for session in self.api("GET", "api/sessions"):
             self.api("DELETE", f"api/sessions/{session['id']}")
@@ -166,7 +213,7 @@ class NotebookPage:
 
     def __init__(self, lab: LabServer, page: Page, path: Path) -> None:
         self.lab, self.page, self.path = lab, page, path
-        page.goto(f"{lab.url}doc/tree/{path.relative_to(lab.root)}?token={TOKEN}")
+        page.goto(lab.page_url(path))
         self._wait_for_kernel()
 
     def _wait_for_kernel(self) -> None:
