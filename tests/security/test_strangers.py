@@ -1,0 +1,130 @@
+"""Nobody gets in who is not meant to: without a token, from a foreign page, by another name of the server, or past the
+site's Authorizer."""
+
+from typing import Any
+
+import pytest
+from jupyter_server.auth import Authorizer
+from tornado.httpclient import HTTPClientError
+
+from tests.server.client import Api, Face
+
+CHANGES = [
+    ("POST", ("conversations",)),
+    ("DELETE", ("conversations", "ID")),
+    ("POST", ("conversations", "ID", "runs")),
+    ("POST", ("approvals", "apr_0")),
+]
+READS = [("GET", ("conversations",)), ("GET", ("conversations", "ID")), ("GET", ("approvals",)), ("GET", ("status",))]
+EVIL = {"Origin": "https://evil.example"}
+
+
+def bound(path: tuple[str, ...], conversation_id: str) -> tuple[str, ...]:
+    return tuple(conversation_id if part == "ID" else part for part in path)
+
+
+async def cookie_of(jp_fetch: Any, jp_auth_header: dict[str, str]) -> str:
+    """The cookies of a browser that has seen a page of the server, and whose user has logged in."""
+    token = jp_auth_header["Authorization"].removeprefix("token ")
+    seen = await jp_fetch("login", headers={"Authorization": ""})
+    logged_in = await jp_fetch("api", "me", params={"token": token}, headers={"Authorization": ""})
+    cookies = [*seen.headers.get_list("Set-Cookie"), *logged_in.headers.get_list("Set-Cookie")]
+    return "; ".join(one.split(";")[0] for one in cookies)
+
+
+async def assert_untouched(api: Api, conversation_id: str) -> None:
+    views = (await api("GET", "conversations"))[1]
+    assert [(view["conversation_id"], view["runs"]) for view in views] == [(conversation_id, [])]
+
+
+async def test_without_a_token_there_is_nothing_to_see_and_nothing_to_do(api: Api, face: Any) -> None:
+    conversation_id = await api.new_conversation()
+    for headers in ({"Authorization": ""}, {"Authorization": "token wrong"}, {"Authorization": "", **EVIL}):
+        for method, path in (*READS, *CHANGES):
+            status, body = await api(method, *bound(path, conversation_id), headers=headers, body={"content": "Go."})
+            assert status in (403, 404), (method, path, headers)
+            assert conversation_id not in str(body)
+        with pytest.raises(HTTPClientError, match="403"):
+            await face(conversation_id, headers=headers)
+    await assert_untouched(api, conversation_id)
+
+
+async def test_a_foreign_page_cannot_use_a_logged_in_browser(
+    api: Api, face: Any, jp_fetch: Any, jp_auth_header: dict[str, str], jp_http_port: int
+) -> None:
+    conversation_id = await api.new_conversation()
+    cookie = await cookie_of(jp_fetch, jp_auth_header)
+    browser = {"Authorization": "", "Cookie": cookie}
+    own_page = {**browser, "Host": f"127.0.0.1:{jp_http_port}", "Origin": f"http://127.0.0.1:{jp_http_port}"}
+    foreign_page = {**own_page, **EVIL}
+    assert (await api("GET", "status", headers=own_page))[0] == 200
+    page: Face = await face(conversation_id, headers=own_page)
+    assert (await page.next())["type"] == "session"
+    for method, path in (*READS, *CHANGES):
+        status, body = await api(method, *bound(path, conversation_id), headers=foreign_page, body={"content": "Go."})
+        assert status in (403, 404), (method, path)
+        assert conversation_id not in str(body)
+    with pytest.raises(HTTPClientError, match="403"):
+        await face(conversation_id, headers=foreign_page)
+    with pytest.raises(HTTPClientError, match="403"):
+        await face(conversation_id, headers={**own_page, "Origin": "null"})
+    await assert_untouched(api, conversation_id)
+
+
+async def test_a_change_needs_the_xsrf_token_of_this_browser(
+    api: Api, jp_fetch: Any, jp_auth_header: dict[str, str]
+) -> None:
+    conversation_id = await api.new_conversation()
+    cookie = await cookie_of(jp_fetch, jp_auth_header)
+    browser = {"Authorization": "", "Cookie": cookie}
+    for headers in (browser, {**browser, "X-XSRFToken": "2|guess|ed|0"}):
+        for method, path in CHANGES:
+            status, _ = await api(method, *bound(path, conversation_id), headers=headers, body={"content": "Go."})
+            assert status == 403, (method, path)
+    await assert_untouched(api, conversation_id)
+    xsrf = next(one.removeprefix("_xsrf=") for one in cookie.split("; ") if one.startswith("_xsrf="))
+    allowed = {**browser, "X-XSRFToken": xsrf}
+    assert (await api("DELETE", "conversations", conversation_id, headers=allowed))[0] == 204
+
+
+async def test_a_name_that_was_rebound_to_this_machine_is_refused(api: Api, face: Any) -> None:
+    conversation_id = await api.new_conversation()
+    rebound = {"Host": "evil.example", "Origin": "http://evil.example"}
+    assert (await api("GET", "conversations", headers=rebound))[0] == 403
+    with pytest.raises(HTTPClientError, match="403"):
+        await face(conversation_id, headers=rebound)
+
+
+class OnlyOwn(Authorizer):
+    """A site's rule: the conversations whose ids it lists belong to somebody else."""
+
+    theirs: set[str] = set()  # noqa: RUF012 -- a test's own
+
+    def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        if resource != "agent-kernel":
+            return True
+        return not any(conversation_id in handler.request.path for conversation_id in OnlyOwn.theirs)
+
+
+class TestAnotherUsersConversation:
+    @pytest.fixture
+    def server_traits(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        monkeypatch.setattr(OnlyOwn, "theirs", set())
+        return {"authorizer_class": OnlyOwn}
+
+    async def test_is_closed_where_the_authorizer_says_so(self, api: Api, face: Any) -> None:
+        theirs, own = await api.new_conversation(), await api.new_conversation()
+        watching: Face = await face(theirs)
+        await watching.next()
+        OnlyOwn.theirs.add(theirs)
+        for method, path in (*READS, *CHANGES):
+            if "ID" in path:
+                status, _ = await api(method, *bound(path, theirs), body={"content": "Go."})
+                assert status == 403, (method, path)
+        with pytest.raises(HTTPClientError, match="403"):
+            await face(theirs)
+        await watching.send({"type": "message", "content": "Go."})  # it was let in before; each command asks again
+        assert (await watching.next())["code"] == "ACCESS_DENIED"
+        assert (await api("GET", "conversations", own))[0] == 200
+        OnlyOwn.theirs.clear()
+        assert (await api("GET", "conversations", theirs))[1]["runs"] == []
