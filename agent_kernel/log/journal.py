@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from agent_kernel.log.bodies import pack, unpack
 from agent_kernel.protocol.events import LoggedEvent
 from agent_kernel.protocol.views import MessageView, OutputView
 
@@ -43,7 +44,7 @@ class Journal:
         body: they are the row's key, and are put back when it is read."""
         seq = self._next(conversation)
         body = event.model_dump_json(exclude={"seq", "conversation_id"})
-        self._sql.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (conversation, seq, event.type, body))
+        self._sql.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (conversation, seq, event.type, pack(body)))
         self._frames.append(Frame(conversation, seq, _frame_text(seq, conversation_id, body)))
         return seq
 
@@ -70,7 +71,7 @@ def frames_after(sql: sqlite3.Connection, conversation: int, conversation_id: st
         "SELECT seq, body FROM events WHERE conversation = ? AND seq > ? ORDER BY seq LIMIT ?",
         (conversation, seq, limit),
     )
-    return [Frame(conversation, number, _frame_text(number, conversation_id, body)) for number, body in rows]
+    return [Frame(conversation, number, _frame_text(number, conversation_id, unpack(body))) for number, body in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def outputs_by_call(sql: sqlite3.Connection, conversation: int, after: Mark = ST
         (conversation, after.seq),
     )
     for (body,) in rows:
-        event = orjson.loads(body)
+        event = orjson.loads(unpack(body))
         outputs.setdefault(event["tool_call_id"], []).append(OutputView.model_validate(event["output"]))
     return outputs
 
@@ -114,7 +115,7 @@ def unfinished_messages(sql: sqlite3.Connection, conversation: int, run_id: str)
         (conversation,),
     )
     for kind, body in rows:
-        event = orjson.loads(body)
+        event = orjson.loads(unpack(body))
         if event["run_id"] != run_id:
             continue
         if kind == "message":
@@ -132,7 +133,7 @@ def unfinished_cards(sql: sqlite3.Connection, conversation: int, run_id: str) ->
         (conversation,),
     )
     for kind, body in rows:
-        event = orjson.loads(body)
+        event = orjson.loads(unpack(body))
         if event["run_id"] != run_id:
             continue
         if kind == "tool_state":
@@ -151,7 +152,7 @@ def append_message(
     """Append a message in the log's form: the wire message, and beside it what only a person sees."""
     sql.execute(
         "INSERT INTO messages SELECT ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM messages WHERE conversation = ?",
-        (conversation, message_id, run_id, orjson.dumps(body).decode(), conversation),
+        (conversation, message_id, run_id, pack(orjson.dumps(body).decode()), conversation),
     )
 
 
@@ -164,7 +165,7 @@ def read_messages(
         (conversation, after.position),
     )
     for message_id, run_id, body in rows:
-        yield message_id, run_id, orjson.loads(body)
+        yield message_id, run_id, orjson.loads(unpack(body))
 
 
 def has_prompt(sql: sqlite3.Connection, conversation: int, run_id: str) -> bool:

@@ -35,14 +35,14 @@ MIGRATIONS: tuple[str, ...] = (
         position INTEGER NOT NULL,
         message_id TEXT NOT NULL,
         run_id TEXT NOT NULL,
-        body TEXT NOT NULL,
+        body BLOB NOT NULL,
         PRIMARY KEY (conversation, position)
     ) WITHOUT ROWID;
     CREATE TABLE events (
         conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
         seq INTEGER NOT NULL,
         kind TEXT NOT NULL,
-        body TEXT NOT NULL,
+        body BLOB NOT NULL,
         PRIMARY KEY (conversation, seq)
     ) WITHOUT ROWID;
     CREATE TABLE tool_calls (

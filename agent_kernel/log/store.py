@@ -9,7 +9,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -17,6 +17,7 @@ from agent_kernel.errors import ConfigurationError
 from agent_kernel.log import audit
 from agent_kernel.log.journal import Frame, Journal
 from agent_kernel.log.migrations import migrate
+from agent_kernel.log.thread import After, LogThread
 
 T = TypeVar("T")
 Listener = Callable[[list[Frame]], None]
@@ -36,11 +37,10 @@ class Transaction:
 class Log:
     """An open log. Use `Log.open`; close it with `aclose`."""
 
-    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, connection: sqlite3.Connection, thread: LogThread) -> None:
         self._connection = connection
         self._thread = thread
         self._journal = Journal(connection)
-        self._loop = asyncio.get_running_loop()
         self._listeners: dict[int, Listener] = {}
         self._audit_listener: AuditListener | None = None
         self._audited = 0
@@ -51,18 +51,23 @@ class Log:
 
         Raises `ConfigurationError` where the file can't be opened or was written by a newer version.
         """
-        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agent-kernel-log")
-        loop = asyncio.get_running_loop()
+        thread = LogThread(asyncio.get_running_loop())
         try:
-            connection = await loop.run_in_executor(thread, _connect, path)
-        except (OSError, sqlite3.Error) as error:
-            thread.shutdown(wait=False)
+            connection = await thread.run(lambda: (_connect(path), []))
+        except (OSError, sqlite3.Error, ConfigurationError) as error:
+            thread.end()
+            if isinstance(error, ConfigurationError):
+                raise
             raise ConfigurationError(f"The log at {path} can't be opened: {error}") from error
         return cls(connection, thread)
 
     async def aclose(self) -> None:
-        await self._loop.run_in_executor(self._thread, self._connection.close)
-        self._thread.shutdown(wait=False)
+        def close() -> tuple[None, list[After]]:
+            self._connection.close()
+            return None, []
+
+        await self._thread.run(close)
+        self._thread.end()
 
     def listen(self, conversation: int, listener: Listener | None) -> None:
         """Hand a conversation's committed frames to `listener`, in the event loop; `None` ends it."""
@@ -78,12 +83,12 @@ class Log:
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction on the log's thread. What it raises rolls everything back."""
-        return await self._loop.run_in_executor(self._thread, self._write, work)
+        return await self._thread.run(lambda: self._write(work))
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._loop.run_in_executor(self._thread, work, self._connection)
+        return await self._thread.run(lambda: (work(self._connection), []))
 
-    def _write(self, work: Callable[[Transaction], T]) -> T:
+    def _write(self, work: Callable[[Transaction], T]) -> tuple[T, list[After]]:
         transaction = Transaction(self._connection, self._journal)
         self._connection.execute("BEGIN IMMEDIATE")
         try:
@@ -94,18 +99,20 @@ class Log:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+        after: list[After] = []
         if transaction.frames:
-            self._loop.call_soon_threadsafe(self._publish, transaction.frames)
+            after.append(partial(self._publish, transaction.frames))
         if self._audit_listener is not None:
-            self._publish_audit(self._audit_listener)
-        return result
+            after += self._publish_audit(self._audit_listener)
+        return result, after
 
-    def _publish_audit(self, listener: AuditListener) -> None:
+    def _publish_audit(self, listener: AuditListener) -> list[After]:
         """On the log's thread. Looking past the last known entry costs a few microseconds where there is none."""
         entries = list(audit.read_entries(self._connection, self._audited))
-        if entries:
-            self._audited = entries[-1].number
-            self._loop.call_soon_threadsafe(listener, entries)
+        if not entries:
+            return []
+        self._audited = entries[-1].number
+        return [partial(listener, entries)]
 
     def _publish(self, frames: list[Frame]) -> None:
         for frame in frames:

@@ -80,6 +80,6 @@ def read_frames(path: Path, conversation_id: str) -> list[dict[str, Any]]:
             "WHERE conversation_id = ? ORDER BY seq",
             (conversation_id,),
         )
-        return [{"seq": seq, **json.loads(body)} for seq, body in rows]
+        return [{"seq": seq, **json.loads(unpack(body))} for seq, body in rows]
     finally:
         connection.close()
