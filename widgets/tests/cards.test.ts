@@ -25,10 +25,10 @@ describe("each state says what is known, and has no dead button", () => {
     ["approved", (run) => asks(run).answer("t1", true), "Approved, next in line", ["Cancel"]],
     ["executing", runs, "Running", ["Cancel"]],
     ["success", (run) => runs(run).end("t1", "run_python", "success", { duration_ms: 300 }), "Done0.3 s", []],
-    ["error", (run) => runs(run).output("t1", 0, { kind: "error", text: "KeyError: 'a'" }).end("t1", "run_python", "error"), "KeyError: 'a'", []],
+    ["error", (run) => runs(run).output("t1", 0, { kind: "error", text: "KeyError: 'a'" }).end("t1", "run_python", "error"), "KeyError: 'a'", ["Run again"]],
     ["denied", (run) => asks(run).answer("t1", false, { reason: "Keep it." }).end("t1", "run_python", "denied"), "Nothing ran.", []],
     ["cancelled", (run) => runs(run).end("t1", "run_python", "cancelled", { reason: "By you." }), "what ran before that stays", []],
-    ["unknown", (run) => runs(run).end("t1", "run_python", "unknown"), "It may have finished, run in part, or not run at all.", []],
+    ["unknown", (run) => runs(run).end("t1", "run_python", "unknown"), "It may have finished, run in part, or not run at all.", ["Run again"]],
     ["superseded", (run) => asks(run).end("t1", "run_python", "superseded"), "Replacedby your new message", []],
     ["expired", (run) => asks(run).end("t1", "run_python", "expired"), "Expirednothing ran", []],
   ];
@@ -314,6 +314,49 @@ describe("a call that has ended", () => {
   });
 });
 
+describe("Run again", () => {
+  const failed = (run: Recording): Recording => runs(run).end("t1", "run_python", "error", { tool_result: "No." });
+  const lost = (run: Recording): Recording => runs(run).end("t1", "run_python", "unknown", { reason: "The server restarted while this call was running." });
+
+  test("has the model ask for the call again, once", async () => {
+    const root = await show(failed);
+    expect(shown(root).text).toContain("Run againAsks you first.The model was told and may try another way.");
+    await press(card(root, "t1"), "Run again");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_retry", tool_call_id: "t1" });
+    expect(shown(root).buttons).toEqual([]);
+    expect(shown(root).text).toContain("You asked the model to run it again.");
+  });
+
+  test("does not say that it asks first where it would not", async () => {
+    expect(shown(await show((run) => failed(run), { mode: "allow" })).text).not.toContain("Asks you first");
+    const byRule = (run: Recording): unknown => run.propose("t1", "run_python", PYTHON).answer("t1", true, { by: "policy" }).start("t1", "run_python", PYTHON).end("t1", "run_python", "error", { tool_result: "No." });
+    expect(shown(await show(byRule)).text).not.toContain("Asks you first");
+  });
+
+  test("is not there when the run is over, is stopping or the line is lost", async () => {
+    const over = await show((run) => failed(run).say("I give up.").finish());
+    card(over, "t1").querySelector<HTMLElement>(".ak-head")!.click();
+    await settle();
+    expect(shown(over).buttons).toEqual([]);
+    const stopping = await show(failed);
+    await press(stopping, "Stop");
+    expect(shown(stopping).buttons).toEqual([]);
+    const offline = await show(failed);
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle();
+    expect(shown(offline).buttons).toEqual([]);
+  });
+
+  test("an unknown outcome is the person's turn until the model has gone on", async () => {
+    const root = await show(lost);
+    expect(card(root, "t1").dataset).toMatchObject({ turn: "you", current: "" });
+    await happens((run) => run.say("I look first."));
+    expect(card(root, "t1").dataset["turn"]).toBeUndefined();
+    expect(shown(root).buttons).toEqual(["Run again"]);
+  });
+});
+
 describe("a question", () => {
   const question = (run: Recording): unknown => run.propose("q1", "ask_user", { question: "Which copy?", choices: ["First", "Larger"] }).start("q1", "ask_user", { question: "Which copy?", choices: ["First", "Larger"] });
 
@@ -396,6 +439,19 @@ describe("the run", () => {
   test("says what went wrong, what it means and nothing twice", async () => {
     const root = await show((run) => run.send({ type: "error", code: "LLM_ERROR", message: "gpt-5.2 returned 429, too many requests", tool_call_id: null, details: {} }).finish("error"));
     expect(root.querySelector("[role=alert]")?.textContent).toBe("The model did not answer. gpt-5.2 returned 429, too many requests. Nothing is lost.");
+  });
+
+  test("shows that the model thinks until it speaks, folded", async () => {
+    const think = (run: Recording, content: string): Recording => run.send({ type: "reasoning", message_id: "m", content });
+    const root = await show((run) => think(run, "The duplicates "));
+    await happens((run) => think(run, "are exports."));
+    const line = root.querySelector<HTMLElement>(".ak-thinking button")!;
+    expect([line.textContent, line.getAttribute("aria-expanded")]).toEqual(["Thinking", "false"]);
+    line.click();
+    await settle();
+    expect(root.querySelector(".ak-thinking .ak-say")?.textContent).toBe("The duplicates are exports.");
+    await happens((run) => run.say("They are exports."));
+    expect(root.querySelector(".ak-thinking")).toBeNull();
   });
 
   test("tells a screen reader of changes of state, and not of the past", async () => {

@@ -60,6 +60,8 @@ export interface RunState {
   /** Finished messages. The one being written is in `tail`, apart, so that a token costs the same at any length. */
   readonly texts: Readonly<Record<string, string>>;
   readonly tail: { readonly id: string; readonly text: string } | null;
+  /** What the model thinks before it says anything; `null` once it speaks. It is not part of the record. */
+  readonly thinking: string | null;
   readonly calls: Readonly<Record<string, Call>>;
   readonly step: number;
   /** A call of this step has ended: what the model says next begins a new step. */
@@ -67,7 +69,7 @@ export interface RunState {
 }
 
 export function emptyRun(runId: string): RunState {
-  return { runId, run: null, items: [], texts: {}, tail: null, calls: {}, step: 0, stepEnding: false };
+  return { runId, run: null, items: [], texts: {}, tail: null, thinking: null, calls: {}, step: 0, stepEnding: false };
 }
 
 export function emptyCall(id: string, name: string, step: number): Call {

@@ -10,12 +10,15 @@ export interface Context {
   readonly own: ReadonlySet<string>;
 }
 
-export function reduce(state: RunState, event: ServerEvent, context: Context): RunState {
+const ENDS_THINKING = new Set<ServerEvent["type"]>(["token", "message", "tool_state", "approval_request", "error", "complete"]);
+
+export function reduce(before: RunState, event: ServerEvent, context: Context): RunState {
+  const state = before.thinking !== null && ENDS_THINKING.has(event.type) ? { ...before, thinking: null } : before;
   switch (event.type) {
     case "token":
       return addToken(state, event.message_id, event.content);
     case "reasoning":
-      return nextStep(state);
+      return { ...nextStep(state), thinking: (state.thinking ?? "") + event.content };
     case "message":
       return event.role === "assistant" && event.content !== "" ? setMessage(state, event.message_id, event.content) : state;
     case "run":

@@ -9,7 +9,7 @@ import { duration, plural, timeOfDay, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { ASKING, byWhom, CALL_STATES, type StateLook } from "../text/words";
 import { CallBody, changeCount } from "./code";
-import { useActions, useSeconds, type Panel } from "./context";
+import { useActions, useSeconds, type Panel, type Retry } from "./context";
 import { DecisionRow, SentRow } from "./decision";
 import { EditPanel, type Draft } from "./edit";
 import { Icon } from "./icon";
@@ -38,6 +38,11 @@ export interface CardProps {
   /** For a moment after a decision, so that a second click does not hit the next card. */
   guarded: boolean;
   recorded: boolean;
+  retry: Retry;
+  /** The policy of the run: a call that is asked for again waits for the person. */
+  asksFirst: boolean;
+  /** It is the person's turn, though the call waits for nothing. */
+  turn: boolean;
   onToggle: (call: Call) => void;
 }
 
@@ -46,7 +51,7 @@ const FOLDING = new Set(["success", "error", "invalid", "denied", "cancelled", "
 
 export const Card = memo(function Card(props: CardProps): JSX.Element {
   const { call, pending, off } = props;
-  const yours = needsYou(call) && pending === null && !off;
+  const yours = props.turn || (needsYou(call) && pending === null && !off);
   const folded = FOLDING.has(call.state) && !props.open;
   const line = folded || call.state === "proposed";
   return (
@@ -63,7 +68,7 @@ export const Card = memo(function Card(props: CardProps): JSX.Element {
     >
       <Head {...props} />
       {!folded && <Content {...props} />}
-      <Sayings call={call} folded={folded} />
+      <Sayings call={call} folded={folded} retry={props.retry} asksFirst={props.asksFirst} />
       {call.problem !== null && <div class="ak-say" role="alert"><ProblemWords problem={call.problem} open={call.state === "awaiting_approval"} /></div>}
     </div>
   );

@@ -6,12 +6,16 @@ import type { Call } from "../state";
 
 export type Panel = "none" | "reason" | "edit" | "allow";
 
+/** Whether a call that failed, or whose outcome is unknown, can be asked for again. */
+export type Retry = "no" | "offered" | "asked";
+
 export interface Actions {
   /** The brain's present moment in ms, by this page's best knowledge. */
   now(): number;
   decide(call: Call, choice: Choice): void;
   takeBack(approvalId: string): void;
   send(command: ClientCommand): void;
+  retry(call: Call): void;
   openPanel(call: Call, panel: Panel): void;
 }
 

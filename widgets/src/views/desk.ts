@@ -4,7 +4,7 @@ import type { Channel } from "../link/channel";
 import type { PendingDecision } from "../link/decisions";
 import type { ApprovalResponseCommand, ClientCommand } from "../protocol";
 import { callsInOrder, needsYou, runEnded, type Call, type RunState } from "../state";
-import type { Actions, Choice, Panel } from "./context";
+import type { Actions, Choice, Panel, Retry } from "./context";
 import { Draft } from "./edit";
 import { mayAlwaysAllow } from "./allow";
 
@@ -19,6 +19,7 @@ export class RunDesk implements Actions {
   private readonly panels = new Map<string, Panel>();
   private readonly opened = new Map<string, boolean>();
   private readonly drafts = new Map<string, Draft>();
+  private readonly retried = new Set<string>();
   private focusedCall: string | null = null;
   private render: () => void = () => undefined;
   private frame: { cancel(): void } | null = null;
@@ -84,7 +85,27 @@ export class RunDesk implements Actions {
   currentCall(state: RunState): string | null {
     if (this.off) return null;
     const yours = callsInOrder(state).filter((call) => needsYou(call) && this.pendingOf(call) === null);
+    if (yours.length === 0) return callsInOrder(state).findLast((call) => this.asksWhatNow(call, state))?.id ?? null;
     return (yours.find((call) => call.id === this.focusedCall) ?? yours[0])?.id ?? null;
+  }
+
+  /** Offered only where it works: in a run that goes on, over a line that is there. */
+  retryOf(call: Call, state: RunState): Retry {
+    if (call.state !== "error" && call.state !== "unknown") return "no";
+    if (this.retried.has(call.id)) return "asked";
+    return state.run?.status === "running" && !this.stopping && this.channel.connection.status === "open" ? "offered" : "no";
+  }
+
+  /** Nobody can say what became of a call, and the model has not gone on since. */
+  asksWhatNow(call: Call, state: RunState): boolean {
+    return call.state === "unknown" && call.step === state.step && this.retryOf(call, state) === "offered";
+  }
+
+  retry(call: Call): void {
+    if (this.retryOf(call, this.state) !== "offered") return;
+    this.keepFocus(call.id);
+    this.retried.add(call.id);
+    this.channel.send({ type: "tool_retry", tool_call_id: call.id });
   }
 
   focused(target: EventTarget | null): void {

@@ -13,6 +13,7 @@ import { isOpen } from "./folding";
 import { Header } from "./header";
 import { ConnectionBar, Notice } from "./notices";
 import { RunDesk } from "./desk";
+import { Thinking } from "./thinking";
 
 interface Props {
   channel: Channel;
@@ -79,6 +80,7 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
           }
         }
       })}
+      {state.thinking !== null && !runEnded(state) && <Thinking text={state.thinking} />}
     </>
   );
 }
@@ -97,6 +99,9 @@ function CallCard({ call, state, desk, current }: { call: Call; state: RunState;
       off={needsYou(call) && desk.off}
       gone={desk.gone}
       guarded={asks && desk.guarded}
+      retry={desk.retryOf(call, state)}
+      asksFirst={state.run?.policy.mode === "ask"}
+      turn={desk.asksWhatNow(call, state)}
       recorded={call.recorded || state.run?.recorded === true}
       onToggle={desk.toggle}
     />

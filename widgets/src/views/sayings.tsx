@@ -5,9 +5,18 @@ import { streamText } from "../state/outputs";
 import { timeOfDay } from "../text/format";
 import { errorLine } from "../text/traceback";
 import { byWhom } from "../text/words";
+import { Button } from "./button";
+import { useActions, type Retry } from "./context";
 import { Plain } from "./text";
 
-export function Sayings({ call, folded }: { call: Call; folded: boolean }): JSX.Element | null {
+interface Props {
+  call: Call;
+  folded: boolean;
+  retry: Retry;
+  asksFirst: boolean;
+}
+
+export function Sayings({ call, folded, retry, asksFirst }: Props): JSX.Element | null {
   switch (call.state) {
     case "denied":
       return <div class="ak-sub"><p><Denial call={call} /> <span class="ak-muted">Nothing ran.</span></p></div>;
@@ -16,12 +25,26 @@ export function Sayings({ call, folded }: { call: Call; folded: boolean }): JSX.
     case "cancelled":
       return <div class="ak-sub"><p><Cancellation call={call} /></p></div>;
     case "error":
-      return folded ? <FoldedError call={call} /> : <div class="ak-actions"><span class="ak-note">The model was told and may try another way.</span></div>;
+      return folded ? <FoldedError call={call} /> : <RetryRow call={call} retry={retry} asksFirst={asksFirst} note="The model was told and may try another way." />;
     case "unknown":
-      return <Unknown call={call} />;
+      return <><Unknown call={call} /><RetryRow call={call} retry={retry} asksFirst={asksFirst} note="The model was told that the outcome is unknown." /></>;
     default:
       return null;
   }
+}
+
+function RetryRow({ call, retry, asksFirst, note }: { call: Call; retry: Retry; asksFirst: boolean; note: string }): JSX.Element {
+  const actions = useActions();
+  // A rule or a mode that let this call run unasked would do so again.
+  const asks = asksFirst && (call.decider?.kind === "you" || call.decider?.kind === "other");
+  return (
+    <div class="ak-actions">
+      {retry === "offered" && <Button name="Run again" small={call.state === "error"} onPress={() => actions.retry(call)} />}
+      {retry === "offered" && asks && <span class="ak-note ak-beside">Asks you first.</span>}
+      {retry === "asked" && <span>You asked the model to run it again.</span>}
+      <span class="ak-note">{note}</span>
+    </div>
+  );
 }
 
 function Denial({ call }: { call: Call }): JSX.Element {

@@ -71,6 +71,7 @@ export const SCENES = [
   scene("header-allow", { mode: "allow", age: 364_000, tokens: 91_000, prompt: "Refit the forecast every week of 2025." }, null, (root) => press(root, "Stop")),
   scene("demo", { recorded: true, model: "demo", tokens: 0, budget: null, prompt: "Profile `orders` and plot revenue per week." }, (r) => r.ask("d1", "run_python", python('orders.describe(include="all")'))),
   scene("streams", {}, (r) => r.say("The clean table has **47,898 orders**. Two things to know before you report it:\n\n- All 312 duplicates come from the exports of 19 and 26 October.\n- Revenue of those weeks falls by **9 %**; `per_order` does not change, so the aver", false)),
+  scene("thinks", {}, (r) => r.send({ type: "reasoning", message_id: "m1", content: "The two exports of 19 and 26 October overlap by a day." })),
   scene("deny", {}, (r) => r.ask("n1", "run_python", python('orders.drop(columns=["exported_at"], inplace=True)'), { warnings: [{ title: "Deletes columns", detail: "orders" }] }), (root) => press(root, "Deny")),
   scene("edit", {}, (r) => r.ask("e1", "run_python", python(CLEAN), { warnings: WRITES.slice(0, 1) }), (root) => press(root, "Edit")),
   scene("allow", {}, (r) => r.ask("a1", "write_file", { path: "exports/weekly.csv", content: NEW_FILE }, { warnings: [{ title: "Writes files:", detail: "exports/weekly.csv" }], preview: created("exports/weekly.csv", NEW_FILE) }), (root) => { press(root, "Always allow"); setTimeout(() => root.querySelectorAll("[role=dialog] label")[1].click(), 100); }),

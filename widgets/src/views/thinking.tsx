@@ -1,0 +1,20 @@
+/** What the model thinks before it speaks, as one line that can be opened. It goes when the model speaks. */
+import type { JSX } from "preact";
+import { useId, useState } from "preact/hooks";
+import { Icon } from "./icon";
+import { Plain } from "./text";
+
+export function Thinking({ text }: { text: string }): JSX.Element {
+  const [open, setOpen] = useState(false);
+  const id = useId();
+  return (
+    <div class="ak-card ak-thinking">
+      <button type="button" class="ak-head" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
+        <Icon name="run" tone="ak-calm ak-spin" />
+        <span class="ak-muted">Thinking</span>
+        <span class="ak-state"><Icon name={open ? "down" : "right"} tone="ak-chev" /></span>
+      </button>
+      <div id={id} class="ak-say ak-muted" hidden={!open}>{open && <Plain text={text} />}</div>
+    </div>
+  );
+}
