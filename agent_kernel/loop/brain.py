@@ -78,7 +78,7 @@ class Brain:
         log = self._host.log
         for run in await recovery.interrupted_runs(log):
             conversation = await self.conversation(run.conversation_id)
-            spec = restored(await log.read(partial(runs.read_spec, run_id=run.run_id)))
+            spec = restored(await log.read(partial(runs.read_spec, run_id=run.run_id)), run.prompt)
             hands = await hands_for(conversation, run.run_id) if conversation.kernel_id is not None else None
             if hands is None and conversation.kernel_id is not None:
                 result = await recovery.close(log, run, self._host.settings)
@@ -166,7 +166,8 @@ class Brain:
 
     async def spec(self, run_id: str) -> RunSpec:
         """A run as it was asked for. Raises `UnknownRun`."""
-        return restored(await self._host.log.read(partial(runs.read_spec, run_id=run_id)))
+        spec, view = await self._host.log.read(lambda sql: (runs.read_spec(sql, run_id), runs.read_run(sql, run_id)))
+        return restored(spec, view.prompt)
 
     async def result(self, run_id: str) -> RunResult:
         """The transcript of a run. Raises `UnknownRun`."""

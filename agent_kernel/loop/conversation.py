@@ -63,7 +63,7 @@ class Conversation:
     ) -> RunHandle:
         """Queue a run and return at once. Runs of one conversation go one after another."""
         view = lifetime.queued_view(self._host, self.row, spec)
-        await lifetime.save_queued(self._host.log, self.row, spec, view)
+        await lifetime.save_queued(self._host.log, self.row, spec, view, behind=self._queue.is_busy)
         return self._queue.add(spec, view, hands, scripted)
 
     def continue_run(self, spec: RunSpec, view: RunView, hands: Hands | None) -> RunHandle:
@@ -185,7 +185,7 @@ class Conversation:
         if last is not None:
             return last.spec.tools
         stored = await self._host.log.read(lambda sql: runs.last_spec(sql, self.row.number))
-        return restored(stored).tools if stored is not None else ()
+        return restored(stored, prompt="").tools if stored is not None else ()
 
     async def view(self) -> ConversationView:
         """The whole conversation, calls with their outputs."""

@@ -51,10 +51,13 @@ def queued_view(host: "Host", row: ConversationRow, spec: RunSpec) -> RunView:
     )
 
 
-async def save_queued(log: Log, row: ConversationRow, spec: RunSpec, view: RunView) -> None:
+async def save_queued(log: Log, row: ConversationRow, spec: RunSpec, view: RunView, *, behind: bool) -> None:
+    """Write a run that was asked for. It is shown as queued where it stands `behind` another; else it begins now."""
+
     def work(commit: Commit) -> None:
         add_run(commit.sql, commit.number, view, stored(spec))
-        commit.emit(RunEvent(run_id=view.run_id, run=view))
+        if behind:
+            commit.emit(RunEvent(run_id=view.run_id, run=view))
 
     await log.write(lambda transaction: work(Commit(transaction, row)))
 

@@ -5,13 +5,14 @@ import asyncio
 from agent_kernel.errors import BudgetExceeded, InvalidArguments, ModelError
 from agent_kernel.log import ledger
 from agent_kernel.log.journal import append_message
+from agent_kernel.log.runs import save_run
 from agent_kernel.loop import tool_messages
 from agent_kernel.loop.calls import settle
 from agent_kernel.loop.results import answer_calls, write_tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit
 from agent_kernel.loop.streaming import TurnStream
 from agent_kernel.models.base import ModelTurn, RequestedCall
-from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolStateEvent
+from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolStateEvent, UsageEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import digest, parse
@@ -114,7 +115,8 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
             )
             if fault is not None:
                 settle(commit, proposal.tool_call_id, "invalid", tool_messages.invalid(fault), reason=fault)
-        run.save(commit)
+        save_run(commit.sql, run.view)
+        commit.emit(UsageEvent(run_id=run_id, usage=run.view.usage))
         calls = [ledger.read_call(commit.sql, commit.number, proposal.tool_call_id) for proposal, _ in checked]
         return {call.tool_call_id: call for call in calls}
 

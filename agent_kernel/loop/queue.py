@@ -145,7 +145,14 @@ class RunQueue:
             lambda sql: (runs.read_spec(sql, parked.run_id), runs.read_run(sql, parked.run_id))
         )
         queued = QueuedRun(
-            restored(stored), view, parked.hands, (), parked.result, asyncio.Event(), parked.meter, parked.mark
+            restored(stored, view.prompt),
+            view,
+            parked.hands,
+            (),
+            parked.result,
+            asyncio.Event(),
+            parked.meter,
+            parked.mark,
         )
         self._waiting.appendleft(queued)
         self._parked = None

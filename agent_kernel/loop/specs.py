@@ -14,11 +14,12 @@ _TOOLS: TypeAdapter[tuple[ToolDeclaration, ...]] = TypeAdapter(tuple[ToolDeclara
 
 def stored(spec: RunSpec) -> StoredSpec:
     return StoredSpec(
-        spec=_SPEC.dump_json(replace(spec, tools=())).decode(),
+        spec=_SPEC.dump_json(replace(spec, prompt="", tools=()), exclude_defaults=True).decode(),
         tools=_TOOLS.dump_json(spec.tools).decode(),
         widget_model_id=spec.widget_model_id,
     )
 
 
-def restored(row: StoredSpec) -> RunSpec:
-    return replace(_SPEC.validate_json(row.spec), tools=_TOOLS.validate_json(row.tools))
+def restored(row: StoredSpec, prompt: str) -> RunSpec:
+    """The spec again. The prompt is not stored twice: the run's view has it."""
+    return replace(_SPEC.validate_json(row.spec), prompt=prompt, tools=_TOOLS.validate_json(row.tools))

@@ -76,10 +76,17 @@ class ReasoningEvent(Event):
 
 
 class RunEvent(Event):
-    """A run was queued, started, spent tokens, changed its policy or ended."""
+    """A run was queued behind another, started, changed its policy or ended."""
 
     type: Literal["run"] = "run"
     run: RunView
+
+
+class UsageEvent(Event):
+    """What the run has spent so far, after each turn of the model. The next `run` event has it as well."""
+
+    type: Literal["usage"] = "usage"
+    usage: Usage
 
 
 class ToolStateEvent(Event):
@@ -174,6 +181,7 @@ LoggedEvent = (
     | TokenEvent
     | ReasoningEvent
     | RunEvent
+    | UsageEvent
     | ToolStateEvent
     | ApprovalRequestEvent
     | ApprovalResponseEvent

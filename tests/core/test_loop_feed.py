@@ -105,17 +105,16 @@ async def test_tokens_join_to_the_whole_answer_and_events_come_in_the_promised_o
     kinds = [event.type for event in stage.events if event.type not in ("token", "reasoning") and event not in begun]
     assert kinds == [
         "run",
-        "run",
         "message",
         "message",
         "tool_state",
-        "run",
+        "usage",
         "approval_response",
         "tool_start",
         "tool_output",
         "tool_complete",
         "message",
-        "run",
+        "usage",
         "complete",
         "run",
     ]

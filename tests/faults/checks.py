@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agent_kernel.log.bodies import unpack
+
 FINAL = frozenset({"invalid", "success", "error", "denied", "cancelled", "superseded", "expired", "unknown"})
 ENDED = frozenset({"complete", "cancelled", "error"})
 DID_NOT_RUN = FINAL - {"success", "error", "cancelled", "unknown"}

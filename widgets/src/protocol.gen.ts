@@ -18,6 +18,7 @@ export interface AgentKernelProtocol {
     | TokenEvent
     | ReasoningEvent
     | RunEvent
+    | UsageEvent
     | ToolStateEvent
     | ApprovalRequestEvent
     | ApprovalResponseEvent
@@ -303,7 +304,7 @@ export interface ReasoningEvent {
   type: "reasoning";
 }
 /**
- * A run was queued, started, spent tokens, changed its policy or ended.
+ * A run was queued behind another, started, changed its policy or ended.
  *
  */
 export interface RunEvent {
@@ -313,6 +314,18 @@ export interface RunEvent {
   seq: number;
   timestamp: string;
   type: "run";
+}
+/**
+ * What the run has spent so far, after each turn of the model. The next `run` event has it as well.
+ *
+ */
+export interface UsageEvent {
+  conversation_id: string;
+  run_id: string | null;
+  seq: number;
+  timestamp: string;
+  type: "usage";
+  usage: Usage;
 }
 /**
  * A call that has no card yet: the model has begun to write it, or has asked for it.

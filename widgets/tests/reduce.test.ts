@@ -22,6 +22,15 @@ describe("the answer", () => {
     expect(Object.values(state.texts)).toEqual(["The mean is 42."]);
   });
 
+  test("is taken back where a restart of the server cut it off", () => {
+    const before = replay(new Recording("c").say("Half an ans", false));
+    const id = before.tail?.id ?? "";
+    const event = { type: "message", role: "assistant", message_id: id, content: "" } as ServerEvent;
+    const after = reduce(before, event, CONTEXT);
+    expect(after.tail).toBeNull();
+    expect(after.items).toHaveLength(0);
+  });
+
   test("a token leaves finished answers and cards as they were, whatever their number", () => {
     const recording = new Recording("c");
     for (let step = 0; step < 50; step += 1) recording.say(`Step ${step}`).did(`t${step}`, "run_python", { code: "1" }, 5);

@@ -20,9 +20,12 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
     case "reasoning":
       return { ...nextStep(state), thinking: (state.thinking ?? "") + event.content };
     case "message":
-      return event.role === "assistant" && event.content !== "" ? setMessage(state, event.message_id, event.content) : state;
+      if (event.role !== "assistant") return state;
+      return event.content === "" ? takeBack(state, event.message_id) : setMessage(state, event.message_id, event.content);
     case "run":
       return { ...state, run: event.run };
+    case "usage":
+      return state.run === null ? state : { ...state, run: { ...state.run, usage: event.usage } };
     case "complete":
       return flushTail(state);
     case "tool_state":
@@ -128,6 +131,12 @@ function setMessage(before: RunState, id: string, content: string): RunState {
   const state = nextStep(before);
   const tail = state.tail?.id === id ? null : state.tail;
   return withAnswer({ ...state, tail, texts: { ...state.texts, [id]: content } }, id);
+}
+
+/** An answer that was cut off by a restart of the server: the model is asked again. */
+function takeBack(state: RunState, id: string): RunState {
+  const tail = state.tail?.id === id ? null : state.tail;
+  return { ...state, tail, items: state.items.filter((item) => item.kind !== "answer" || item.id !== id) };
 }
 
 function flushTail(state: RunState): RunState {
