@@ -72,6 +72,7 @@ class LabServer:
     ) -> None:
         """`arguments` come after the usual ones; `token` is "" where people log in otherwise."""
         self.home = home
+        self._extension = extension
         self.app = app
         self.token = token
         self.root = home / "notebooks"
@@ -138,7 +139,7 @@ class LabServer:
             *(f"--port={self._port}", "--ServerApp.port_retries=0"),
             f"--IdentityProvider.token={self.token}",
             f"--ServerApp.root_dir={self.root}",
-            "--ServerApp.jpserver_extensions={'agent_kernel_server': True}",
+            f"--ServerApp.jpserver_extensions={self._extensions()}",
         ]
         # A trait that an application does not know would switch it off.
         if self.app == "notebook":
@@ -151,6 +152,12 @@ class LabServer:
                 "--LabApp.extension_manager=readonly",
             ]
         return command
+
+    def _extensions(self) -> dict[str, bool]:
+        # What is installed is on by itself: a bare server has it switched off, and starts in half the time.
+        others = ("jupyterlab", "notebook", "jupyter_lsp", "jupyter_server_terminals", "notebook_shim")
+        bare = self.app == "jupyter_server"
+        return {"agent_kernel_server": True, **(dict.fromkeys(others, False) if bare else {})}
 
     def _find_url(self) -> str | None:
         self._check_alive()

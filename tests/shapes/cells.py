@@ -1,7 +1,9 @@
 """A page without a browser: it runs cells through a Jupyter server's own WebSocket, and decides over HTTP."""
 
+import contextlib
 import json
 import time
+import urllib.error
 import uuid
 from collections.abc import Callable
 from typing import Any, Self
@@ -45,6 +47,9 @@ class Cells:
 
     def close(self) -> None:
         self._socket.close()
+        # A test may have done away with the kernel.
+        with contextlib.suppress(urllib.error.HTTPError):
+            self.server.api("DELETE", f"api/kernels/{self.kernel_id}")
 
     def start(self, code: str) -> str:
         """Send a cell; the id by which its outputs are known."""

@@ -40,7 +40,6 @@ def cells(front: LabServer, request: pytest.FixtureRequest) -> Iterator[Cells]:
     cells.run(LOAD)
     yield cells
     cells.close()
-    front.close_kernels()
 
 
 def test_the_main_job_runs_in_a_kernel_behind_a_gateway(cells: Cells, model: WrittenModel) -> None:
@@ -87,6 +86,7 @@ def test_output_is_seen_while_the_call_runs_and_stop_interrupts_it(cells: Cells,
     assert cells.text("print('still here')") == "still here\n"
 
 
+@pytest.mark.shapes_full
 def test_a_flood_of_output_arrives_once_and_in_order(cells: Cells, model: WrittenModel) -> None:
     model.says(call("run_python", code="for i in range(20_000): print(i)"), say("Done."))
     cells.run("%%agent\nCount.")
@@ -99,14 +99,16 @@ def test_a_flood_of_output_arrives_once_and_in_order(cells: Cells, model: Writte
 
 
 def test_a_kernel_that_is_killed_at_the_gateway_takes_its_call_along(cells: Cells, model: WrittenModel) -> None:
-    model.says(call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"))
+    model.says(call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"), say("Hm."))
     cells.run("%%agent\nDie.")
     waiting = cells.next_approval()
     cells.approve(waiting)
     done = cells.call(waiting["conversation_id"], "unknown")
-    assert "died" in done["reason"]
+    assert "The kernel died" in done["result"]
+    cells.run_ended(waiting["conversation_id"])
 
 
+@pytest.mark.shapes_full
 def test_a_restart_ends_the_runs_of_the_lost_namespace_and_the_next_one_works(
     cells: Cells, model: WrittenModel
 ) -> None:
@@ -124,6 +126,7 @@ def test_a_restart_ends_the_runs_of_the_lost_namespace_and_the_next_one_works(
     assert cells.run_ended(second["conversation_id"])["status"] == "complete"
 
 
+@pytest.mark.shapes_full
 def test_a_kernel_that_is_deleted_at_the_gateway_leaves_no_waiting_card(
     cells: Cells, gateway: KernelGateway, model: WrittenModel
 ) -> None:
@@ -167,6 +170,7 @@ def test_an_approval_outlives_the_server_and_its_run_goes_on_in_the_same_kernel(
     cells.close()
 
 
+@pytest.mark.shapes_full
 def test_a_call_that_ran_when_the_server_was_killed_is_unknown_and_not_run_again(
     own_front: LabServer, model: WrittenModel
 ) -> None:
@@ -186,6 +190,7 @@ def test_a_call_that_ran_when_the_server_was_killed_is_unknown_and_not_run_again
     cells.close()
 
 
+@pytest.mark.shapes_full
 def test_a_kernel_that_was_restarted_while_the_server_was_away_does_not_go_on_with_its_run(
     own_front: LabServer, gateway: KernelGateway, model: WrittenModel
 ) -> None:

@@ -29,6 +29,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.25, 5.0
 UNREACHABLE_SECONDS = 60.0
 """After this long without its gateway a kernel's runs end."""
 PING_SECONDS = 20.0
+ALIVE_SECONDS = 10.0
+"""How often the gateway is asked for the kernel: it keeps a line open also to one that was deleted."""
 FRAME_BYTES = 256 * 1024 * 1024
 LOOKS, LOOK_PAUSE = 5, 1.0
 """How often a gateway that does not answer at the server's start is asked for a kernel, and the seconds in between."""
@@ -125,6 +127,7 @@ class GatewayReach:
     async def _hold(self, socket: WebSocketClientConnection) -> None:
         """Read one connection to its end."""
         self._socket = socket
+        watch = self._tasks.spawn(self._close_when_gone(socket), f"watch over {self._kernel.kernel_id}")
         try:
             for text, _ in list(self._unanswered.values()):
                 self._write(socket, text)
@@ -133,7 +136,15 @@ class GatewayReach:
                 if isinstance(frame, str) and (self._session in frame or EVENT_TYPE in frame or '"status"' in frame):
                     self._read(frame)
         finally:
+            watch.cancel()
             self._socket = None
+
+    async def _close_when_gone(self, socket: WebSocketClientConnection) -> None:
+        while True:
+            await asyncio.sleep(ALIVE_SECONDS)
+            if not await self.is_alive():
+                socket.close()
+                return
 
     def _read(self, frame: str) -> None:
         try:
