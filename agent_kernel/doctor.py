@@ -100,12 +100,6 @@ def _kernel() -> Finding:
     release = tuple(int(part) for part in version.split(".")[:2])
     if release < OLDEST_KERNEL:
         return Finding("MEND", f"ipykernel {version} is too old.", "Run: pip install --upgrade ipykernel")
-    if release == (7, 4):
-        return Finding(
-            "note",
-            f"ipykernel {version}: in a kernel without the server extension, a click on a card waits for the cell.",
-            "With the extension it does not matter: clicks go to the server. Else: pip install 'ipykernel<7.4'",
-        )
     return Finding("ok", f"ipykernel {version}.")
 
 

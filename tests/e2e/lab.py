@@ -69,6 +69,7 @@ class LabServer:
         app: App = "jupyterlab",
         arguments: Sequence[str] = (),
         token: str = TOKEN,
+        extension: bool = True,
     ) -> None:
         """`arguments` come after the usual ones; `token` is "" where people log in otherwise."""
         self.home = home
@@ -157,7 +158,7 @@ class LabServer:
         # What is installed is on by itself: a bare server has it switched off, and starts in half the time.
         others = ("jupyterlab", "notebook", "jupyter_lsp", "jupyter_server_terminals", "notebook_shim")
         bare = self.app == "jupyter_server"
-        return {"agent_kernel_server": True, **(dict.fromkeys(others, False) if bare else {})}
+        return {"agent_kernel_server": self._extension, **(dict.fromkeys(others, False) if bare else {})}
 
     def _find_url(self) -> str | None:
         self._check_alive()
