@@ -20,7 +20,7 @@ demo: .venv/demo.stamp ## Open JupyterLab on the demo notebook (DEMO_ARGS=--no-b
 	$(BIN)/agent-kernel demo $(DEMO_ARGS)
 
 .PHONY: test
-test: lint unit-front unit notebooks e2e ## Everything: lint, types, unit, server, front end, notebooks, JupyterLab
+test: lint unit-front unit notebooks e2e shapes ## Everything: lint, types, unit, server, front end, notebooks, JupyterLab
 
 .PHONY: lint
 lint: .venv/test.stamp ## Lint, formatting, types (Python and TypeScript), stale generated types
@@ -36,7 +36,7 @@ format: .venv/test.stamp ## Format, and fix what can be fixed
 
 .PHONY: unit
 unit: .venv/test.stamp ## Python tests with real kernels and servers, without a browser
-	$(PYTEST) -q tests --ignore=tests/e2e
+	$(PYTEST) -q tests --ignore=tests/e2e --ignore=tests/shapes
 
 .PHONY: unit-front
 unit-front: .venv/test.stamp ## The front end's tests
@@ -50,6 +50,10 @@ notebooks: .venv/test.stamp ## The demo notebooks as regression tests, twice: th
 .PHONY: e2e
 e2e: .venv/test.stamp .venv/browser.stamp ## What a user sees, in a real JupyterLab
 	$(PYTEST) -q tests/e2e
+
+.PHONY: shapes
+shapes: .venv/test.stamp .venv/browser.stamp ## Other shapes of Jupyter: a gateway, a Hub, Notebook 7, other ipykernels (SHAPES=full for all)
+	$(PYTEST) -q tests/shapes $(if $(filter full,$(SHAPES)),-m "shapes_full or not shapes_full")
 
 .PHONY: bench
 bench: .venv/test.stamp ## Measure against the performance goals
