@@ -38,6 +38,12 @@ MIGRATIONS: tuple[str, ...] = (
         body BLOB NOT NULL,
         PRIMARY KEY (conversation, position)
     ) WITHOUT ROWID;
+    CREATE TABLE inbox (
+        number INTEGER PRIMARY KEY,
+        conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
+        run_id TEXT NOT NULL,
+        content TEXT NOT NULL
+    );
     CREATE TABLE events (
         conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
         seq INTEGER NOT NULL,

@@ -14,6 +14,7 @@ from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop import decisions, lifetime, saved_rules, stopping
 from agent_kernel.loop.effective_policy import scope_keys
 from agent_kernel.loop.feed import Feed, Subscription
+from agent_kernel.loop.model_step import take_message
 from agent_kernel.loop.queue import Host, RunHandle, RunQueue
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
@@ -74,8 +75,12 @@ class Conversation:
         """The `message` command. While a run goes on, the message replaces calls that wait and is heard before the
         next model call; else it starts a run with the tools of the last one. Returns the run's id."""
         async with self._run_at_hand() as active:
-            if active is not None and active.accepting and active.stopping is None:
-                active.inbox.append(content)
+            if (
+                active is not None
+                and active.accepting
+                and active.stopping is None
+                and await take_message(active, content)
+            ):
                 await stopping.withdraw(active, "superseded", "By your new message.")
                 return active.view.run_id
         spec, last = RunSpec(run_id=new_run_id(), prompt=content), self._queue.last

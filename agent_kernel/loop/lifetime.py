@@ -4,10 +4,10 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.log import journal, ledger
+from agent_kernel.log import inbox, journal, ledger
 from agent_kernel.log.journal import Mark
 from agent_kernel.log.rules import rules_in_force
 from agent_kernel.log.runs import ConversationRow, add_run, save_run
@@ -19,7 +19,7 @@ from agent_kernel.loop.graph import run_to_end
 from agent_kernel.loop.history import Past, read_history, unanswered_calls
 from agent_kernel.loop.model_step import add_user_message
 from agent_kernel.loop.prompts import SYSTEM_PROMPT
-from agent_kernel.loop.results import answer_calls, read_result, write_tool_messages
+from agent_kernel.loop.results import answer_calls, leave_messages, read_result, write_tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit, RunResult, RunSetting
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.loop.specs import stored
@@ -104,6 +104,7 @@ async def _read_log(run: ActiveRun, past: Past, *, continued: bool) -> None:
         if continued:
             run.step_calls = unanswered_calls(sql, number)
             run.prompted = journal.has_prompt(sql, number, run_id)
+            run.inbox = inbox.read_kept(sql, number, run_id)
         else:
             run.begun = journal.mark(sql, number)
 
@@ -165,14 +166,18 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
         status, finish = "cancelled", "cancelled"
     run.change(status=status, ended_at=utc_now(), error=run.failure)
 
-    def work(commit: Commit) -> tuple[RunResult, Mark]:
+    def work(commit: Commit) -> tuple[RunResult, Mark, list[dict[str, Any]]]:
         write_tool_messages(commit, run)
+        left = leave_messages(commit, run.view.run_id)
         commit.emit(_complete(run.view, run.last_message_id, finish))
         run.save(commit)
         result = read_result(commit.sql, commit.number, run.view, run.begun)
-        return result, journal.mark(commit.sql, commit.number)
+        return result, journal.mark(commit.sql, commit.number), left
 
-    return await run.commit(work)
+    result, mark, left = await run.commit(work)
+    for body in left:
+        run.remember(body)
+    return result, mark
 
 
 async def end_unstarted(log: Log, row: ConversationRow, view: RunView) -> RunResult:

@@ -3,7 +3,7 @@
 import asyncio
 
 from agent_kernel.errors import BudgetExceeded, InvalidArguments, ModelError
-from agent_kernel.log import ledger
+from agent_kernel.log import inbox, ledger
 from agent_kernel.log.journal import append_message
 from agent_kernel.log.runs import save_run
 from agent_kernel.loop import tool_messages
@@ -47,12 +47,26 @@ async def call_model(run: ActiveRun) -> list[str]:
 
 async def _take_new_messages(run: ActiveRun) -> None:
     """Messages that came while the run was busy go to the model now."""
-    for content in run.inbox:
-        await add_user_message(run, content)
-    run.inbox.clear()
+    while run.inbox:
+        message = run.inbox[0]
+        await add_user_message(run, message.content, kept=message)
+        run.inbox.remove(message)
 
 
-async def add_user_message(run: ActiveRun, content: str, environment: str = "") -> None:
+async def take_message(run: ActiveRun, content: str) -> bool:
+    """Keep a person's message for the next model call, in the log. False where the run ended meanwhile."""
+    run_id = run.view.run_id
+    message = await run.commit(lambda commit: inbox.keep(commit.sql, commit.number, run_id, content))
+    if not run.accepting:
+        await run.commit(lambda commit: inbox.drop(commit.sql, message))
+        return False
+    run.inbox.append(message)
+    return True
+
+
+async def add_user_message(
+    run: ActiveRun, content: str, environment: str = "", kept: inbox.KeptMessage | None = None
+) -> None:
     message_id = new_message_id()
     body = {"role": "user", "content": content, "environment": environment}
 
@@ -60,6 +74,8 @@ async def add_user_message(run: ActiveRun, content: str, environment: str = "") 
         write_tool_messages(commit, run)
         append_message(commit.sql, commit.number, message_id, run.view.run_id, body)
         commit.emit(MessageEvent(run_id=run.view.run_id, message_id=message_id, role="user", content=content))
+        if kept is not None:
+            inbox.drop(commit.sql, kept)
 
     await run.commit(work)
     run.unwritten.clear()

@@ -4,7 +4,7 @@ from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.store import Log, Transaction
 from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.history import unanswered_calls
-from agent_kernel.loop.results import read_result, tool_messages_for
+from agent_kernel.loop.results import leave_messages, read_result, tool_messages_for
 from agent_kernel.loop.run import Commit, RunResult
 from agent_kernel.loop.settings import BrainSettings
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, utc_now
@@ -47,6 +47,7 @@ async def close(
         results = [ledger.read_call(commit.sql, commit.number, tool_call_id) for tool_call_id in open_calls]
         for body in tool_messages_for(results, settings.step_characters):
             journal.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
+        leave_messages(commit, run.run_id)
         error = ErrorView(code="KERNEL_DIED", message=reason)
         ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
         runs.save_run(commit.sql, ended)

@@ -3,9 +3,10 @@
 import sqlite3
 from typing import Any
 
-from agent_kernel.log import journal, ledger
+from agent_kernel.log import inbox, journal, ledger
 from agent_kernel.log.journal import START, Mark, append_message
 from agent_kernel.loop.run import ActiveRun, Commit, RunResult
+from agent_kernel.protocol.events import MessageEvent
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.tools.truncation import TextLimits, truncate
@@ -44,6 +45,19 @@ def tool_messages_for(results: list[ToolCallView], step_characters: int) -> list
         if total > step_characters:
             content = truncate(content, TextLimits(characters=share)).text
         bodies.append({"role": "tool", "tool_call_id": call.tool_call_id, "content": content})
+    return bodies
+
+
+def leave_messages(commit: Commit, run_id: str) -> list[dict[str, Any]]:
+    """Messages that a run ends without having heard stay in the conversation: the next run's model hears them."""
+    bodies = []
+    for message in inbox.read_kept(commit.sql, commit.number, run_id):
+        message_id = new_message_id()
+        body = {"role": "user", "content": message.content}
+        append_message(commit.sql, commit.number, message_id, run_id, body)
+        commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="user", content=message.content))
+        inbox.drop(commit.sql, message)
+        bodies.append(body)
     return bodies
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from agent_kernel.approvals.broker import Broker
 from agent_kernel.approvals.policy import Policy
+from agent_kernel.log.inbox import KeptMessage
 from agent_kernel.log.journal import START
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log, Transaction
@@ -90,7 +91,7 @@ class ActiveRun:
         self.history: list[WireMessage] = []
         self.call_ids: set[str] = set()
         """The ids of the calls that the conversation has had."""
-        self.inbox: list[str] = []
+        self.inbox: list[KeptMessage] = []
         self.begun = START
         """A place in the log before the run's beginning."""
         self.prompted = False
