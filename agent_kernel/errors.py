@@ -2,7 +2,8 @@
 
 AgentKernelError
 ├── ConfigurationError            something must be set; the message says what
-│   └── NoModelError              no model is configured
+│   ├── NoModelError              no model is configured
+│   └── LogUnavailable            the log can't be opened, or takes nothing: a full disk, a read-only directory
 ├── ToolDeclarationError          a tool can't be offered; names the tool and the fault
 ├── NotFound
 │   ├── UnknownConversation
@@ -41,6 +42,10 @@ class NoModelError(ConfigurationError):
             "for Ollama, vLLM or LM Studio set OPENAI_BASE_URL and AGENT_KERNEL_MODEL as well. "
             "To try Agent Kernel without a key, use the recorded demo: %%agent --model demo"
         )
+
+
+class LogUnavailable(ConfigurationError):
+    """Nothing was written, so nothing was done. It may help to try again later."""
 
 
 class ToolDeclarationError(AgentKernelError):

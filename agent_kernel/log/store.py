@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
-from agent_kernel.errors import ConfigurationError
+from agent_kernel.errors import ConfigurationError, LogUnavailable
 from agent_kernel.log import audit
 from agent_kernel.log.journal import Frame, Journal
 from agent_kernel.log.migrations import migrate
@@ -49,7 +49,7 @@ class Log:
     async def open(cls, path: Path | None) -> Self:
         """Open or create the log at `path` (mode 0600), or in memory where it is `None`.
 
-        Raises `ConfigurationError` where the file can't be opened or was written by a newer version.
+        Raises `LogUnavailable` where the file can't be opened, `ConfigurationError` where a newer version wrote it.
         """
         thread = LogThread(asyncio.get_running_loop())
         try:
@@ -58,7 +58,7 @@ class Log:
             thread.end()
             if isinstance(error, ConfigurationError):
                 raise
-            raise ConfigurationError(f"The log at {path} can't be opened: {error}") from error
+            raise LogUnavailable(f"The log at {path} can't be opened: {error}.") from error
         return cls(connection, thread)
 
     async def aclose(self) -> None:
@@ -82,7 +82,10 @@ class Log:
         self._audit_listener = listener
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a transaction on the log's thread. What it raises rolls everything back."""
+        """Run `work` in a transaction on the log's thread. What it raises rolls everything back.
+
+        Raises `LogUnavailable` where the file takes nothing.
+        """
         return await self._thread.run(lambda: self._write(work))
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -90,14 +93,19 @@ class Log:
 
     def _write(self, work: Callable[[Transaction], T]) -> tuple[T, list[After]]:
         transaction = Transaction(self._connection, self._journal)
-        self._connection.execute("BEGIN IMMEDIATE")
         try:
+            self._connection.execute("BEGIN IMMEDIATE")
             result = work(transaction)
             self._connection.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             self._journal.forget(transaction.frames)
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError):
+                raise LogUnavailable(
+                    f"Agent Kernel's log can't be written ({error}). Nothing is done without it: "
+                    "free space on the disk, or make the directory writable."
+                ) from error
             raise
         after: list[After] = []
         if transaction.frames:

@@ -33,7 +33,7 @@ class Conversation:
         self.row = row
         self._host = host
         self._feed = Feed(host.log, row.number, row.conversation_id, last_seq)
-        self._queue = RunQueue(host, row, self._feed.forget)
+        self._queue = RunQueue(host, row, self._feed)
 
     @property
     def conversation_id(self) -> str:

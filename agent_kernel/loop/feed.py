@@ -10,9 +10,12 @@ from collections.abc import AsyncIterator
 
 from agent_kernel.log.journal import Frame, frames_after
 from agent_kernel.log.store import Log
+from agent_kernel.protocol.events import ErrorEvent
+from agent_kernel.protocol.vocabulary import ErrorCode
 
 _REMEMBERED = 512
 _BATCH = 256
+_ASIDES = 8
 
 
 class Feed:
@@ -38,6 +41,12 @@ class Feed:
     def forget(self) -> None:
         """Keep no frames in memory; who needs them reads the log."""
         self._recent.clear()
+
+    def announce(self, code: ErrorCode, message: str) -> None:
+        """Tell the faces that are here what can't be logged."""
+        event = ErrorEvent(seq=self.last_seq, conversation_id=self._conversation_id, code=code, message=message)
+        for subscription in self._subscriptions:
+            subscription.announce(event.model_dump_json())
 
     def drop(self, subscription: "Subscription") -> None:
         self._subscriptions.discard(subscription)
@@ -68,6 +77,12 @@ class Subscription:
         self._news = asyncio.Event()
         self._closed = False
         self._rewound = False
+        self._asides: deque[str] = deque(maxlen=_ASIDES)
+
+    def announce(self, text: str) -> None:
+        """Yield a frame that is no event of the conversation."""
+        self._asides.append(text)
+        self._news.set()
 
     def rewind(self, last_seq: int) -> None:
         """The next frames are those after `last_seq`."""
@@ -88,6 +103,8 @@ class Subscription:
             self._rewound = False
             self._news.clear()
             frames = await self._feed.after(self._cursor)
+            while self._asides:
+                yield self._asides.popleft()
             if not frames and not self._rewound:
                 await self._news.wait()
             for frame in frames:

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_kernel.errors import KernelGone
+from agent_kernel.errors import KernelGone, LogUnavailable
 from agent_kernel.log import inbox, journal, ledger
 from agent_kernel.log.journal import Mark
 from agent_kernel.log.rules import rules_in_force
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 _ENVIRONMENT_SECONDS = 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+"""Seconds between two tries to write to a log that takes nothing."""
+
+T = TypeVar("T")
+Unwritten = Callable[[str], Awaitable[None]]
+"""Called with the reason each time the end of a run can't be written."""
 
 
 def queued_view(host: "Host", row: ConversationRow, spec: RunSpec) -> RunView:
@@ -122,29 +128,53 @@ async def _environment(hands: Hands | None) -> str:
         return ""
 
 
-async def carry_out(host: "Host", run: ActiveRun) -> RunResult | None:
+async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunResult | None:
     """Run to the end, whatever the end is. `None` where the run was parked."""
+    broken: Exception | None = None
     try:
         await run_to_end(run)
-    except Exception:
+    except Exception as error:
         logger.exception("The run %s broke", run.view.run_id)
-        await run.fail(
-            "INTERNAL_ERROR",
-            "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details.",
-        )
-        await _settle_leftovers(run)
+        broken = error
     run.accepting = False
-    if run.parked and run.failure is None:
+    if run.parked and run.failure is None and broken is None:
         return None
-    result, end = await _end(run)
+
+    async def write_end() -> tuple[RunResult, Mark]:
+        if broken is not None:
+            await _break_off(run, broken)
+        return await _end(run)
+
+    result, end = await until_written(write_end, unwritten)
     host.histories.keep(run.setting.conversation.number, Past(run.history[1:], end))
     return result
 
 
+async def until_written(write: Callable[[], Awaitable[T]], unwritten: Unwritten) -> T:
+    """Try again while the log takes nothing: what has ended is not over before the log says so."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return await write()
+        except LogUnavailable as error:
+            await unwritten(str(error))
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+async def _break_off(run: ActiveRun, error: Exception) -> None:
+    """After a fault of our own, or of the log: say so, and leave nothing open."""
+    broke = "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details."
+    await run.fail("INTERNAL_ERROR", str(error) if isinstance(error, LogUnavailable) else broke)
+    await _settle_leftovers(run)
+
+
 async def _settle_leftovers(run: ActiveRun) -> None:
-    """After a fault of our own: no call stays open, and the model will hear of each."""
+    """No call stays open, and the model will hear of each."""
 
     def work(commit: Commit) -> None:
+        for tool_call_id in journal.unfinished_cards(commit.sql, commit.number, run.view.run_id):
+            commit.emit(calls.cut_off(run.view.run_id, tool_call_id))
         for call in ledger.list_calls(commit.sql, conversation=commit.number, run_id=run.view.run_id):
             if call.state == "executing":
                 text = tool_messages.unknown("Agent Kernel broke while it ran.")

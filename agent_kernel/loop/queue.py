@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from agent_kernel.errors import AgentKernelError
@@ -13,13 +14,16 @@ from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.loop import lifetime, recovery, saved_rules
 from agent_kernel.loop.budgets import Meter
+from agent_kernel.loop.feed import Feed
 from agent_kernel.loop.history import Histories
+from agent_kernel.loop.results import read_result
 from agent_kernel.loop.run import ActiveRun, RunResult
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
 from agent_kernel.loop.specs import restored
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.models.base import Model
-from agent_kernel.protocol.views import RunView
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.tools.hands import Hands
 
 
@@ -87,10 +91,10 @@ class ParkedRun:
 class RunQueue:
     """For one event loop. Its worker is a task of the host while there is anything to do."""
 
-    def __init__(self, host: Host, row: ConversationRow, on_parked: Callable[[], None]) -> None:
+    def __init__(self, host: Host, row: ConversationRow, feed: Feed) -> None:
         self._host = host
         self._row = row
-        self._on_parked = on_parked
+        self._feed = feed
         self._waiting: deque[QueuedRun] = deque()
         self._current: QueuedRun | None = None
         self._parked: ParkedRun | None = None
@@ -181,9 +185,7 @@ class RunQueue:
         try:
             run = await lifetime.begin(host, row, queued.spec, queued.view, queued.hands, queued.scripted)
         except AgentKernelError as error:
-            if queued.continued:
-                return await recovery.close(host.log, queued.view, host.settings, str(error))
-            return await lifetime.end_failed_start(host.log, row, queued.spec, queued.view, str(error))
+            return await self._end_failed_start(queued, str(error))
         if queued.meter is not None:
             run.meter, run.begun = queued.meter, queued.mark
         self.active = run
@@ -194,12 +196,32 @@ class RunQueue:
             await saved_rules.rules_changed([run])
             if queued.continued:
                 await saved_rules.judge_waiting(run)
-            result = await lifetime.carry_out(host, run)
+            result = await lifetime.carry_out(host, run, partial(self._end_unwritten, queued))
         finally:
             self.active = None
             host.active.discard(run)
         if result is None:
             self._parked = ParkedRun(run.view.run_id, queued.hands, queued.result, run.meter, run.begun)
             self.last = None
-            self._on_parked()
+            self._feed.forget()
         return result
+
+    async def _end_failed_start(self, queued: QueuedRun, reason: str) -> RunResult:
+        host = self._host
+        queued.begun.set()
+
+        async def write() -> RunResult:
+            if queued.continued:
+                return await recovery.close(host.log, queued.view, host.settings, reason)
+            return await lifetime.end_failed_start(host.log, self._row, queued.spec, queued.view, reason)
+
+        return await lifetime.until_written(write, partial(self._end_unwritten, queued))
+
+    async def _end_unwritten(self, queued: QueuedRun, reason: str) -> None:
+        """The run has ended, and the log can't say so yet: faces and whoever waits are told without it."""
+        self._feed.announce("INTERNAL_ERROR", f"{reason} The run is stopped.")
+        if queued.result.done():
+            return
+        error = ErrorView(code="INTERNAL_ERROR", message=reason)
+        ended = queued.view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
+        queued.result.set_result(await self._host.log.read(lambda sql: read_result(sql, self._row.number, ended)))

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agent_kernel.errors import IllegalTransition
+from agent_kernel.errors import IllegalTransition, LogUnavailable
 from agent_kernel.log import ledger
 from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit
@@ -20,7 +20,11 @@ async def stop_run(run: ActiveRun, reason: str = BY_USER) -> None:
     run.stopping = reason
     if run.streaming is not None:
         run.streaming.cancel()
-    await withdraw(run, "cancelled", reason)
+    try:
+        await withdraw(run, "cancelled", reason)
+    except LogUnavailable:
+        run.stopping = None  # nothing was stopped: it can be asked for again
+        raise
     await asyncio.gather(*(interrupt(run, tool_call_id) for tool_call_id in list(run.executing)))
 
 

@@ -14,6 +14,7 @@ from agent_kernel.errors import (
     IllegalTransition,
     InvalidArguments,
     KernelGone,
+    LogUnavailable,
     NotFound,
 )
 from agent_kernel.loop.conversation import Conversation
@@ -121,6 +122,8 @@ def reply_for(error: Exception) -> Reply:
         return Reply("INVALID_FORMAT", str(error))
     if isinstance(error, KernelGone):
         return Reply("KERNEL_DIED", str(error))
+    if isinstance(error, LogUnavailable):
+        return Reply("INTERNAL_ERROR", str(error))
     if isinstance(error, ConfigurationError):
         return Reply("LLM_ERROR", str(error))
     if isinstance(error, AgentKernelError):

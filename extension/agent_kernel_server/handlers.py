@@ -17,6 +17,7 @@ from agent_kernel.errors import (
     DigestMismatch,
     IllegalTransition,
     InvalidArguments,
+    LogUnavailable,
     NotFound,
 )
 from agent_kernel.loop.brain import Brain
@@ -68,6 +69,8 @@ def refusal_for(error: AgentKernelError) -> Refusal:
         return Refusal(409, message)
     if isinstance(error, InvalidArguments):
         return Refusal(400, message, field="edited_input")
+    if isinstance(error, LogUnavailable):
+        return Refusal(503, message)
     if isinstance(error, ConfigurationError):
         return Refusal(400, message, field="model")
     return Refusal(500, message)

@@ -69,8 +69,12 @@ class Service:
         async with self._opening:
             if self._brain is None:
                 brain = await Brain.open(self._log_path, self._models, self._settings)
-                await brain.listen_to_audit(self._emit_audit)
-                await self._take_up(await brain.recover(partial(self._hands_after_restart, brain)))
+                try:
+                    await brain.listen_to_audit(self._emit_audit)
+                    await self._take_up(await brain.recover(partial(self._hands_after_restart, brain)))
+                except BaseException:
+                    await brain.aclose()  # two brains over one log would each take up the same runs
+                    raise
                 self._brain = brain
             return self._brain
 
