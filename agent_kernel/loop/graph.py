@@ -71,7 +71,7 @@ def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]
 async def run_to_end(run: ActiveRun) -> None:
     """Go round until the model asks for no more calls, or the run is stopped or fails."""
     graph = await asyncio.to_thread(run_graph)
-    entry = list(run.step_calls)
+    entry = list(run.step.calls)
     while run.accepting:
         # Each step is two supersteps; the run's own budget is what limits it.
         await graph.ainvoke({"calls": entry}, context=RunContext(run), config={"recursion_limit": 1_000_000})

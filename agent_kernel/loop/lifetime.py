@@ -20,7 +20,7 @@ from agent_kernel.loop.history import Past, read_history, unanswered_calls
 from agent_kernel.loop.model_step import add_user_message
 from agent_kernel.loop.prompts import SYSTEM_PROMPT
 from agent_kernel.loop.results import answer_calls, leave_messages, read_result, write_tool_messages
-from agent_kernel.loop.run import ActiveRun, Commit, RunResult, RunSetting
+from agent_kernel.loop.run import ActiveRun, Commit, RunResult, RunSetting, Step
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.loop.specs import stored
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
@@ -108,7 +108,7 @@ async def _read_log(run: ActiveRun, past: Past, *, continued: bool) -> None:
         system = {"role": "system", "content": run.spec.system or SYSTEM_PROMPT}
         run.recall([system, *read_history(sql, number, past)])
         if continued:
-            run.step_calls = unanswered_calls(sql, number)
+            run.step = Step(unanswered_calls(sql, number))
             run.prompted = journal.has_prompt(sql, number, run_id)
             run.inbox = inbox.read_kept(sql, number, run_id)
         else:

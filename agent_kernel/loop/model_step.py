@@ -9,7 +9,7 @@ from agent_kernel.log.runs import save_run
 from agent_kernel.loop import tool_messages
 from agent_kernel.loop.calls import settle
 from agent_kernel.loop.results import answer_calls, write_tool_messages
-from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.run import ActiveRun, Commit, Step
 from agent_kernel.loop.streaming import TurnStream
 from agent_kernel.models.base import ModelTurn, RequestedCall
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolStateEvent, UsageEvent
@@ -136,10 +136,10 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
         calls = [ledger.read_call(commit.sql, commit.number, proposal.tool_call_id) for proposal, _ in checked]
         return {call.tool_call_id: call for call in calls}
 
-    run.proposed = await run.commit(work)
+    proposed = await run.commit(work)
     run.unwritten.clear()
     run.remember(body)
-    run.step_calls = [proposal.tool_call_id for proposal, _ in checked]
+    run.step = Step([proposal.tool_call_id for proposal, _ in checked], proposed)
     return checked
 
 

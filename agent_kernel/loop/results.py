@@ -5,7 +5,7 @@ from typing import Any
 
 from agent_kernel.log import inbox, journal, ledger
 from agent_kernel.log.journal import START, Mark, append_message
-from agent_kernel.loop.run import ActiveRun, Commit, RunResult
+from agent_kernel.loop.run import ActiveRun, Commit, RunResult, Step
 from agent_kernel.protocol.events import MessageEvent
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import RunView, ToolCallView
@@ -15,10 +15,10 @@ from agent_kernel.tools.truncation import TextLimits, truncate
 async def answer_calls(run: ActiveRun) -> None:
     """Make the tool messages of the step that ended. They are written with the next commit of a message, which saves
     a commit per step; should the process die before, recovery makes them anew from the ledger."""
-    if not run.step_calls:
+    if not run.step.calls:
         return
-    calls, run.step_calls = run.step_calls, []
-    ended, run.ended = run.ended, {}
+    calls, ended = run.step.calls, run.step.ended
+    run.step = Step()
     if any(tool_call_id not in ended for tool_call_id in calls):
         number = run.setting.conversation.number
         ended = await run.setting.log.read(lambda sql: {c: ledger.read_call(sql, number, c) for c in calls})

@@ -69,6 +69,18 @@ class RunSetting:
     scripted: Sequence[ScriptedDecision] = field(default_factory=tuple)
 
 
+@dataclass(slots=True)
+class Step:
+    """The step at hand: what the model asked for in its last turn, and what became of it."""
+
+    calls: list[str] = field(default_factory=list)
+    """Ids in the model's order; their tool messages are still to be made."""
+    proposed: dict[str, ToolCallView] = field(default_factory=dict)
+    """Calls as they were proposed, until their task takes them: one read less each."""
+    ended: dict[str, ToolCallView] = field(default_factory=dict)
+    """Calls that ran to their end."""
+
+
 class ActiveRun:
     """The mutable side of a run. Used in the brain's event loop only."""
 
@@ -80,34 +92,33 @@ class ActiveRun:
         self.registry = ToolRegistry(spec.tools)
         self.scheduler = CallScheduler()
         self.meter = Meter(view.budget)
-        self.decisions: Broker[ToolCallView | None] = Broker()
-        """Calls that wait for a decision; `None` wakes one whose run is parked."""
-        self.open_calls = 0
-        """Calls whose tasks are at work or wait."""
-        self.parked = False
-        self._holds = 0
-        self.answers: Broker[Outcome] = Broker()
         self.scripted = list(setting.scripted)
-        self.history: list[WireMessage] = []
-        self.call_ids: set[str] = set()
-        """The ids of the calls that the conversation has had."""
-        self.inbox: list[KeptMessage] = []
         self.begun = START
         """A place in the log before the run's beginning."""
         self.prompted = False
         """Whether the prompt is in the log. True from the start for a run that goes on after a restart."""
-        self.step_calls: list[str] = []
-        self.proposed: dict[str, ToolCallView] = {}
-        """Calls as they were proposed, until their task takes them: one read less each."""
-        self.ended: dict[str, ToolCallView] = {}
-        """Calls of the step at hand that ran to their end."""
+
+        self.history: list[WireMessage] = []
+        self.call_ids: set[str] = set()
+        """The ids of the calls that the conversation has had."""
         self.unwritten: list[dict[str, Any]] = []
         """Tool messages that the model gets and that the next commit of a message writes."""
+        self.inbox: list[KeptMessage] = []
         self.accepting = True
         """False once the run will look at its inbox no more."""
+
+        self.step = Step()
         self.invalid_steps = 0
+        self.decisions: Broker[ToolCallView | None] = Broker()
+        """Calls that wait for a decision; `None` wakes one whose run is parked."""
+        self.answers: Broker[Outcome] = Broker()
+        self.open_calls = 0
+        """Calls whose tasks are at work or wait."""
         self.executing: dict[str, asyncio.Task[Outcome]] = {}
         self.streaming: asyncio.Task[object] | None = None
+
+        self.parked = False
+        self._holds = 0
         self.stopping: str | None = None
         """Why the run is being stopped; its steps look at it after every wait."""
         self.failure: ErrorView | None = None

@@ -27,7 +27,7 @@ NOBODY = "Nobody was there to ask: this notebook ran without a page."
 
 async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     """Decide on a call and run it. Returns when the ledger has its outcome, whoever brought it about."""
-    call = run.proposed.pop(tool_call_id, None) or await _read(run, tool_call_id)
+    call = run.step.proposed.pop(tool_call_id, None) or await _read(run, tool_call_id)
     run.open_calls += 1
     try:
         match call.state:
@@ -251,4 +251,4 @@ async def _finish(
             output_file=output_file,
         )
 
-    run.ended[call.tool_call_id] = await run.commit(work)
+    run.step.ended[call.tool_call_id] = await run.commit(work)
