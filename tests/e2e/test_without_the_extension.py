@@ -1,27 +1,33 @@
 """A Jupyter server that does not have the extension: the agent lives in the kernel, and its cards work all the same."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import expect
 
 from agent_kernel.testing import call, say
-from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.conftest import OpenNotebook
+from tests.e2e.lab import LabServer
 from tests.e2e.model import WrittenModel
 
 COLD_SECONDS = 90  # a kernel that has run no agent yet imports the graph first
 
 
-def test_a_card_is_answered_while_the_cell_waits(model: WrittenModel, page: Page, tmp_path: Path) -> None:
+@pytest.fixture
+def lab(shared_model: WrittenModel, tmp_path: Path) -> Iterator[LabServer]:
+    with LabServer(tmp_path, shared_model.server.environment(), extension=False) as server:
+        yield server
+
+
+def test_a_card_is_answered_while_the_cell_waits(open_notebook: OpenNotebook, model: WrittenModel) -> None:
     model.says(call("run_python", code="product = 6 * 7\nprint('the product is', product)"), say("It is 42."))
-    with LabServer(tmp_path, model.server.environment(), extension=False) as lab:
-        path = lab.write_notebook("alone.ipynb", ["%load_ext agent_kernel", "%%agent\nSix times seven?", "product"])
-        notebook = NotebookPage(lab, page, path)
-        notebook.run(0)
-        notebook.run(1, wait=False)
-        notebook.wait_for_state("awaiting_approval", seconds=COLD_SECONDS)
-        notebook.press("Approve")
-        expect(notebook.record()).to_contain_text("It is 42.")
-        notebook.run(2)
-        assert notebook.text(2) == "42"
-        lab.close_kernels()
+    notebook = open_notebook(["%load_ext agent_kernel", "%%agent\nSix times seven?", "product"])
+    notebook.run(0)
+    notebook.run(1, wait=False)
+    notebook.wait_for_state("awaiting_approval", seconds=COLD_SECONDS)
+    notebook.press("Approve")
+    expect(notebook.record()).to_contain_text("It is 42.")
+    notebook.run(2)
+    assert notebook.text(2) == "42"
     assert model.heard() == ["the product is 42"]
