@@ -63,7 +63,7 @@ class Api:
         async with asyncio.timeout(seconds):
             while True:
                 _, view = await self("GET", "conversations", conversation_id)
-                if view["runs"] and all(run["status"] not in ("queued", "running") for run in view["runs"]):
+                if view.get("runs") and all(run["status"] not in ("queued", "running") for run in view["runs"]):
                     return view
                 await asyncio.sleep(0.02)
 

@@ -1,0 +1,118 @@
+"""The model's key goes to the address that the server's configuration gives, and is shown nowhere."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing.fake_openai import FAKE_KEY
+from agent_kernel.testing.wire import Reply, failure
+from tests.security.conftest import declaration
+from tests.server.client import Api, Kernel
+
+pytestmark = pytest.mark.kernel
+
+
+async def test_a_kernel_chooses_neither_the_address_nor_who_gets_the_key(
+    api: Api, liar: Any, model: FakeOpenAI
+) -> None:
+    with FakeOpenAI() as attacker:
+        await liar(f"%env OPENAI_BASE_URL={attacker.url}")
+        names = [None, attacker.url, f"{attacker.url}/m", f"openai/{attacker.url}", f"@{attacker.url}", "evil/m"]
+        for number, name in enumerate(names):
+            model.add(say("Here."))
+            run_id, conversation_id = f"run_{number}", f"conv_{number}"
+            lie = declaration(run_id, conversation_id, model=name, base_url=attacker.url, api_key_env="HOME")
+            await liar(f"say(event='announce', run_id={run_id!r})", declare=lie)
+            view = await api.ended(conversation_id)
+            assert view["runs"][0]["status"] == "complete", name
+        assert attacker.requests == []
+    assert {request.headers["authorization"] for request in model.requests} == {f"Bearer {FAKE_KEY}"}
+
+
+async def test_a_cassette_is_read_from_the_servers_directory_only(api: Api, liar: Any, jp_root_dir: Path) -> None:
+    outside = jp_root_dir.parent / "outside.json"
+    outside.write_text("the secret of the server's owner")
+    (jp_root_dir / "link.json").symlink_to(outside)
+    names = [
+        "replay:../outside.json",
+        f"replay:{outside}",
+        "replay:~/.ssh/id_rsa",
+        "replay:link.json",
+        "replay:/dev/zero",
+    ]
+    for number, name in enumerate(names):
+        run_id, conversation_id = f"run_{number}", f"conv_{number}"
+        lie = declaration(run_id, conversation_id, model=name)
+        await liar(f"say(event='announce', run_id={run_id!r})", declare=lie)
+        view = await api.ended(conversation_id)
+        assert view["runs"][0]["status"] == "error", name
+        assert "secret" not in json.dumps(view)
+        status, answer = await api("POST", "conversations", body={"model": name})
+        assert (status, answer["field"]) == (400, "model")
+
+
+async def test_the_key_is_in_no_log_record_page_file_or_message(
+    api: Api,
+    face: Any,
+    kernel: Kernel,
+    model: FakeOpenAI,
+    jp_root_dir: Path,
+    jp_data_dir: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with FakeOpenAI() as elsewhere:
+        model.add(
+            call("run_python", code="1"),
+            failure(401, f"Incorrect API key provided: {FAKE_KEY}. Authorization: Bearer {FAKE_KEY}"),
+            Reply(status=307, headers={"location": f"{elsewhere.url}/chat/completions"}),
+            say("Done."),
+        )
+        conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+        page = await face(conversation_id)
+        await api.start_run(conversation_id)
+        waiting = await api.next_approval()
+        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+        for _ in range(2):
+            await page.until("complete")
+            view = await api.ended(conversation_id)
+            assert view["runs"][-1]["status"] == "error"
+            await api.start_run(conversation_id)
+        await page.until("complete")
+        view = await api.ended(conversation_id)
+        assert view["runs"][-1]["status"] == "complete"
+        assert elsewhere.requests == []
+    assert any(FAKE_KEY in request.headers["authorization"] for request in model.requests)
+    assert not any(FAKE_KEY in json.dumps(request.body) for request in model.requests)
+    shown = [json.dumps(page.frames), json.dumps(view), caplog.text, *capfd.readouterr()]
+    for path in ("status", "tools", "conversations", "approvals"):
+        shown.append(json.dumps((await api("GET", path))[1]))
+    shown.append(await kernel.text("import agent_kernel; print(vars(agent_kernel))"))
+    shown += [*written_below(jp_data_dir), *written_below(jp_root_dir)]
+    for text in shown:
+        assert FAKE_KEY not in text
+        assert FAKE_KEY[:16] not in text
+
+
+def written_below(folder: Path) -> list[str]:
+    return [file.read_bytes().decode("latin-1") for file in folder.rglob("*") if file.is_file()]
+
+
+def test_the_key_is_not_in_the_notebook_that_a_run_failed_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "failing.ipynb"
+    cells = [nbformat.v4.new_code_cell(source) for source in ("%load_ext agent_kernel", "%%agent\nGo.")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    from agent_kernel.notebook.batch import run_notebook
+
+    with FakeOpenAI([failure(401, f"Incorrect API key provided: {FAKE_KEY}.")]) as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        assert run_notebook(path, path, timeout=60)
+    assert "API key" in path.read_text()
+    assert FAKE_KEY not in path.read_text()
