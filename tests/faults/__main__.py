@@ -4,10 +4,15 @@ import argparse
 import sys
 import time
 
-from tests.faults import brain_rounds
+from tests.faults import brain_rounds, server_rounds
 from tests.faults.figures import Figures, table
 
-SUITES = {"brain": (brain_rounds.run, 1.0)}
+SUITES = {
+    "brain": (brain_rounds.run, 0.8),
+    "server": (server_rounds.run_server, 0.1),
+    "kernel": (server_rounds.run_kernel, 0.1),
+}
+"""What is played, and its share of the rounds."""
 
 
 def main() -> int:
@@ -15,7 +20,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=500, help="rounds in all, shared among the suites")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the number of the first round, to see one again")
-    parser.add_argument("--only", choices=SUITES, help="one suite")
+    parser.add_argument("--only", choices=list(SUITES), help="one suite")
     options = parser.parse_args()
     figures: dict[str, Figures] = {}
     for name, (run, share) in SUITES.items():

@@ -1,0 +1,203 @@
+"""A real Jupyter server as a program of its own, and what a page asks of it, without a browser."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import aiohttp
+
+TOKEN = "a-token-of-the-tests"
+STARTS_WITHIN = 60.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def until(look: Any, what: str, seconds: float = 20.0) -> Any:
+    """Call an async `look` until it returns something true."""
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                if seen := await look():
+                    return seen
+                await asyncio.sleep(0.03)
+    except TimeoutError:
+        raise AssertionError(f"Waited {seconds:.0f} s for {what}.") from None
+
+
+class Face:
+    """A WebSocket client that remembers what it is sent."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket = socket
+        self.frames: list[dict[str, Any]] = []
+
+    async def next(self, seconds: float = 15.0) -> dict[str, Any] | None:
+        """The next frame; `None` when the line is gone."""
+        message = await self.socket.receive(timeout=seconds)
+        if message.type is not aiohttp.WSMsgType.TEXT:
+            return None
+        frame: dict[str, Any] = json.loads(message.data)
+        self.frames.append(frame)
+        return frame
+
+    async def until(self, *kinds: str, seconds: float = 20.0) -> dict[str, Any]:
+        async with asyncio.timeout(seconds):
+            while (frame := await self.next()) is not None:
+                if frame["type"] in kinds:
+                    return frame
+        raise AssertionError(f"The line was gone before {kinds}.")
+
+    async def send(self, **command: Any) -> None:
+        await self.socket.send_str(json.dumps(command))
+
+
+class Server:
+    """`async with Server(directory, environment) as server`. It may be killed and started again on the same data."""
+
+    def __init__(self, directory: Path, environment: Mapping[str, str], *options: str) -> None:
+        self.directory = directory
+        self._options = options
+        self._environment = {
+            **os.environ,
+            **environment,
+            "HOME": str(directory),
+            "JUPYTER_CONFIG_DIR": str(directory / "config"),
+            "JUPYTER_DATA_DIR": str(directory / "data"),
+            "JUPYTER_RUNTIME_DIR": str(directory / "runtime"),
+            "JUPYTER_PLATFORM_DIRS": "1",
+            "IPYTHONDIR": str(directory / "ipython"),
+            "AGENT_KERNEL_SERVER_PID": "",
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+        self._http: aiohttp.ClientSession | None = None
+
+    @property
+    def log_path(self) -> Path:
+        return self.directory / "log" / "agent-kernel.sqlite"
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.kill()
+
+    async def start(self) -> None:
+        """Start, and wait until the extension answers."""
+        self.port = free_port()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        arguments = [
+            *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--ip=127.0.0.1"),
+            *(f"--port={self.port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}"),
+            *(f"--ServerApp.root_dir={self.directory}", f"--AgentKernelServer.data_dir={self.log_path.parent}"),
+            '--ServerApp.jpserver_extensions={"agent_kernel_server": True}',
+            *("--AgentKernelServer.token_flush_seconds=0.002", "--ServerApp.log_level=WARN"),
+            *self._options,
+        ]
+        with (self.directory / "server.log").open("ab") as log:
+            self.process = await asyncio.to_thread(
+                partial(
+                    subprocess.Popen,
+                    arguments,
+                    env=self._environment,
+                    cwd=self.directory,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            )
+        self._http = aiohttp.ClientSession(headers={"Authorization": f"token {TOKEN}"})
+        await until(self._answers, "the server to start", STARTS_WITHIN)
+
+    async def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, (self.directory / "server.log").read_text(errors="replace")[-3000:]
+        try:
+            status, _ = await self.ask("GET", "agent-kernel/api/status")
+        except aiohttp.ClientError:
+            return False
+        return status == 200
+
+    async def kill(self) -> None:
+        """SIGKILL the server alone: its kernels notice by themselves."""
+        if self.process is not None:
+            self.process.kill()
+            await asyncio.to_thread(self.process.wait)
+        if self._http is not None:
+            await self._http.close()
+
+    async def end(self) -> None:
+        """Ask it to stop, as Ctrl-C does twice."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        await asyncio.to_thread(self.process.wait, 30)
+        if self._http is not None:
+            await self._http.close()
+
+    async def ask(self, method: str, path: str, body: Any = None, port: int | None = None) -> tuple[int, Any]:
+        assert self._http is not None
+        url = f"http://127.0.0.1:{port or self.port}/{path}"
+        async with self._http.request(method, url, json=body) as answer:
+            text = await answer.text()
+            return answer.status, json.loads(text) if text else None
+
+    async def api(self, method: str, path: str, body: Any = None) -> Any:
+        """An answer that has to be a good one."""
+        status, answer = await self.ask(method, f"agent-kernel/api/{path}", body)
+        assert status < 300, (status, answer)
+        return answer
+
+    async def start_kernel(self) -> str:
+        status, kernel = await self.ask("POST", "api/kernels", {"name": "python3"})
+        assert status == 201, kernel
+        return str(kernel["id"])
+
+    async def new_conversation(self, kernel_id: str | None = None) -> str:
+        conversation = await self.api("POST", "conversations", {"kernel_id": kernel_id})
+        return str(conversation["conversation_id"])
+
+    async def start_run(self, conversation_id: str, prompt: str) -> str:
+        run = await self.api("POST", f"conversations/{conversation_id}/runs", {"content": prompt})
+        return str(run["run_id"])
+
+    async def view(self, conversation_id: str) -> Any:
+        return await self.api("GET", f"conversations/{conversation_id}")
+
+    async def decide(self, approval_id: str, **decision: Any) -> tuple[int, Any]:
+        return await self.ask("POST", f"agent-kernel/api/approvals/{approval_id}", {"approved": True, **decision})
+
+    async def ended(self, conversation_id: str, seconds: float = 25.0) -> Any:
+        """The conversation once no run of it goes on."""
+
+        async def look() -> Any:
+            view = await self.view(conversation_id)
+            over = all(run["status"] in ("complete", "cancelled", "error") for run in view["runs"])
+            return view if view["runs"] and over else None
+
+        return await until(look, "the run to end", seconds)
+
+    @asynccontextmanager
+    async def face(
+        self, conversation_id: str, resume: int | None = None, port: int | None = None
+    ) -> AsyncIterator[Face]:
+        assert self._http is not None
+        url = f"ws://127.0.0.1:{port or self.port}/agent-kernel/api/conversations/{conversation_id}/channel"
+        async with self._http.ws_connect(url, max_msg_size=0, autoping=True) as connection:
+            face = Face(connection)
+            if resume is not None:
+                await face.send(type="resume", last_seq=resume)
+            yield face

@@ -1,0 +1,252 @@
+"""Rounds on a real Jupyter server with a real kernel: the server or the kernel is struck at a random moment.
+
+A server's own kernels die with it, so a run in a kernel ends honestly, and one without a kernel goes on. The server
+that was started again plays the next round: each strike at the server is one start.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from agent_kernel.testing import FakeOpenAI
+from tests.faults import checks
+from tests.faults.brain_rounds import MOMENTS
+from tests.faults.figures import Figures
+from tests.faults.planned_model import PlannedModel, mark_of
+from tests.faults.server import Face, Server
+
+
+@dataclass
+class Round:
+    name: str
+    random: random.Random
+    server: Server
+    counter: Path
+    conversation: str = ""
+    plain: str = ""
+    """A conversation without a kernel, which streams an answer meanwhile."""
+    kernel: str = ""
+    frames: dict[int, dict[str, Any]] = field(default_factory=dict)
+    answered: set[str] = field(default_factory=set)
+    figures: Figures = field(default_factory=lambda: Figures(rounds=1, kills=1))
+
+    def fault(self, name: str, note: str) -> None:
+        self.figures.fault(name, f"{note} [{self.name}]")
+
+
+async def begin(round_: Round) -> None:
+    """A kernel, a conversation with a run in it, and one without a kernel."""
+    server, chance = round_.server, round_.random
+    round_.kernel = await server.start_kernel()
+    round_.conversation = await server.new_conversation(round_.kernel)
+    round_.plain = await server.new_conversation()
+    plan = {
+        "steps": [chance.randint(1, 2) for _ in range(chance.randint(1, 2))],
+        "tool": "run_python",
+        "counter": str(round_.counter),
+        "seconds": chance.choice([0, 0.05, 0.3]),
+        "pause": chance.choice([0, 0.002]),
+    }
+    await server.start_run(round_.conversation, f"Go on: {json.dumps(plan)}")
+    await server.start_run(round_.plain, 'Answer: {"steps": [], "pause": 0.02}')
+
+
+async def watch(round_: Round, face: Face, moment: str, strike: Callable[[], Awaitable[None]]) -> None:
+    """Answer what is asked until the moment has come, then strike."""
+    left = round_.random.randint(1, 2)
+    hold = moment == "while an approval is pending"
+    try:
+        async with asyncio.timeout(round_.random.uniform(0.1, 2.0) if moment == "at any time" else 6.0):
+            while (frame := await face.next()) is not None:
+                note(round_, frame)
+                if frame["type"] == "approval_request" and not hold:
+                    await answer(round_, face, frame["approval_id"])
+                    if moment == "as a decision is sent":
+                        break
+                left -= frame["type"] in MOMENTS[moment]
+                if left <= 0 or (frame["type"] == "run" and frame["run"]["status"] in checks.ENDED):
+                    break
+    except TimeoutError:
+        pass
+    await asyncio.sleep(round_.random.choice([0, 0, 0.002, 0.01]))
+    await strike()
+
+
+def note(round_: Round, frame: dict[str, Any]) -> None:
+    """Remember a logged frame; one that was seen before has to be the same."""
+    if frame["type"] in ("session", "pong") or (frame["type"] == "error" and frame["run_id"] is None):
+        return
+    if round_.frames.setdefault(frame["seq"], frame) != frame:
+        round_.fault("events_missing", f"event {frame['seq']} is another one now")
+
+
+async def answer(round_: Round, face: Face, approval_id: str) -> None:
+    """By HTTP or by WebSocket, as chance has it."""
+    round_.answered.add(approval_id)
+    approved = round_.random.random() < 0.85
+    if round_.random.random() < 0.5:
+        await face.send(type="approval_response", approval_id=approval_id, approved=approved)
+        return
+    with contextlib.suppress(aiohttp.ClientError):
+        status, body = await round_.server.decide(approval_id, approved=approved)
+        if status not in (200, 409):
+            round_.fault("buttons_dead", f"a decision met {status} {body}")
+
+
+async def finish(round_: Round) -> None:
+    """After the strike: a face comes back, decides what still waits, and all comes to an end."""
+    server = round_.server
+    resume = round_.random.choice([0, max(round_.frames, default=0)])
+    async with server.face(round_.conversation, resume) as face:
+        while True:
+            view = await server.view(round_.conversation)
+            waiting = [call for call in view["tool_calls"] if call["state"] == "awaiting_approval"]
+            for call in waiting:
+                await decide_waiting(round_, call)
+            if not waiting and all(run["status"] in checks.ENDED for run in view["runs"]):
+                break
+            await asyncio.sleep(0.02)
+        if view["last_seq"] > resume:
+            while (frame := await face.next()) is not None:
+                if frame["type"] != "session":
+                    note(round_, frame)
+                    if frame["seq"] >= view["last_seq"]:
+                        break
+    await check(round_, face, resume, view)
+
+
+async def decide_waiting(round_: Round, call: dict[str, Any]) -> None:
+    status, body = await round_.server.decide(call["approval_id"], digest=call["digest"])
+    if status not in (200, 409):
+        round_.fault("buttons_dead", f"{call['tool_call_id']} waited, and its decision met {status} {body}")
+    if status == 409 and body["state"] == "awaiting_approval":
+        round_.fault("buttons_dead", f"{call['tool_call_id']} waits and can't be decided: {body}")
+
+
+async def check(round_: Round, face: Face, resume: int, view: dict[str, Any]) -> None:
+    counter = checks.counted(round_.counter)
+    for call in view["tool_calls"]:
+        times = counter[mark_of(call["tool_input"])] if call["state"] != "invalid" else 0
+        if times > 1:
+            round_.fault("calls_run_twice", f"{call['tool_call_id']} ran {times} times")
+        if times and (call["state"] in checks.DID_NOT_RUN or call["by"] is None):
+            round_.fault("ran_undecided", f"{call['tool_call_id']} ran and is {call['state']}")
+        if call["state"] not in checks.FINAL or (times == 0 and call["state"] == "success"):
+            round_.fault("dishonest_states", f"{call['tool_call_id']} is {call['state']} and ran {times} times")
+    seen = [frame for frame in face.frames if frame["type"] != "session" and frame["run_id"] is not None]
+    for note_ in checks.gaps([frame["seq"] for frame in seen], resume) if view["last_seq"] > resume else []:
+        round_.fault("events_missing", note_)
+    frames = [round_.frames[seq] for seq in sorted(round_.frames)]
+    for note_ in checks.gaps([frame["seq"] for frame in frames], 0):
+        round_.fault("events_missing", f"{note_} of all that was ever sent")
+    for card, state in checks.cards(frames).items():
+        if state not in checks.FINAL:
+            round_.fault("buttons_dead", f"the card {card} is left {state}")
+    plain = await round_.server.ended(round_.plain)
+    if plain["runs"][0]["status"] != "complete":
+        round_.fault("dishonest_states", f"the run without a kernel ended {plain['runs'][0]['status']}")
+    await hear_next(round_)
+
+
+async def hear_next(round_: Round) -> None:
+    """The conversation goes on: the next request tells the model of every call."""
+    try:
+        await round_.server.start_run(round_.conversation, 'And now? {"steps": []}')
+        await round_.server.ended(round_.conversation)
+    except AssertionError as refused:
+        if "not running" not in str(refused):
+            raise
+
+
+async def strike_server(round_: Round) -> None:
+    await round_.server.kill()
+    await round_.server.start()
+
+
+async def strike_kernel(round_: Round) -> None:
+    """SIGKILL, a restart or a shutdown of the kernel."""
+    server, kernel = round_.server, round_.kernel
+    match round_.random.choice(["kill", "restart", "shutdown"]):
+        case "kill":
+            await asyncio.to_thread(kill_kernels, server)
+        case "restart":
+            await server.ask("POST", f"api/kernels/{kernel}/restart")
+        case "shutdown":
+            await server.ask("DELETE", f"api/kernels/{kernel}")
+
+
+def kill_kernels(server: Server) -> None:
+    """Every process of the server's whose command line names a kernel."""
+    assert server.process is not None
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parent = int(status.read_text().rsplit(")", 1)[1].split()[1])
+            if parent == server.process.pid and b"ipykernel" in (status.parent / "cmdline").read_bytes():
+                os.kill(int(status.parent.name), signal.SIGKILL)
+
+
+async def play(round_: Round, strike: Callable[[Round], Awaitable[None]]) -> Figures:
+    await begin(round_)
+    moment = round_.random.choice(list(MOMENTS))
+    round_.name += f" {strike.__name__} {moment}"
+    try:
+        async with round_.server.face(round_.conversation, 0) as face:
+            await watch(round_, face, moment, lambda: strike(round_))
+            await drain(round_, face)
+    except aiohttp.ClientError:
+        pass
+    async with asyncio.timeout(60):
+        await finish(round_)
+    if round_.kernel:
+        await round_.server.ask("DELETE", f"api/kernels/{round_.kernel}")
+    return round_.figures
+
+
+async def drain(round_: Round, face: Face) -> None:
+    """What was under way when the strike came."""
+    with contextlib.suppress(TimeoutError):
+        while (frame := await face.next(0.05)) is not None:
+            note(round_, frame)
+
+
+async def _run(rounds: int, seed: int, first: int, strike: Callable[[Round], Awaitable[None]]) -> Figures:
+    figures = Figures()
+    with (
+        tempfile.TemporaryDirectory(prefix="agent-kernel-faults-", ignore_cleanup_errors=True) as directory,
+        FakeOpenAI([PlannedModel()], repeat=True) as model,
+    ):
+        async with Server(Path(directory), model.environment()) as server:
+            for number in range(first, first + rounds):
+                name = f"s{seed}r{number}"
+                chance = random.Random(seed * 100_000 + number)
+                round_ = Round(name, chance, server, Path(directory) / f"counter-{name}")
+                try:
+                    figures.add(await play(round_, strike))
+                except (AssertionError, TimeoutError) as stuck:
+                    round_.fault("buttons_dead", f"stuck: {stuck!r}")
+                    figures.add(round_.figures)
+                for request in model.requests:
+                    for note_ in checks.orphans(request.body["messages"]):
+                        figures.fault("orphan_tool_calls", f"{note_} [{round_.name}]")
+                model.requests.clear()
+    return figures
+
+
+def run_server(rounds: int, seed: int, first: int = 0) -> Figures:
+    """Rounds in which the server is killed."""
+    return asyncio.run(_run(rounds, seed, first, strike_server))
+
+
+def run_kernel(rounds: int, seed: int, first: int = 0) -> Figures:
+    """Rounds in which the kernel is killed, restarted or shut down."""
+    return asyncio.run(_run(rounds, seed, first, strike_kernel))
