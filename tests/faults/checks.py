@@ -65,6 +65,8 @@ def read_log(path: Path) -> dict[str, dict[str, Any]]:
     """Every call of a log whose process is dead, by id, with the status of its run."""
     connection = sqlite3.connect(path)
     try:
+        if not connection.execute("PRAGMA user_version").fetchone()[0]:
+            return {}  # killed before there was a schema
         names = "tool_call_id, approval_id, state, decided_via, tool_input, tool_calls.run_id, status"
         rows = connection.execute(f"SELECT {names} FROM tool_calls JOIN runs ON runs.run_id = tool_calls.run_id")
         columns = ["tool_call_id", "approval_id", "state", "by", "tool_input", "run_id", "run_status"]

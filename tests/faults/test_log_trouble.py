@@ -1,0 +1,148 @@
+"""A log that takes nothing: a full disk, a read-only file. Nothing is done unwritten, and everybody is told."""
+
+import json
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import LogUnavailable
+from agent_kernel.log.store import Log
+from agent_kernel.loop import lifetime
+from agent_kernel.loop.brain import Brain
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
+from tests.core.brain_fixtures import FunctionHands, OneModel, Stage, stage
+from tests.faults import checks
+from tests.faults.planned_model import PlannedModel
+from tests.faults.server import Server, until
+
+
+async def set_read_only(before: Stage, on: bool) -> None:
+    log: Log = before.brain._host.log
+    await log.read(lambda sql: sql.execute(f"PRAGMA query_only = {int(on)}").fetchall())
+
+
+@pytest.fixture
+async def waiting(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Stage, Any, Any]]:
+    """A call that waits for an approval."""
+    monkeypatch.setattr(lifetime, "_FIRST_PAUSE", 0.02)
+    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
+        one = await stage(model)
+        handle = await one.start()
+        [request] = await one.requests()
+        yield one, handle, request
+        await one.close()
+
+
+async def test_an_approval_that_cannot_be_written_runs_nothing_and_can_be_given_again(
+    waiting: tuple[Stage, Any, Any],
+) -> None:
+    one, handle, request = waiting
+    await set_read_only(one, True)
+    with pytest.raises(LogUnavailable, match="can't be written"):
+        await one.conversation.decide(request.approval_id, Decision(approved=True))
+    assert one.hands.ran == []
+    await set_read_only(one, False)
+    await one.conversation.decide(request.approval_id, Decision(approved=True))
+    assert (await handle.wait()).run.status == "complete"
+    assert len(one.hands.ran) == 1
+
+
+async def test_a_stop_that_cannot_be_written_can_be_asked_for_again() -> None:
+    with ScriptedModel([call("run_python", code="1")]) as model:
+        one = await stage(model)
+        handle = await one.start()
+        await one.requests()
+        await set_read_only(one, True)
+        with pytest.raises(LogUnavailable):
+            await one.conversation.cancel_run(handle.run_id)
+        await set_read_only(one, False)
+        await one.conversation.cancel_run(handle.run_id)
+        assert (await handle.wait()).run.status == "cancelled"
+        await one.close()
+
+
+async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifetime, "_FIRST_PAUSE", 0.02)
+    stages: list[Stage] = []
+
+    async def fill_the_disk(call: Any, emit: Any) -> str:
+        await set_read_only(stages[0], True)
+        return "ran"
+
+    with ScriptedModel([call("run_python", code="1")]) as model:
+        one = await stage(model, hands=FunctionHands(fill_the_disk))
+        stages.append(one)
+        handle = await one.start(policy="allow")
+        result = await handle.wait()
+        assert result.run.status == "error"
+        assert result.run.error is not None
+        assert "can't be written" in result.run.error.message
+        [told] = (await one.until(lambda: [e for e in one.of("error") if e.run_id is None]))[:1]
+        assert "The run is stopped" in told.message
+        await set_read_only(one, False)
+        await one.until(lambda: one.of("complete"))
+        view = await one.conversation.view()
+        assert [c.state for c in view.tool_calls] == ["unknown"]
+        assert [run.status for run in view.runs] == ["error"]
+        await one.close()
+
+
+async def test_a_log_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    with pytest.raises(LogUnavailable, match="can't be opened"):
+        await Brain.open(tmp_path / "file" / "log.sqlite", OneModel(ScriptedModel([])))
+
+
+@contextmanager
+def full_disk(server: Server) -> Iterator[None]:
+    """The server's process can make no file larger, as on a full disk."""
+    assert server.process is not None
+    sizes = [path.stat().st_size for path in server.log_path.parent.iterdir()]
+    before = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (min(sizes), before[1]))
+    yield
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.slow
+@pytest.mark.kernel
+async def test_on_a_full_disk_the_server_stays_up_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    plan = {"steps": [1], "tool": "run_python", "counter": str(tmp_path / "counter")}
+    with FakeOpenAI([PlannedModel()], repeat=True) as model:
+        async with Server(tmp_path / "server", model.environment()) as server:
+            conversation = await server.new_conversation(await server.start_kernel())
+            await server.start_run(conversation, f"Go: {json.dumps(plan)}")
+            [waiting] = await until(lambda: server.api("GET", "approvals?state=awaiting_approval"), "the approval")
+            async with server.face(conversation) as face:
+                await face.until("session")
+                with full_disk(server):
+                    status, body = await server.decide(waiting["approval_id"])
+                    assert status == 503
+                    assert "can't be written" in body["message"]
+                    await face.send(type="approval_response", approval_id=waiting["approval_id"], approved=True)
+                    refused = await face.until("error")
+                    assert "can't be written" in refused["message"]
+                    assert (await server.ask("POST", f"agent-kernel/api/conversations/{conversation}/runs",
+                                             {"content": "More."}))[0] == 503  # fmt: skip
+                    assert (await server.ask("GET", "api/status"))[0] == 200
+                    assert checks.counted(tmp_path / "counter") == {}
+                assert (await server.decide(waiting["approval_id"]))[0] == 200
+                view = await server.ended(conversation)
+            assert [call["state"] for call in view["tool_calls"]] == ["success"]
+            assert list(checks.counted(tmp_path / "counter").values()) == [1]
+
+
+@pytest.mark.slow
+async def test_without_a_usable_log_the_server_starts_and_says_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "server").mkdir()
+    (tmp_path / "server" / "log").write_text("no directory")
+    async with Server(tmp_path / "server", {}) as server:
+        status, body = await server.ask("GET", "agent-kernel/api/conversations")
+        assert status == 503
+        assert "can't be opened" in body["message"]
+        assert (await server.ask("GET", "api/status"))[0] == 200
