@@ -11,6 +11,7 @@ from agent_kernel.errors import ToolFailed
 
 MAX_BYTES = 20 * 1024 * 1024
 _PROBE = 8192
+_SHOWN = 300
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -31,9 +32,12 @@ class TextFile:
 def resolve(path: str, root: Path) -> Path:
     """The real path, links followed. Raises `ToolFailed` for one that can't exist."""
     try:
-        return Path(os.path.realpath(root / path))
+        found = Path(os.path.realpath(root / path))
+        found.exists()  # raises for a name that is too long
     except (ValueError, OSError) as error:
-        raise ToolFailed(f"{path!r} is not a usable path: {error}.") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ToolFailed(f"{path[:_SHOWN]!r} is not a usable path: {reason}.") from None
+    return found
 
 
 def existing(path: str, root: Path) -> Path:

@@ -1,0 +1,222 @@
+"""Ways around a rule, a folder, a name and a limit."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_server.auth.identity import User
+
+from agent_kernel.approvals.policy import JudgedCall, Policy
+from agent_kernel.errors import InvalidArguments, ToolDeclarationError, ToolFailed
+from agent_kernel.protocol.views import OutputView
+from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval, no_looser
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.files import edit_file, read_file, write_file
+from agent_kernel.tools.notebooks import read_notebook
+from agent_kernel.tools.registry import ToolRegistry
+from agent_kernel.tools.search import list_files, search_files
+from agent_kernel_server.identity import person_of
+from agent_kernel_server.kernels.calls import AHEAD, CallFeed
+
+READERS = ("read_file", "list_files", "search_files", "read_notebook")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A notebook's folder, with a secret beside it and links that lead there."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key.txt").write_text("hunter2")
+    folder = tmp_path / "work"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "rows.csv").write_text("a,b\n1,2\n")
+    (folder / ".env").write_text("KEY=hunter2")
+    (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / "data" / "file-link").symlink_to(tmp_path / "secret" / "key.txt")
+    (folder / "loop").symlink_to(folder / "loop")
+    return folder
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "..",
+        "../secret/key.txt",
+        "data/../../secret/key.txt",
+        "link",
+        "link/key.txt",
+        "data/file-link",
+        "./link/../link/key.txt",
+        "/etc/passwd",
+        "/proc/self/environ",
+        "/dev/zero",
+        "//etc//passwd",
+        ".env",
+        "data/../.env",
+        "data\0/rows.csv",
+    ],
+)
+def test_no_reading_outside_the_folder_goes_unasked(root: Path, name: str, path: str) -> None:
+    assert builtin_approval(name, {"path": path}, root) == "ask"
+
+
+def test_a_tilde_is_a_name_like_any_other(root: Path) -> None:
+    """It is inside the folder, so it is allowed, and nothing makes a home folder of it."""
+    assert builtin_approval("read_file", {"path": "~/rows.csv"}, root) == "allow"
+    with pytest.raises(ToolFailed, match="no file"):
+        read_file(root, "~/rows.csv")
+
+
+@pytest.mark.parametrize("name", ["write_file", "edit_file", "run_python", "run_shell", "no_such_tool"])
+def test_what_acts_is_always_asked_for(root: Path, name: str) -> None:
+    assert builtin_approval(name, {"path": "data/rows.csv"}, root) == "ask"
+
+
+@pytest.mark.parametrize("path", [7, None, ["data"], {"path": "data"}])
+def test_a_path_that_is_no_text_is_asked_for(root: Path, path: Any) -> None:
+    assert builtin_approval("read_file", {"path": path}, root) == "ask"
+
+
+def test_a_folder_search_does_not_leave_the_folder(root: Path) -> None:
+    for shown in (
+        search_files(root, "hunter2"),
+        search_files(root, "hunter2", pattern="**/*"),
+        search_files(root, "hunter2", pattern="../secret/*"),
+        list_files(root, ".", "**"),
+        list_files(root, ".", "../secret/*"),
+        list_files(root, ".", "/../secret/k*"),
+    ):
+        assert "key.txt" not in shown
+        assert ".env" not in shown
+
+
+def test_devices_pipes_and_huge_files_are_refused(root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    with (root / "huge.txt").open("wb") as file:
+        file.truncate(1 << 40)
+    for path in ("pipe", "huge.txt", "/dev/zero", "loop/x", "loop", "data", "data\0", "x" * 5000):
+        for read in (read_file, read_notebook):
+            with pytest.raises(ToolFailed):
+                read(root, path)
+        with pytest.raises(ToolFailed):
+            edit_file(root, path, "a", "b")
+    for path in ("pipe", "data", "/dev/zero"):
+        with pytest.raises(ToolFailed, match="not a regular file"):
+            write_file(root, path, "x")
+    assert "not searched" in search_files(root, "a", "huge.txt")
+
+
+def test_replacing_a_linked_file_does_not_make_it_readable_by_others(root: Path) -> None:
+    target = root.parent / "secret" / "key.txt"
+    target.chmod(0o600)
+    write_file(root, "data/file-link", "changed")
+    assert (root / "data" / "file-link").is_symlink()
+    assert (target.read_text(), target.stat().st_mode & 0o777) == ("changed", 0o600)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [{}, {"cell_type": None, "source": None, "outputs": None, "metadata": 7}],
+        [{"cell_type": "code", "source": {"a": 1}, "outputs": {"a": 1}}],
+        [{"cell_type": ["code"], "source": [1, None], "outputs": [1, {"output_type": "display_data", "data": 1}]}],
+        [{"cell_type": "code", "outputs": [{"output_type": "stream"}, {"output_type": "error"}]}],
+    ],
+)
+def test_a_notebook_of_odd_parts_is_read(root: Path, cells: Any) -> None:
+    (root / "odd.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
+    assert f"{len(cells)} cells" in read_notebook(root, "odd.ipynb")
+
+
+@pytest.mark.parametrize(
+    "content", ['{"cells": ' + "[" * 200_000, '{"cells": {"0": {}}}', '{"cells": "x"}', "[]", "7", '{"cells": [7]}']
+)
+def test_what_only_looks_like_a_notebook_is_refused(root: Path, content: str) -> None:
+    (root / "odd.ipynb").write_text(content)
+    with pytest.raises(ToolFailed, match=r"odd\.ipynb"):
+        read_notebook(root, "odd.ipynb")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["secret/key", "./secret/key", "a/../secret/key", "secret//key", "secret/./key", "../work/../secret/key/../key"],
+)
+@pytest.mark.parametrize("verb", ["deny", "ask"])
+def test_a_rule_against_a_path_sees_through_other_spellings_of_it(path: str, verb: str) -> None:
+    for rule in (f'{verb} read_file where path matches "*secret/k*"', f"{verb} read_file where path is secret/key"):
+        if path.startswith("../work") and "is" in rule.split():
+            continue  # another path, as far as text can tell
+        call = JudgedCall("read_file", {"path": path}, "d" * 64, "allow", read_only=True)
+        assert Policy(["allow *", rule], "allow").judge(call).approval == verb
+
+
+@pytest.mark.parametrize(
+    "path", ["data/../../secret/x.csv", "data/sub/x.csv", "../data/x.csv", "/data/x.csv", "data\\x.csv"]
+)
+def test_a_rule_for_a_path_covers_no_other_folder(path: str) -> None:
+    call = JudgedCall("write_file", {"path": path}, "d" * 64, "ask", read_only=False)
+    assert Policy(['allow write_file where path matches "data/*.csv"']).judge(call).approval == "ask"
+
+
+def test_the_built_in_tools_may_be_declared_stricter_and_not_looser() -> None:
+    for shipped in BUILTIN_TOOLS:
+        loose = ToolDeclaration(shipped.name, "Mine.", {"type": "object"}, "allow", read_only=True, runs_in="page")
+        held = no_looser(loose)
+        assert (held.approval, held.read_only, held.runs_in) == (shipped.approval, shipped.read_only, shipped.runs_in)
+        assert no_looser(ToolDeclaration(shipped.name, "Mine.", {"type": "object"}, "deny")).approval == "deny"
+    own = ToolDeclaration("own", "Mine.", {"type": "object"}, "allow", read_only=True)
+    assert no_looser(own) == own
+
+
+def test_who_decided_is_told_apart_from_a_namesake() -> None:
+    ana, other = (User(username=account, name="Ana Silva", display_name="Ana Silva") for account in ("ana", "mallory"))
+    assert (person_of(ana), person_of(other)) == ("Ana Silva (ana)", "Ana Silva (mallory)")
+    assert person_of(User(username="ana", name="ana", display_name="ana")) == "ana"
+    assert person_of(User(username="8f0c", name="Anonymous Io", display_name="Anonymous Io")) is None
+
+
+def test_outputs_far_past_a_gap_are_not_kept() -> None:
+    shown: list[str] = []
+    feed = CallFeed(lambda output: shown.append(output.text or ""))
+    for index in (1, AHEAD * 2, 10**30):
+        feed.receive(index, OutputView(kind="stream", name="stdout", text=str(index)))
+    assert len(feed._early) == 1
+    assert feed.news.is_set()  # they are collected
+    feed.receive(0, OutputView(kind="stream", name="stdout", text="0"))
+    assert shown == ["0", "1"]
+
+
+NEST = 100_000
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"a":' * NEST + "1" + "}" * NEST,
+        '{"code":' + "[" * NEST + "]" * NEST + "}",
+        '{"code": "1", "code": "2"}',
+        '{"code": NaN}',
+        '{"code": ' + "9" * 10_000 + "}",
+        '{"code": "\\ud800"} {"code": "2"}',
+        '{"__proto__": {"approved": true}, "code": 1}',
+    ],
+    ids=["deep objects", "deep lists", "twice", "nan", "digits", "two", "extra"],
+)
+def test_arguments_that_could_be_read_in_two_ways_or_not_at_all_are_refused(raw: str) -> None:
+    run_python = next(tool for tool in BUILTIN_TOOLS if tool.name == "run_python")
+    with pytest.raises(InvalidArguments) as refused:
+        ToolRegistry([run_python]).validate("run_python", raw)
+    assert len(str(refused.value)) < 1000  # the model reads it
+
+
+def test_a_schema_that_refers_to_the_network_is_never_fetched() -> None:
+    """The address would tell somebody that the notebook is being run, and serve a schema of the day."""
+    from agent_kernel.testing import FakeOpenAI
+
+    with FakeOpenAI() as elsewhere:
+        parameters = {"type": "object", "properties": {"x": {"$ref": f"{elsewhere.url}/schema.json"}}}
+        with pytest.raises(ToolDeclarationError, match="within the schema"):
+            ToolRegistry([ToolDeclaration("t", "T.", parameters)]).openai_format()
+        assert elsewhere.requests == []
