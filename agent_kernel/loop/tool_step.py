@@ -27,9 +27,9 @@ NOBODY = "Nobody was there to ask: this notebook ran without a page."
 
 async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     """Decide on a call and run it. Returns when the ledger has its outcome, whoever brought it about."""
-    call = run.step.proposed.pop(tool_call_id, None) or await _read(run, tool_call_id)
     run.open_calls += 1
     try:
+        call = run.step.proposed.pop(tool_call_id, None) or await _read(run, tool_call_id)
         match call.state:
             case "proposed":
                 decided = await _decide(run, call)
