@@ -24,6 +24,9 @@ from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of
 from agent_kernel_server.service import Service
 
 HOLD_SECONDS = 0.15
+REPLAYED_EVENTS = 50_000
+"""A face that left off further back gets a second `session` instead: its snapshot replaces all that the face knows."""
+
 ACCEPTED_FRAME_BYTES = 64 * 1024 * 1024
 """Tornado closes the socket on a larger frame, before anything can be answered. Frames between the protocol's
 `MAX_FRAME_BYTES` and this one are read and refused with INVALID_FORMAT."""
@@ -38,6 +41,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
     _subscription: Subscription | None = None
     _writer: asyncio.Task[None] | None = None
     _resume_from: int | None = None
+    _far_behind = False
 
     @property
     def service(self) -> Service:
@@ -75,37 +79,53 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
 
     async def _write_events(self) -> None:
         try:
-            declared = await self.conversation.tools()
-            view = await self.conversation.view()
-            self._subscription = self.conversation.subscribe(view.last_seq)
-            self._rewind()
-            await self._write(
-                SessionEvent(
-                    seq=view.last_seq,
-                    conversation_id=view.conversation_id,
-                    tools=self.service.tools(declared) if declared else self.service.tools(),
-                    snapshot=view,
-                    pending=[call for call in view.tool_calls if call.state == "awaiting_approval"],
-                    last_seq=view.last_seq,
-                )
-            )
+            subscription = await self._greet()
             try:
                 async with asyncio.timeout(HOLD_SECONDS):
                     await self._first_frame.wait()
             except TimeoutError:
                 self._first_frame.set()
-            async for frame in self._subscription:
-                await self.write_message(frame)
+            while True:
+                async for frame in subscription:
+                    await self.write_message(frame)
+                if not self._far_behind:
+                    return
+                self._far_behind = False
+                subscription = await self._greet()
         except (WebSocketClosedError, StreamClosedError):
             self.log.debug("A face of %s has gone", self.conversation.conversation_id)
         finally:
             self.close()
 
+    async def _greet(self) -> Subscription:
+        """Send a `session`; what follows it is in the subscription."""
+        declared = await self.conversation.tools()
+        view = await self.conversation.view()
+        self._subscription = subscription = self.conversation.subscribe(view.last_seq)
+        self._rewind()
+        await self._write(
+            SessionEvent(
+                seq=view.last_seq,
+                conversation_id=view.conversation_id,
+                tools=self.service.tools(declared) if declared else self.service.tools(),
+                snapshot=view,
+                pending=[call for call in view.tool_calls if call.state == "awaiting_approval"],
+                last_seq=view.last_seq,
+            )
+        )
+        return subscription
+
     def _rewind(self) -> None:
         """A face may say where it left off before its `session` event is read from the log."""
-        if self._subscription is not None and self._resume_from is not None:
-            self._subscription.rewind(min(self._resume_from, self.conversation.last_seq))
-            self._resume_from = None
+        if self._subscription is None or self._resume_from is None:
+            return
+        last_seq, wanted = self.conversation.last_seq, self._resume_from
+        self._resume_from = None
+        if last_seq - wanted > REPLAYED_EVENTS:
+            self._far_behind = True
+            self._subscription.close()
+        else:
+            self._subscription.rewind(min(wanted, last_seq))
 
     async def on_message(self, message: str | bytes) -> None:
         """One frame. Tornado waits for its end before it reads the next, so commands keep their order."""

@@ -9,6 +9,7 @@ from tornado.httpclient import HTTPClientError
 
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel_server import channel
 from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, until
 
@@ -207,6 +208,27 @@ async def test_a_slow_page_loses_no_token(api: Api, face: Any, model: FakeOpenAI
     assert "".join(frame["content"] for frame in page.frames if frame["type"] == "token") == text
     seqs = [frame["seq"] for frame in page.frames[1:]]
     assert seqs == list(range(1, len(seqs) + 1))
+
+
+async def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_flood(
+    api: Api, face: Any, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.add(say("First."), say("Second."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    view = await api.ended(conversation_id)
+    last = view["last_seq"]
+    monkeypatch.setattr(channel, "REPLAYED_EVENTS", last - 1)
+    page = await face(conversation_id)
+    await page.next()
+    await page.send({"type": "resume", "last_seq": 1})
+    assert [(await page.next())["seq"] for _ in range(last - 1)] == list(range(2, last + 1))
+    await page.send({"type": "resume", "last_seq": 0})
+    again = await page.next()
+    assert (again["type"], again["last_seq"], again["snapshot"]) == ("session", last, view)
+    await api.start_run(conversation_id)
+    assert (await page.next())["seq"] == last + 1
+    await api.ended(conversation_id)
 
 
 async def test_a_page_that_leaves_leaves_nothing_behind(api: Api, face: Any, extension: AgentKernelServer) -> None:

@@ -42,6 +42,24 @@ describe("a page that comes back", () => {
   });
 });
 
+describe("a page that was away for very long", () => {
+  test("is given a second session, and goes on from its snapshot", async () => {
+    const root = await show((run) => run.say("Of long ago.", false));
+    const session = brain.recording!.session();
+    session.snapshot.runs = [brain.recording!.view];
+    session.last_seq = session.seq = 100_000;
+    (session.snapshot.messages as unknown[]).push({ message_id: "m", run_id: brain.recording!.run, role: "assistant", content: "All of it.", tool_calls: [], tool_call_id: null, reasoning: "" });
+    const before = resumes().length;
+    PlayedSocket.last.say(session);
+    PlayedSocket.last.say({ type: "token", seq: 100_001, conversation_id: "", run_id: brain.recording!.run, timestamp: "", message_id: "n", content: "And more." });
+    await settle();
+    expect(resumes()).toHaveLength(before);
+    expect(answer(root)).toContain("All of it.");
+    expect(answer(root)).toContain("And more.");
+    expect(answer(root)).not.toContain("Of long ago.");
+  });
+});
+
 describe("frames that come wrong", () => {
   test("a frame that came twice changes nothing", async () => {
     const root = await show((run) => run.say("Once.", false));
@@ -81,6 +99,14 @@ describe("frames that come wrong", () => {
     PlayedSocket.last.say({ ...error, seq: run.frames.length + 1 });
     await happens(() => run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content: "B" }));
     expect(answer(root).trim()).toBe("AB");
+  });
+
+  test("an error of the brain's host is shown once in the run that it stops", async () => {
+    const root = await show((run) => run.say("A", false));
+    const error = { type: "error", conversation_id: "", run_id: null, timestamp: "", code: "INTERNAL_ERROR", message: "The log can't be written.", tool_call_id: null, details: {} };
+    for (let times = 0; times < 3; times += 1) PlayedSocket.last.say({ ...error, seq: brain.recording!.frames.length });
+    await settle();
+    expect(root.textContent!.split("The log can't be written.")).toHaveLength(2);
   });
 
   test("text that is no frame is ignored", async () => {

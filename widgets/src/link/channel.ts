@@ -28,6 +28,8 @@ export class Channel {
   private readonly sequence = new Sequence();
   private outbox: ClientCommand[] = [];
   private fresh = true;
+  /** This connection has had its `session`. */
+  private hailed = false;
   /** Events up to this one happened before the page was there. */
   private liveAfter = 0;
 
@@ -89,6 +91,7 @@ export class Channel {
   private opened(): void {
     this.connection = { status: "open", since: Date.now(), nextTryAt: null };
     this.sequence.reconnected();
+    this.hailed = false;
     if (!this.fresh || !this.transport.greets) this.resume();
     if (!this.transport.greets) {
       this.fresh = false;
@@ -144,7 +147,12 @@ export class Channel {
   private greeted(event: SessionEvent): void {
     this.skew = Date.now() - Date.parse(event.timestamp);
     const startedOver = event.last_seq < this.sequence.last;
-    if (this.fresh || startedOver) {
+    const farBehind = this.hailed;
+    this.hailed = true;
+    if (farBehind) {
+      // A second session on one connection: this page was away for so long that the snapshot takes the events' place.
+      this.startFrom(event);
+    } else if (this.fresh || startedOver) {
       this.fresh = false;
       this.begin(event);
       this.resume();
@@ -160,6 +168,12 @@ export class Channel {
       this.sequence.jumpTo(0);
       return;
     }
+    this.startFrom(event);
+  }
+
+  private startFrom(event: SessionEvent): void {
+    this.runs.clear();
+    this.liveAfter = event.last_seq;
     this.sequence.jumpTo(event.last_seq);
     for (const run of event.snapshot.runs) this.runs.set(run.run_id, fromSnapshot(event.snapshot, run.run_id));
   }
@@ -187,10 +201,21 @@ export class Channel {
     const callId = event.tool_call_id ?? decision?.callId ?? null;
     if (decision !== null) this.decisions.settle(decision.command.approval_id, false);
     const problem = { code: event.code, message: event.message };
+    // No frame of this page was meant: something is wrong with the brain's host, such as a full disk.
+    if (callId === null && event.code === "INTERNAL_ERROR") this.tellRuns(event);
     for (const [runId, state] of this.runs) {
       if (callId === null || !state.calls[callId]) continue;
       const lost = event.code === "CONFLICT";
       this.runs.set(runId, patchCall(state, callId, "", (call) => ({ ...call, problem, decider: lost ? notYou(call.decider) : call.decider })));
+    }
+  }
+
+  private tellRuns(event: ErrorEvent): void {
+    for (const [runId, state] of this.runs) {
+      const told = state.items.some((item) => item.kind === "notice" && item.problem.message === event.message);
+      if (!told && (state.run?.status === "running" || state.run?.status === "queued")) {
+        this.runs.set(runId, reduce(state, event, { live: true, own: this.decisions.own }));
+      }
     }
   }
 
