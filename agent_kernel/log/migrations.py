@@ -7,7 +7,8 @@ from agent_kernel.errors import ConfigurationError
 MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE conversations (
-        number INTEGER PRIMARY KEY,
+        -- Never given out again: what is remembered of a deleted conversation must not become another's.
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
         conversation_id TEXT NOT NULL UNIQUE,
         kernel_id TEXT,
         model TEXT,
