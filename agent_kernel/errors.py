@@ -21,6 +21,7 @@ AgentKernelError
 ├── BudgetExceeded                a hard limit of the run was reached
 ├── ToolFailed                    a built-in tool could not do what was asked; the message is for the model
 ├── KernelGone                    the kernel died, was restarted or was shut down
+├── CannotWait                    a cell can't wait for the run: the click that it needs would not reach its kernel
 └── RunFailed                     raised by `Run` where a result was asked for and there is none
 """
 
@@ -121,6 +122,10 @@ class ToolFailed(AgentKernelError):
 
 
 class KernelGone(AgentKernelError):
+    pass
+
+
+class CannotWait(AgentKernelError):
     pass
 
 

@@ -3,10 +3,13 @@
 A queued message keeps the order of cells and calls, which a callback on the event loop would not.
 """
 
+import asyncio
 import json
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError
+
+LOOK_SECONDS = 0.1
 
 
 class OwnShell:
@@ -15,13 +18,32 @@ class OwnShell:
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
         self._client: Any = None
+        self._awaited: set[str] = set()
+        self._aborted = False
 
     def queue_take(self, tool_call_id: str, needs_await: bool) -> None:
         """Queue code that claims the call on the main thread, and leaves no name behind."""
         name = "take_async" if needs_await else "take"
         code = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({json.dumps(tool_call_id)})'
+        self._queue(f"await {code}" if needs_await else code)
+
+    async def reached(self) -> None:
+        """Wait until the main thread has read what was sent to it before now: no cell runs at that moment."""
+        message_id = self._queue("")
+        self._awaited.add(message_id)
+        while message_id in self._awaited:
+            await asyncio.sleep(LOOK_SECONDS)
+            self._read()
+
+    def was_aborted(self) -> bool:
+        """Whether a queued take came back undone: a failing cell of the user's aborts all that is queued behind it."""
+        self._read()
+        aborted, self._aborted = self._aborted, False
+        return aborted
+
+    def _queue(self, code: str) -> str:
         content = {
-            "code": f"await {code}" if needs_await else code,
+            "code": code,
             "silent": True,
             "store_history": False,
             "user_expressions": {},
@@ -29,15 +51,16 @@ class OwnShell:
             "stop_on_error": False,
         }
         client = self._connect()
-        client.shell_channel.send(client.session.msg("execute_request", content))
+        message = client.session.msg("execute_request", content)
+        client.shell_channel.send(message)
+        message_id: str = message["header"]["msg_id"]
+        return message_id
 
-    def was_aborted(self) -> bool:
-        """Whether a queued take came back undone: a failing cell of the user's aborts all that is queued behind it."""
-        aborted = False
+    def _read(self) -> None:
         while self._client is not None and self._client.shell_channel.msg_ready():
             reply = self._client.shell_channel.get_msg(timeout=0)
-            aborted = aborted or reply["content"].get("status") == "aborted"
-        return aborted
+            self._awaited.discard(reply["parent_header"].get("msg_id"))
+            self._aborted = self._aborted or reply["content"].get("status") == "aborted"
 
     def close(self) -> None:
         if self._client is not None:

@@ -22,7 +22,7 @@ from agent_kernel.notebook.between_cells import OwnShell
 from agent_kernel.notebook.display import LiveView, show_record
 from agent_kernel.notebook.face import FaceLine
 from agent_kernel.notebook.local_hands import LocalHands
-from agent_kernel.notebook.place import hears_while_blocked, kernel_of, somebody_is_there
+from agent_kernel.notebook.place import hears_while_blocked, ipykernel_version, kernel_of, somebody_is_there
 from agent_kernel.notebook.run import Run, RunEnd
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.commands import Decision
@@ -32,6 +32,11 @@ FACE_SECONDS = 10.0
 NO_FACE = (
     f"Nobody could be asked: no page showed this run's cards within {FACE_SECONDS:g} s. The notebook needs the "
     "Jupyter widgets, or a server with the extension agent_kernel_server."
+)
+HELD_BACK = (
+    "The run goes on, but this cell can't wait for it: the run needs your decision, and a kernel with ipykernel "
+    "{version} hears no click while a cell waits. Decide in the card above; then look at `agent_kernel.last_run()`. "
+    "With ipykernel 7 or newer a cell can wait."
 )
 CLOSE_SECONDS = 5.0
 
@@ -134,24 +139,47 @@ class EmbeddedHost:
         return tuple(find(prompt)) if find is not None else ()
 
     async def _watch(self, run: Run, conversation: Conversation, events: Subscription, line: FaceLine | None) -> None:
+        undecided: set[str] = set()
         async for frame in events:
             event = json.loads(frame)
             if event.get("run_id") != run.run_id:
                 continue
-            if event["type"] == "run":
-                run.update(RunView.model_validate(event["run"]))
-            elif event["type"] == "approval_request" and line is not None and not line.seen.is_set():
-                self._tasks.spawn(self._deny_unseen(conversation, line, event["approval_id"]), "wait for a page")
+            match event["type"]:
+                case "run":
+                    run.update(RunView.model_validate(event["run"]))
+                case "approval_request" if line is not None:
+                    undecided.add(event["tool_call_id"])
+                    self._let_clicks_in(run, undecided)
+                    if not line.seen.is_set():
+                        watch = self._deny_unseen(conversation, line, event["approval_id"])
+                        self._tasks.spawn(watch, "wait for a page")
+                case "approval_response" | "tool_complete":
+                    undecided.discard(event["tool_call_id"])
+                    self._let_clicks_in(run, undecided)
+
+    def _let_clicks_in(self, run: Run, undecided: set[str]) -> None:
+        """Where a cell that waits would keep out the click that it waits for, no cell waits."""
+        if not hears_while_blocked(self._shop.shell):
+            run.forbid_waiting(HELD_BACK.format(version=ipykernel_version()) if undecided else None)
 
     async def _deny_unseen(self, conversation: Conversation, line: FaceLine, approval_id: str) -> None:
+        await self._between_cells()
         try:
             async with asyncio.timeout(FACE_SECONDS):
                 await line.seen.wait()
         except TimeoutError:
+            await self._between_cells()
+            if line.seen.is_set():
+                return
             try:
                 await conversation.decide(approval_id, Decision(approved=False, reason=NO_FACE))
             except AlreadyDecided:
                 return
+
+    async def _between_cells(self) -> None:
+        """Where pages are heard between cells only, wait until what they have said by now is heard."""
+        if self._own_shell is not None and not hears_while_blocked(self._shop.shell):
+            await self._own_shell.reached()
 
     async def _cancel(self, run: Run) -> None:
         brain = await self._open(attended=False)

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from agent_kernel.errors import RunFailed
+from agent_kernel.errors import CannotWait, RunFailed
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.events import utc_now
@@ -85,6 +85,7 @@ class Run:
         self._view: RunView | None = None
         self._end: RunEnd | None = None
         self._done = threading.Event()
+        self._unwaitable: str | None = None
         self._listeners: set[Callable[[], None]] = set()
 
     @property
@@ -138,7 +139,8 @@ class Run:
     def wait(self, timeout: float | None = None) -> Self:
         """Hold this thread until the run ends; on the main thread, run its calls here.
 
-        `timeout` is in seconds. Raises `TimeoutError`; that, and an interrupt outside a call, leave the run going.
+        `timeout` is in seconds. Raises `TimeoutError`, and `CannotWait` where the run needs a click that could not
+        reach this kernel; those, and an interrupt outside a call, leave the run going.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         wake = threading.Event()
@@ -147,6 +149,7 @@ class Run:
                 wake.clear()
                 if self._workshop.executor.run_next() or self.done:
                     continue
+                self._check_waitable()
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise TimeoutError(f"The run did not end within {timeout:g} s. It goes on.")
@@ -163,8 +166,14 @@ class Run:
             while not self.done:
                 wake.clear()
                 if not await self._workshop.executor.run_next_async() and not self.done:
+                    self._check_waitable()
                     await wake.wait()
         return self._settle()
+
+    def _check_waitable(self) -> None:
+        reason = self._unwaitable
+        if reason is not None and threading.current_thread() is threading.main_thread():
+            raise CannotWait(reason)
 
     def _settle(self) -> Self:
         if self._end is not None and threading.current_thread() is threading.main_thread():
@@ -196,6 +205,13 @@ class Run:
         """The brain says how the run stands."""
         self.heard.set()
         self._view = view
+
+    def forbid_waiting(self, reason: str | None) -> None:
+        """From now on no cell can wait for this run, because of `reason`; `None`: it can again. From any thread."""
+        with self._lock:
+            self._unwaitable = reason
+            for listener in self._listeners:
+                listener()
 
     def shown_by(self, widget_model_id: str) -> None:
         """By the widget's id the record finds its place in the saved notebook."""

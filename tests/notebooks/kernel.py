@@ -3,6 +3,7 @@
 import json
 import queue
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,13 +41,18 @@ class TestKernel:
 
     __test__ = False
 
-    def __init__(self, env: dict[str, str]) -> None:
+    def __init__(self, env: dict[str, str], python: str | None = None) -> None:
+        """`python`: another one than this, for another version of ipykernel."""
         self.manager = KernelManager(kernel_name="python3")
+        if python is not None:
+            self.manager.kernel_spec.argv[0] = python
         self.manager.start_kernel(env=env)
         self.client: BlockingKernelClient = self.manager.client()
         self.client.start_channels(stdin=False)
         self.client.wait_for_ready(timeout=SECONDS)
         self.events: list[dict[str, Any]] = []
+        self.listeners: list[Callable[[dict[str, Any]], None]] = []
+        """Told of all that is published, whoever waits for what."""
         self._cells: dict[str, Cell] = {}
 
     def close(self) -> None:
@@ -98,6 +104,8 @@ class TestKernel:
 
     def published(self, message: dict[str, Any]) -> None:
         """Something that the kernel has sent to all who listen."""
+        for listener in self.listeners:
+            listener(message)
         kind, content = message["msg_type"], message["content"]
         if kind == "agent_kernel_event":
             self.events.append(content)
@@ -131,6 +139,14 @@ class TestKernel:
             if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
                 answer: dict[str, Any] = reply["content"]
                 return answer
+
+    def subshell(self) -> str | None:
+        """A new subshell's id; `None` where the kernel has none. Such a kernel would never answer the request."""
+        features = self.control("kernel_info_request", {}).get("supported_features", [])
+        if "kernel subshells" not in features:
+            return None
+        subshell_id: str = self.control("create_subshell_request", {})["subshell_id"]
+        return subshell_id
 
     def deposit(self, call_id: str, tool_name: str = "run_python", **arguments: Any) -> bool:
         """Lay an approved call down. True if it wants to be awaited."""

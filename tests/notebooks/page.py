@@ -14,32 +14,36 @@ class Page:
     def __init__(self, kernel: TestKernel) -> None:
         self.kernel = kernel
         self.frames: list[dict[str, Any]] = []
+        self.batches: list[int] = []
+        """How many frames each message brought."""
         self.records: list[dict[str, Any]] = []
         self._comm: str | None = None
-        self._subshell = kernel.control("create_subshell_request", {})["subshell_id"]
+        self._subshell = kernel.subshell()
+        kernel.listeners.append(self._hear)
 
     def send(self, **command: Any) -> None:
         client = self.kernel.client
         content = {"comm_id": self._comm, "data": {"method": "custom", "content": {"command": command}}}
         message = client.session.msg("comm_msg", content)
-        message["header"]["subshell_id"] = self._subshell
+        if self._subshell is not None:
+            message["header"]["subshell_id"] = self._subshell
         client.shell_channel.send(message)
 
     def open(self) -> None:
         """Wait for the widget and ask for the run's events."""
-        self._until(lambda: self._comm is not None)
+        self.until(lambda: self._comm is not None)
         self.send(type="resume", last_seq=0)
 
     def event(self, kind: str) -> dict[str, Any]:
         """Wait for the first event of this kind."""
-        self._until(lambda: any(frame["type"] == kind for frame in self.frames))
+        self.until(lambda: any(frame["type"] == kind for frame in self.frames))
         return next(frame for frame in self.frames if frame["type"] == kind)
 
     def record(self) -> dict[str, Any]:
-        self._until(lambda: bool(self.records))
+        self.until(lambda: bool(self.records))
         return self.records[0]
 
-    def _until(self, condition: Any) -> None:
+    def until(self, condition: Any) -> None:
         deadline = time.monotonic() + SECONDS
         while not condition():
             assert time.monotonic() < deadline, [frame["type"] for frame in self.frames]
@@ -47,7 +51,6 @@ class Page:
                 message = self.kernel.client.get_iopub_msg(timeout=0.1)
             except queue.Empty:
                 continue
-            self._hear(message)
             self.kernel.published(message)
 
     def _hear(self, message: dict[str, Any]) -> None:
@@ -55,7 +58,8 @@ class Page:
         if message["msg_type"] == "comm_open" and "_esm" in content["data"].get("state", {}):
             self._comm = content["comm_id"]
         elif message["msg_type"] == "comm_msg" and content["comm_id"] == self._comm:
-            custom = content["data"].get("content", {})
-            self.frames.extend(json.loads(frame) for frame in custom.get("frames", []))
+            frames = content["data"].get("content", {}).get("frames", [])
+            self.frames.extend(json.loads(frame) for frame in frames)
+            self.batches.append(len(frames))
         elif message["msg_type"] == "update_display_data":
             self.records.append(content)

@@ -1,0 +1,57 @@
+"""Environments with another ipykernel: made on demand, kept in `.cache`. All else is this environment's own."""
+
+import json
+import os
+import site
+import subprocess
+import sys
+import sysconfig
+import venv
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+PLACE = Path(__file__).parents[2] / ".cache" / "ipykernels"
+
+VERSIONS = [
+    "6.29.5",
+    pytest.param("7.0.1", marks=pytest.mark.shapes_full),
+    pytest.param("7.3.0", marks=pytest.mark.shapes_full),
+    pytest.param("7.4.0", marks=pytest.mark.shapes_full),
+]
+"""The oldest ipykernel that is taken, and those where what a page says reaches a busy kernel by different ways."""
+
+
+def python_with(ipykernel: str) -> str:
+    """The path of a Python that has this version of ipykernel."""
+    if ipykernel == version("ipykernel"):
+        return sys.executable
+    home = PLACE / ipykernel
+    python = home / "bin" / "python"
+    if not (home / "complete").exists():
+        venv.create(home, clear=True, symlinks=True)
+        install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
+        subprocess.run([*install, f"ipykernel=={ipykernel}"], check=True)
+        (home / "complete").touch()
+    _look_into_this_environment(python)
+    return str(python)
+
+
+def _look_into_this_environment(python: Path) -> None:
+    """`addsitedir`, not a plain path: the project itself may be a `.pth` file of this environment."""
+    folders = {sysconfig.get_path("purelib"), *site.getsitepackages()}
+    lines = "".join(f"import site; site.addsitedir({folder!r})\n" for folder in sorted(folders))
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = subprocess.run([python, "-c", ask], check=True, capture_output=True, text=True).stdout.strip()
+    Path(own, "zz_this_environment.pth").write_text(lines)
+
+
+def write_kernelspec(data: Path, python: str) -> str:
+    """Make a kernel for this Python known in a Jupyter data directory; its name."""
+    folder = data / "kernels" / "other"
+    folder.mkdir(parents=True)
+    argv = [python, "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": argv, "display_name": "Other", "language": "python", "metadata": {"debugger": False}}
+    (folder / "kernel.json").write_text(json.dumps(spec))
+    return os.fspath(folder.name)
