@@ -2,5 +2,5 @@
 
 `store` owns the connection, its thread and the transactions; `migrations` the schema; `journal` events and messages;
 `inbox` the messages that a busy run has not taken yet; `ledger` the tool calls' state machine; `audit` the trail of
-decisions and outcomes; `runs` conversations and runs; `rules` the always-allow rules.
+decisions and outcomes; `runs` conversations and runs, `owners` whose they are; `rules` the always-allow rules.
 """

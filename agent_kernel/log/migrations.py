@@ -27,7 +27,8 @@ MIGRATIONS: tuple[str, ...] = (
         status TEXT NOT NULL,
         view TEXT NOT NULL,
         spec TEXT NOT NULL,
-        tool_set TEXT NOT NULL REFERENCES tool_sets (digest)
+        tool_set TEXT NOT NULL REFERENCES tool_sets (digest),
+        owner TEXT NOT NULL
     );
     CREATE INDEX runs_by_conversation ON runs (conversation, number);
     CREATE INDEX runs_by_status ON runs (status);

@@ -69,8 +69,8 @@ def add_run(sql: sqlite3.Connection, conversation: int, run: RunView, stored: St
     row = (run.run_id, conversation, stored.widget_model_id, run.status, view, stored.spec, tool_set)
     try:
         sql.execute(
-            "INSERT INTO runs (run_id, conversation, widget_model_id, status, view, spec, tool_set) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO runs (run_id, conversation, widget_model_id, status, view, spec, tool_set, owner) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, this_process())",
             row,
         )
     except sqlite3.IntegrityError as error:
@@ -122,6 +122,10 @@ def list_runs(sql: sqlite3.Connection, conversation: int) -> list[RunView]:
     return [RunView.model_validate_json(view) for (view,) in rows]
 
 
-def unfinished_runs(sql: sqlite3.Connection) -> list[RunView]:
-    rows = sql.execute("SELECT view FROM runs WHERE status IN ('queued', 'running') ORDER BY number")
-    return [RunView.model_validate_json(view) for (view,) in rows]
+def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:
+    """The runs that a process which is no more had queued or begun, oldest first. They are this process's now."""
+    rows = sql.execute(
+        "UPDATE runs SET owner = this_process() WHERE status IN ('queued', 'running') AND NOT lives_elsewhere(owner) "
+        "RETURNING number, view"
+    ).fetchall()
+    return [RunView.model_validate_json(view) for _, view in sorted(rows)]

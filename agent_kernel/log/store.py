@@ -17,6 +17,7 @@ from agent_kernel.errors import ConfigurationError, LogUnavailable
 from agent_kernel.log import audit
 from agent_kernel.log.journal import Frame, Journal
 from agent_kernel.log.migrations import migrate
+from agent_kernel.log.owners import Owner
 from agent_kernel.log.thread import After, LogThread
 
 T = TypeVar("T")
@@ -37,8 +38,9 @@ class Transaction:
 class Log:
     """An open log. Use `Log.open`; close it with `aclose`."""
 
-    def __init__(self, connection: sqlite3.Connection, thread: LogThread) -> None:
+    def __init__(self, connection: sqlite3.Connection, owner: Owner | None, thread: LogThread) -> None:
         self._connection = connection
+        self._owner = owner
         self._thread = thread
         self._journal = Journal(connection)
         self._listeners: dict[int, Listener] = {}
@@ -53,17 +55,19 @@ class Log:
         """
         thread = LogThread(asyncio.get_running_loop())
         try:
-            connection = await thread.run(lambda: (_connect(path), []))
+            connection, owner = await thread.run(lambda: (_open(path), []))
         except (OSError, sqlite3.Error, ConfigurationError) as error:
             thread.end()
             if isinstance(error, ConfigurationError):
                 raise
             raise LogUnavailable(f"The log at {path} can't be opened: {error}.") from error
-        return cls(connection, thread)
+        return cls(connection, owner, thread)
 
     async def aclose(self) -> None:
         def close() -> tuple[None, list[After]]:
             self._connection.close()
+            if self._owner is not None:
+                self._owner.close()
             return None, []
 
         await self._thread.run(close)
@@ -127,6 +131,14 @@ class Log:
             listener = self._listeners.get(frame.conversation)
             if listener is not None:
                 listener([frame])
+
+
+def _open(path: Path | None) -> tuple[sqlite3.Connection, Owner | None]:
+    connection = _connect(path)
+    owner = Owner(path) if path is not None else None
+    connection.create_function("this_process", 0, lambda: owner.name if owner is not None else "")
+    connection.create_function("lives_elsewhere", 1, lambda name: owner is not None and owner.lives_elsewhere(name))
+    return connection, owner
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:

@@ -16,8 +16,8 @@ KERNEL_LOST = "The server restarted, and the notebook's kernel is no longer ther
 
 
 async def interrupted_runs(log: Log) -> list[RunView]:
-    """Runs that an earlier process had queued or begun, oldest first."""
-    return await log.read(runs.unfinished_runs)
+    """Runs that an earlier process had queued or begun, oldest first. Another server's that is alive are left alone."""
+    return await log.write(lambda transaction: runs.take_unfinished(transaction.sql))
 
 
 async def prepare(log: Log, run: RunView) -> None:

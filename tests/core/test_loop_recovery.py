@@ -206,6 +206,30 @@ async def test_where_no_model_is_configured_any_more_the_run_ends_and_leaves_no_
     assert [message.role for message in result.messages] == ["user", "assistant", "tool"]
 
 
+def names_in(directory: Path) -> list[str]:
+    return [file.name for file in directory.iterdir()]
+
+
+async def test_a_second_server_on_the_same_log_leaves_the_first_ones_runs_alone(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
+        first = await stage(model, path)
+        handle = await first.start()
+        [request] = await first.requests()
+        second = await Brain.open(path, OneModel(model))
+
+        async def no_kernel(_: Conversation, __: str) -> Hands | None:
+            return None
+
+        recovered = await second.recover(no_kernel)
+        assert (recovered.continued, recovered.ended) == ([], [])
+        await second.aclose()
+        await first.conversation.decide(request.approval_id, Decision(approved=True))
+        assert (await handle.wait()).run.status == "complete"
+        await first.close()
+    assert names_in(tmp_path) == ["log.sqlite"]
+
+
 class NoModels:
     def resolve(self, name: str | None) -> Model:
         raise NoModelError
