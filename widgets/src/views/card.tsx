@@ -37,6 +37,8 @@ export interface CardProps {
   gone: boolean;
   /** For a moment after a decision, so that a second click does not hit the next card. */
   guarded: boolean;
+  /** Other calls wait as well. */
+  several: boolean;
   recorded: boolean;
   retry: Retry;
   /** The policy of the run: a call that is asked for again waits for the person. */
@@ -217,16 +219,21 @@ function Warnings({ call, note }: { call: Call; note: string }): JSX.Element | n
           </span>
         </span>
       ))}
-      <span class="ak-note ak-right">{note === "" ? "Found by reading the code; it may do more." : note}</span>
+      {(note !== "" || hasCode(call)) && <span class="ak-note ak-right">{note === "" ? "Found by reading the code; it may do more." : note}</span>}
     </div>
   );
+}
+
+/** What a call of another tool does is in its arguments, and was not found by reading code. */
+function hasCode(call: Call): boolean {
+  return call.name === "run_python" || call.name === "run_shell";
 }
 
 function Ran({ call }: { call: Call }): JSX.Element {
   const wrote = call.preview?.kind === "diff";
   return (
     <>
-      {wrote && call.state === "success" ? <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} /> : <FoldedCall call={call} />}
+      {wrote && call.state === "success" ? <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} /> : <FoldedCall call={call} />}
       <OutputList outputs={call.outputs} />
       <ResultText call={call} wrote={wrote} />
       {call.truncated && <OutputNote text="The model was given the beginning and the end of this output." />}

@@ -7,7 +7,7 @@ import type { CardProps } from "./card";
 import { useActions } from "./context";
 import { mayAlwaysAllow } from "./allow";
 
-export function DecisionRow({ call, current, panel, off, gone, guarded }: CardProps): JSX.Element {
+export function DecisionRow({ call, current, panel, off, gone, guarded, several }: CardProps): JSX.Element {
   const actions = useActions();
   const id = useId();
   const offBecause = off ? id : guarded ? "" : undefined;
@@ -30,7 +30,7 @@ export function DecisionRow({ call, current, panel, off, gone, guarded }: CardPr
           onPress={() => actions.openPanel(call, panel === "allow" ? "none" : "allow")}
         />
       )}
-      {off ? <span class="ak-note" id={id}>Off until the connection is back.</span> : current && panel === "none" && <span class="ak-note">Approves exactly what is shown.</span>}
+      {off ? <span class="ak-note" id={id}>Off until the connection is back.</span> : current && panel === "none" && <span class="ak-note">{several ? "Starts as soon as you approve it." : "Approves exactly what is shown."}</span>}
     </div>
   );
 }

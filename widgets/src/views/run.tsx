@@ -74,7 +74,7 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
                 {item.id === firstWaiting && askable.length > 1 && (
                   <BatchBar calls={askable} guarded={desk.guarded} onAll={(approved) => desk.decideAll(askable, approved)} />
                 )}
-                <CallCard call={call} state={state} desk={desk} current={call.id === current} />
+                <CallCard call={call} state={state} desk={desk} current={call.id === current} several={waiting.length > 1} />
               </Fragment>
             );
           }
@@ -85,7 +85,7 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
   );
 }
 
-function CallCard({ call, state, desk, current }: { call: Call; state: RunState; desk: RunDesk; current: boolean }): JSX.Element {
+function CallCard({ call, state, desk, current, several }: { call: Call; state: RunState; desk: RunDesk; current: boolean; several: boolean }): JSX.Element {
   const asks = call.state === "awaiting_approval";
   return (
     <Card
@@ -99,6 +99,7 @@ function CallCard({ call, state, desk, current }: { call: Call; state: RunState;
       off={needsYou(call) && desk.off}
       gone={desk.gone}
       guarded={asks && desk.guarded}
+      several={several}
       retry={desk.retryOf(call, state)}
       asksFirst={state.run?.policy.mode === "ask"}
       turn={desk.asksWhatNow(call, state)}

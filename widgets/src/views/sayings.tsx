@@ -50,6 +50,8 @@ function RetryRow({ call, retry, asksFirst, note }: { call: Call; retry: Retry; 
 function Denial({ call }: { call: Call }): JSX.Element {
   const { decider, reason } = call;
   if (decider === null || decider.kind === "policy") {
+    const rule = /^By policy: ((?:deny|ask) .+)\.$/.exec(reason ?? "")?.[1];
+    if (rule !== undefined) return <>By policy: <code><Plain text={rule} /></code>.</>;
     return reason === null ? <>By this site’s policy.</> : <Plain text={sentence(reason)} />;
   }
   const who = byWhom(decider);
