@@ -20,6 +20,7 @@ AgentKernelError
 │   └── ModelUnavailable          still failing after the retries
 ├── BudgetExceeded                a hard limit of the run was reached
 ├── ToolFailed                    a built-in tool could not do what was asked; the message is for the model
+├── UndoRefused                   a file is not as a call left it, so that nothing is put back
 ├── KernelGone                    the kernel died, was restarted or was shut down
 ├── CannotWait                    a cell can't wait for the run: the click that it needs would not reach its kernel
 └── RunFailed                     raised by `Run` where a result was asked for and there is none
@@ -119,6 +120,12 @@ class BudgetExceeded(AgentKernelError):
 
 class ToolFailed(AgentKernelError):
     pass
+
+
+class UndoRefused(AgentKernelError):
+    def __init__(self, message: str, tool_call_id: str) -> None:
+        super().__init__(message)
+        self.tool_call_id = tool_call_id
 
 
 class KernelGone(AgentKernelError):

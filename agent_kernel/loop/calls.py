@@ -20,18 +20,25 @@ CUT_OFF = "The model was cut off while it wrote this call."
 
 
 def settle(
-    commit: Commit, tool_call_id: str, state: CallState, result: str, *, reason: str | None = None, **columns: Any
+    commit: Commit,
+    tool_call_id: str,
+    state: CallState,
+    result: str,
+    *,
+    reason: str | None = None,
+    undo: str | None = None,
+    **columns: Any,
 ) -> ToolCallView:
     """End a call: its outcome is committed, then shown. Raises `IllegalTransition` if it ended before."""
     if reason is not None:
         columns["reason"] = reason
     ledger.move(commit.sql, commit.number, tool_call_id, state, result=result, ended_at=utc_now(), **columns)
     call = ledger.read_call(commit.sql, commit.number, tool_call_id)
-    show_end(commit, call)
+    show_end(commit, call, undo)
     return call
 
 
-def show_end(commit: Commit, call: ToolCallView) -> None:
+def show_end(commit: Commit, call: ToolCallView, undo: str | None = None) -> None:
     commit.emit(
         ToolCompleteEvent(
             run_id=call.run_id,
@@ -44,6 +51,7 @@ def show_end(commit: Commit, call: ToolCallView) -> None:
             output_file=call.output_file,
             state=call.state,
             reason=call.reason,
+            undo=undo,
         )
     )
 

@@ -11,7 +11,7 @@ from agent_kernel.errors import AlreadyDecided, IllegalTransition, UnknownApprov
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.rules import revoke_rule
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.loop import decisions, lifetime, saved_rules, stopping
+from agent_kernel.loop import decisions, lifetime, saved_rules, stopping, undoing
 from agent_kernel.loop.effective_policy import scope_keys
 from agent_kernel.loop.feed import Feed, Subscription
 from agent_kernel.loop.model_step import take_message
@@ -160,6 +160,13 @@ class Conversation:
         if call.state in ledger.UNFINISHED:
             raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
         return await self.send_message(f"Try this call again: {call.tool_name} with {call.tool_input}")
+
+    async def undo_call(self, tool_call_id: str, *, decided_by: str | None = None) -> None:
+        """Put back the file that a call of the run at hand replaced. Raises `UnknownToolCall`, `AlreadyDecided`,
+        `IllegalTransition`, `UndoRefused`, `KernelGone`."""
+        async with self._run_at_hand() as active:
+            run = await self._run_of(tool_call_id, active)
+            await undoing.undo(run, await self._read_call(tool_call_id), decided_by)
 
     async def tool_result(self, tool_call_id: str, output: str) -> None:
         """A page's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""

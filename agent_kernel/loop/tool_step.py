@@ -14,6 +14,7 @@ from agent_kernel.loop.batches import Batcher
 from agent_kernel.loop.judging import judge
 from agent_kernel.loop.previews import with_file_diff
 from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.waiting import said_to_wait
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
@@ -211,7 +212,8 @@ async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Out
     execution = asyncio.create_task(hands.execute(approved, emit), name=f"call {call.tool_call_id}")
     run.executing[call.tool_call_id] = execution
     try:
-        return await execution
+        async with said_to_wait(run, call, hands):
+            return await execution
     except KernelGone as gone:
         return Outcome("unknown", tool_messages.unknown(str(gone)))
     except asyncio.CancelledError:
@@ -249,6 +251,7 @@ async def _finish(
             duration_ms=duration,
             truncated=kept.truncated,
             output_file=output_file,
+            undo=outcome.undo if outcome.status == "success" else None,
         )
 
     run.step.ended[call.tool_call_id] = await run.commit(work)

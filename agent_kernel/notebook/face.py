@@ -2,28 +2,23 @@
 
 import asyncio
 import json
-from typing import Any, assert_never
+from typing import Any
 
 from pydantic import ValidationError
 
-from agent_kernel.errors import AgentKernelError, AlreadyDecided, DigestMismatch, IllegalTransition, NotFound
+from agent_kernel.errors import (
+    AgentKernelError,
+    AlreadyDecided,
+    DigestMismatch,
+    IllegalTransition,
+    NotFound,
+    UndoRefused,
+)
+from agent_kernel.loop.commands import obey
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.feed import Subscription
 from agent_kernel.loop.tasks import TaskOwner
-from agent_kernel.protocol.commands import (
-    ApprovalResponseCommand,
-    CancelCommand,
-    ClientCommand,
-    Decision,
-    MessageCommand,
-    PingCommand,
-    ResumeCommand,
-    RuleRemoveCommand,
-    ToolCancelCommand,
-    ToolResultCommand,
-    ToolRetryCommand,
-    client_command_adapter,
-)
+from agent_kernel.protocol.commands import ClientCommand, PingCommand, ResumeCommand, client_command_adapter
 from agent_kernel.protocol.events import ErrorEvent, PongEvent
 from agent_kernel.protocol.vocabulary import ErrorCode
 
@@ -101,6 +96,8 @@ class FaceLine:
             self._say_error(conversation, "CONFLICT", str(error), error.first.get("tool_call_id"), error.first)
         except (DigestMismatch, IllegalTransition) as error:
             self._say_error(conversation, "CONFLICT", str(error))
+        except UndoRefused as error:
+            self._say_error(conversation, "CONFLICT", str(error), error.tool_call_id)
         except NotFound as error:
             self._say_error(conversation, "INVALID_FORMAT", str(error), details={"unknown": error.identifier})
         except AgentKernelError as error:
@@ -113,23 +110,8 @@ class FaceLine:
             case PingCommand():
                 pong = PongEvent(seq=conversation.last_seq, conversation_id=conversation.conversation_id)
                 self._put(pong.model_dump_json())
-            case MessageCommand():
-                await conversation.send_message(command.content)
-            case ApprovalResponseCommand():
-                decision = Decision.model_validate(command.model_dump(exclude={"type", "approval_id"}))
-                await conversation.decide(command.approval_id, decision)
-            case ToolResultCommand():
-                await conversation.tool_result(command.tool_call_id, command.output)
-            case ToolCancelCommand():
-                await conversation.cancel_call(command.tool_call_id)
-            case ToolRetryCommand():
-                await conversation.retry_call(command.tool_call_id)
-            case RuleRemoveCommand():
-                await conversation.remove_rule(command.rule_id)
-            case CancelCommand():
-                await conversation.cancel_run(command.run_id)
             case _:
-                assert_never(command)
+                await obey(command, conversation)
 
     def _resume(self, conversation: Conversation, last_seq: int) -> None:
         self.seen.set()

@@ -8,10 +8,12 @@ import asyncio
 import dataclasses
 import json
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
+from agent_kernel.errors import ToolFailed
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.workshop import Workshop, workshop
 from agent_kernel.protocol.views import OutputView, RunView
@@ -94,6 +96,8 @@ class _Requests:
             "collect": self._collect,
             "judge": self._judge,
             "preview": self._preview,
+            "waiting": self._waiting,
+            "undo": self._undo,
             "environment": self._environment,
             "serve": self._serve,
         }
@@ -146,7 +150,9 @@ class _Requests:
 
     def _collect(self, content: dict[str, Any]) -> dict[str, Any]:
         found = self._shop.mailbox.collect(content["tool_call_id"], int(content.get("after_index", 0)))
-        outcome = None if found.outcome is None else dataclasses.asdict(found.outcome)
+        outcome = None
+        if found.outcome is not None:
+            outcome = dataclasses.asdict(with_undo(found.outcome, content["tool_call_id"]))
         outputs = [output.model_dump(mode="json") for output in found.outputs]
         return {"state": found.state, "outputs": outputs, "outcome": outcome}
 
@@ -159,6 +165,18 @@ class _Requests:
         self._shop.told_served.set()
         return {}
 
+    def _waiting(self, content: dict[str, Any]) -> dict[str, Any]:
+        return {"cell": waiting_behind(self._shop, content["tool_call_id"])}
+
+    def _undo(self, content: dict[str, Any]) -> dict[str, Any]:
+        from agent_kernel.notebook.undo import backups
+
+        try:
+            backups.undo(content["tool_call_id"])
+        except ToolFailed as refusal:
+            return {"refusal": str(refusal)}
+        return {"refusal": None}
+
     async def _preview(self, content: dict[str, Any]) -> dict[str, Any]:
         from agent_kernel.notebook.toolbox import preview_of
 
@@ -167,6 +185,19 @@ class _Requests:
 
     def _environment(self, content: dict[str, Any]) -> dict[str, Any]:
         return {"text": describe_environment(self._shop.shell, content.get("notebook_path"))}
+
+
+def waiting_behind(shop: Workshop, tool_call_id: str) -> int | None:
+    """The number of the cell that runs while a call that was handed over waits; `None` once the call has begun."""
+    place = shop.mailbox.collect(tool_call_id, sys.maxsize).state
+    return int(shop.shell.execution_count) if place == "deposited" else None
+
+
+def with_undo(outcome: Outcome, tool_call_id: str) -> Outcome:
+    """The outcome, with word of whether it can be taken back."""
+    from agent_kernel.notebook.undo import backups
+
+    return dataclasses.replace(outcome, undo=backups.offer(tool_call_id))
 
 
 async def judge(shop: Workshop, tool_name: str, arguments_json: str, run_id: str | None = None) -> Approval:

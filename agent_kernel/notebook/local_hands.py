@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 from typing import Any
 
+from agent_kernel.errors import ToolFailed, UndoRefused
 from agent_kernel.notebook.between_cells import OwnShell
 from agent_kernel.notebook.context import describe_environment
-from agent_kernel.notebook.link import judge
+from agent_kernel.notebook.link import judge, waiting_behind, with_undo
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import Approval
@@ -31,7 +32,7 @@ class LocalHands:
         self._shop.mailbox.deposit(call, observer, self._run_id)
         nudge = asyncio.create_task(self._nudge(call))
         try:
-            return await self._within(call, observer.outcome)
+            return with_undo(await self._within(call, observer.outcome), call.tool_call_id)
         except asyncio.CancelledError:
             self._shop.mailbox.interrupt(call.tool_call_id)
             with contextlib.suppress(TimeoutError):
@@ -70,6 +71,17 @@ class LocalHands:
 
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:
         return await judge(self._shop, tool_name, arguments_json, self._run_id)
+
+    async def waiting_behind(self, tool_call_id: str) -> int | None:
+        return waiting_behind(self._shop, tool_call_id)
+
+    async def undo(self, tool_call_id: str) -> None:
+        from agent_kernel.notebook.undo import backups
+
+        try:
+            await asyncio.to_thread(backups.undo, tool_call_id)
+        except ToolFailed as refusal:
+            raise UndoRefused(str(refusal), tool_call_id) from None
 
     async def preview(self, tool_name: str, arguments_json: str) -> str | None:
         from agent_kernel.notebook.toolbox import preview_of

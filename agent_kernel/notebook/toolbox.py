@@ -10,12 +10,14 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ToolDeclarationError, ToolFailed
+from agent_kernel.notebook.executor import current_call
 from agent_kernel.notebook.inspecting import inspect_variables
+from agent_kernel.notebook.undo import backups
 from agent_kernel.notebook.values import ToolText
 from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval
 from agent_kernel.tools.changes import planned_change
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.files import edit_file, read_file, write_file
+from agent_kernel.tools.files import read_file
 from agent_kernel.tools.function import Tool, as_tool
 from agent_kernel.tools.notebooks import read_notebook
 from agent_kernel.tools.preview import file_diff
@@ -92,10 +94,16 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
         "list_files": in_folder(list_files),
         "search_files": in_folder(search_files),
         "read_file": in_folder(read_file),
-        "edit_file": in_folder(edit_file),
-        "write_file": in_folder(write_file),
+        "edit_file": functools.partial(_change_file, "edit_file"),
+        "write_file": functools.partial(_change_file, "write_file"),
         "run_shell": _run_shell,
     }
+
+
+def _change_file(name: str, **arguments: Any) -> str:
+    change = planned_change(FOLDER, name, arguments)
+    assert change is not None
+    return backups.carry_out(current_call.get(), change, arguments["path"])
 
 
 def _run_shell(**arguments: Any) -> ToolText:

@@ -54,6 +54,13 @@ class ToolRetryCommand(Command):
     tool_call_id: str
 
 
+class ToolUndoCommand(Command):
+    """Put back the file that a call replaced, as long as it is as the call left it."""
+
+    type: Literal["tool_undo"] = "tool_undo"
+    tool_call_id: str
+
+
 class RuleRemoveCommand(Command):
     """Take back an always-allow rule. Calls that have not started are judged without it."""
 
@@ -81,6 +88,7 @@ ClientCommand = Annotated[
     | ToolResultCommand
     | ToolCancelCommand
     | ToolRetryCommand
+    | ToolUndoCommand
     | RuleRemoveCommand
     | CancelCommand
     | ResumeCommand

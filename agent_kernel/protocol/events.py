@@ -97,6 +97,8 @@ class ToolStateEvent(Event):
     tool_name: str
     tool_input: str | None = None
     state: CallState
+    waiting_behind: int | None = None
+    """While it is `executing`: the number of the user's own cell that the kernel runs first; `None` once it runs."""
 
 
 class ApprovalRequestEvent(Event):
@@ -154,6 +156,17 @@ class ToolCompleteEvent(Event):
     state: CallState
     """The exact state; `status` folds `invalid`, `superseded` and `expired` into coarser words."""
     reason: str | None = None
+    undo: str | None = None
+    """Set where `tool_undo` can put back the file that the call replaced: when that was last changed, or an empty text
+    for a file that was not there."""
+
+
+class ToolUndoneEvent(Event):
+    """What a call had written to a file was put back by a person."""
+
+    type: Literal["tool_undone"] = "tool_undone"
+    tool_call_id: str
+    decided_by: str | None = None
 
 
 class ErrorEvent(Event):
@@ -188,6 +201,7 @@ LoggedEvent = (
     | ToolStartEvent
     | ToolOutputEvent
     | ToolCompleteEvent
+    | ToolUndoneEvent
     | ErrorEvent
     | CompleteEvent
 )

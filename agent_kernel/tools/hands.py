@@ -28,6 +28,9 @@ class Outcome:
     status: Literal["success", "error", "cancelled", "unknown"]
     content: str
     """The whole text for the model, untruncated (within the hands' own hard cap)."""
+    undo: str | None = None
+    """Set where `Hands.undo` can take the call back: when the file that it replaced was last changed (UTC, ISO 8601),
+    or an empty text where there was none."""
 
 
 class Hands(Protocol):
@@ -47,6 +50,14 @@ class Hands(Protocol):
 
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:
         """Ask the tool's own approval callable. The caller treats any error as `ask`."""
+        ...
+
+    async def waiting_behind(self, tool_call_id: str) -> int | None:
+        """The number of the user's own cell behind which a call waits that was handed over; `None` once it runs."""
+        ...
+
+    async def undo(self, tool_call_id: str) -> None:
+        """Put back what a call of a file tool replaced. Raises `UndoRefused` where the file was changed since."""
         ...
 
     async def preview(self, tool_name: str, arguments_json: str) -> str | None:

@@ -92,12 +92,13 @@ def write_text(path: Path, shown: str, content: TextFile) -> None:
         raise ToolFailed(f"{shown!r} is in {content.encoding}, which has no character {wrong}.") from None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, raw)
+        replace_file(path, raw)
     except OSError as error:
         raise ToolFailed(f"{shown!r} can't be written: {error.strerror}.") from None
 
 
-def _replace(path: Path, raw: bytes) -> None:
+def replace_file(path: Path, raw: bytes) -> None:
+    """Replace a file at once or not at all, and keep its permissions. Raises `OSError`."""
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:

@@ -16,10 +16,11 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from agent_kernel.errors import UnknownConversation
+from agent_kernel.loop.commands import obey
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.feed import Subscription
 from agent_kernel.protocol.events import ErrorEvent, Event, PongEvent, SessionEvent
-from agent_kernel_server.dispatch import InvalidFrame, Reply, dispatch, parse_frame, reply_for
+from agent_kernel_server.dispatch import InvalidFrame, Reply, parse_frame, reply_for
 from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of
 from agent_kernel_server.service import Service
 
@@ -155,7 +156,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
             self._rewind()
             return None
         try:
-            await dispatch(command, self.conversation, person_of(self.current_user))
+            await obey(command, self.conversation, person_of(self.current_user))
         except Exception as error:  # the socket outlives a fault of one command
             reply = reply_for(error)
             if reply.code == "INTERNAL_ERROR":

@@ -1,7 +1,7 @@
-"""A face's frames, as commands to the brain, and the brain's errors, as answers to the face."""
+"""A face's frames, read as commands, and the brain's errors, as answers to the face."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, assert_never
+from typing import Any, Literal
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -16,23 +16,9 @@ from agent_kernel.errors import (
     KernelGone,
     LogUnavailable,
     NotFound,
+    UndoRefused,
 )
-from agent_kernel.loop.conversation import Conversation
-from agent_kernel.protocol.commands import (
-    MAX_FRAME_BYTES,
-    ApprovalResponseCommand,
-    CancelCommand,
-    ClientCommand,
-    Decision,
-    MessageCommand,
-    PingCommand,
-    ResumeCommand,
-    RuleRemoveCommand,
-    ToolCancelCommand,
-    ToolResultCommand,
-    ToolRetryCommand,
-    client_command_adapter,
-)
+from agent_kernel.protocol.commands import MAX_FRAME_BYTES, ClientCommand, client_command_adapter
 from agent_kernel.protocol.vocabulary import ErrorCode
 
 COMMAND_TYPES = frozenset(
@@ -42,6 +28,7 @@ COMMAND_TYPES = frozenset(
         "tool_result",
         "tool_cancel",
         "tool_retry",
+        "tool_undo",
         "rule_remove",
         "cancel",
         "resume",
@@ -85,35 +72,13 @@ def parse_frame(message: str | bytes) -> ClientCommand | None:
         raise InvalidFrame(f"{name}: {fault['msg']}") from error
 
 
-async def dispatch(command: ClientCommand, conversation: Conversation, person: str | None) -> None:
-    """Do what a face asks. Raises what the brain raises; then nothing has changed."""
-    match command:
-        case MessageCommand():
-            await conversation.send_message(command.content)
-        case ApprovalResponseCommand():
-            decision = Decision.model_validate(command.model_dump(exclude={"type", "approval_id"}))
-            await conversation.decide(command.approval_id, decision, decided_by=person)
-        case ToolResultCommand():
-            await conversation.tool_result(command.tool_call_id, command.output)
-        case ToolCancelCommand():
-            await conversation.cancel_call(command.tool_call_id)
-        case ToolRetryCommand():
-            await conversation.retry_call(command.tool_call_id)
-        case RuleRemoveCommand():
-            await conversation.remove_rule(command.rule_id)
-        case CancelCommand():
-            await conversation.cancel_run(command.run_id)
-        case ResumeCommand() | PingCommand():
-            return  # answered by the connection itself
-        case _:
-            assert_never(command)
-
-
 def reply_for(error: Exception) -> Reply:
     """What a face is told of an error. One that nobody foresaw keeps its details in the server's log."""
     if isinstance(error, AlreadyDecided):
         first = error.first
         return Reply("CONFLICT", str(error), first.get("tool_call_id"), first)
+    if isinstance(error, UndoRefused):
+        return Reply("CONFLICT", str(error), error.tool_call_id)
     if isinstance(error, DigestMismatch | IllegalTransition):
         return Reply("CONFLICT", str(error))
     if isinstance(error, NotFound):

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from agent_kernel.errors import UndoRefused
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.queue import RunHandle
@@ -38,6 +39,9 @@ class FunctionHands:
     interrupted: list[str] = field(default_factory=list)
     approval: Approval = "ask"
     diff: str | None = None
+    behind: int | None = None
+    kept: set[str] = field(default_factory=set)
+    undone: list[str] = field(default_factory=list)
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         self.ran.append(call)
@@ -55,6 +59,15 @@ class FunctionHands:
 
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:
         return self.approval
+
+    async def waiting_behind(self, tool_call_id: str) -> int | None:
+        return self.behind
+
+    async def undo(self, tool_call_id: str) -> None:
+        if tool_call_id in self.kept:
+            self.undone.append(tool_call_id)
+        else:
+            raise UndoRefused("The file was changed since.", tool_call_id)
 
     async def preview(self, tool_name: str, arguments_json: str) -> str | None:
         return self.diff

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,6 +134,51 @@ async def test_a_call_waits_behind_the_users_cell_and_survives_that_cells_failur
     (done,) = (await api.ended(conversation_id))["tool_calls"]
     assert done["state"] == "success"
     assert done["result"].count("after") == 1
+
+
+async def test_a_card_says_behind_which_of_the_users_cells_its_call_waits(
+    api: Api, kernel: Kernel, model: FakeOpenAI, face: Callable[..., Any]
+) -> None:
+    model.add(call("run_python", code="print('after')"), say("Done."))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    page = await face(conversation_id)
+    await kernel.ready()
+    number = int(await kernel.text("print(get_ipython().execution_count)"))
+    kernel.start("import time; time.sleep(1.5)")
+    await page.send({"type": "approval_response", "approval_id": waiting["approval_id"], "approved": True})
+    await page.until("tool_start")
+    waits = await page.until("tool_state")
+    assert (waits["state"], waits["waiting_behind"]) == ("executing", number + 1)
+    assert (await page.until("tool_complete"))["state"] == "success"
+    await page.until("complete")
+
+
+async def test_a_written_file_is_put_back_unless_somebody_changed_it_since(
+    api: Api, kernel: Kernel, model: FakeOpenAI, face: Callable[..., Any], tmp_path: Path
+) -> None:
+    report, notes = tmp_path / "report.md", tmp_path / "notes.md"
+    report.write_text("old\n")
+    writes = [call("write_file", path=str(path), content="new\n", call_id=path.stem) for path in (report, notes)]
+    model.add(calls(*writes, call("run_python", code="1", call_id="last")), say("Done."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    page = await face(conversation_id)
+    await api.start_run(conversation_id)
+    asked = {one["tool_call_id"]: one for one in [await page.until("approval_request") for _ in "123"]}
+    for name, shown in (("report", "@@ -1 +1 @@\n-old\n+new"), ("notes", "--- /dev/null\n")):
+        assert shown in asked[name]["preview"]["text"]
+        await page.send({"type": "approval_response", "approval_id": asked[name]["approval_id"], "approved": True})
+    ended = [await page.until("tool_complete") for _ in "12"]
+    assert {one["tool_call_id"]: bool(one["undo"]) for one in ended} == {"report": True, "notes": False}
+    await page.send({"type": "tool_undo", "tool_call_id": "report"})
+    assert (await page.until("tool_undone"))["tool_call_id"] == "report"
+    assert report.read_text() == "old\n"
+    notes.write_text("mine\n")
+    await page.send({"type": "tool_undo", "tool_call_id": "notes"})
+    refused = await page.until("error")
+    assert (refused["code"], refused["tool_call_id"]) == ("CONFLICT", "notes")
+    assert notes.read_text() == "mine\n"
+    await page.send({"type": "approval_response", "approval_id": asked["last"]["approval_id"], "approved": False})
+    await page.until("complete")
 
 
 async def test_every_line_of_a_flood_arrives_once_and_in_order(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:

@@ -7,6 +7,7 @@ export interface AgentKernelProtocol {
     | ToolResultCommand
     | ToolCancelCommand
     | ToolRetryCommand
+    | ToolUndoCommand
     | RuleRemoveCommand
     | CancelCommand
     | ResumeCommand
@@ -25,6 +26,7 @@ export interface AgentKernelProtocol {
     | ToolStartEvent
     | ToolOutputEvent
     | ToolCompleteEvent
+    | ToolUndoneEvent
     | ErrorEvent
     | CompleteEvent;
 }
@@ -59,6 +61,14 @@ export interface ToolCancelCommand {
 export interface ToolRetryCommand {
   tool_call_id: string;
   type: "tool_retry";
+}
+/**
+ * Put back the file that a call replaced, as long as it is as the call left it.
+ *
+ */
+export interface ToolUndoCommand {
+  tool_call_id: string;
+  type: "tool_undo";
 }
 /**
  * Take back an always-allow rule. Calls that have not started are judged without it.
@@ -353,6 +363,7 @@ export interface ToolStateEvent {
   tool_input: string | null;
   tool_name: string;
   type: "tool_state";
+  waiting_behind: number | null;
 }
 export interface ApprovalRequestEvent {
   approval_id: string;
@@ -433,6 +444,20 @@ export interface ToolCompleteEvent {
   tool_result: string;
   truncated: boolean;
   type: "tool_complete";
+  undo: string | null;
+}
+/**
+ * What a call had written to a file was put back by a person.
+ *
+ */
+export interface ToolUndoneEvent {
+  conversation_id: string;
+  decided_by: string | null;
+  run_id: string | null;
+  seq: number;
+  timestamp: string;
+  tool_call_id: string;
+  type: "tool_undone";
 }
 export interface ErrorEvent {
   code:

@@ -190,6 +190,43 @@ describe("a call that changes a file", () => {
   });
 });
 
+describe("Undo", () => {
+  const WRITE = { path: "a.md", content: "new\n" };
+  const preview = { kind: "diff", language: "diff", text: "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new" };
+  const wrote = (undo: string | null) => (run: Recording): Recording =>
+    run.ask("t1", "write_file", WRITE, { preview }).answer("t1", true).start("t1", "write_file", WRITE).end("t1", "write_file", "success", { undo });
+
+  test("says which file it puts back, and does it once", async () => {
+    const root = await show(wrote("2026-11-20T14:01:20Z"));
+    expect(shown(root).text).toMatch(/UndoPuts back the file of \d\d:01:20\.Approved by you, /);
+    await press(card(root, "t1"), "Undo");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_undo", tool_call_id: "t1" });
+    expect(button(card(root, "t1"), "Undoing…").getAttribute("aria-disabled")).toBe("true");
+    await happens((run) => run.send({ type: "tool_undone", tool_call_id: "t1", decided_by: null }));
+    expect(shown(root).text).toContain("Undone. The file is as it was before. The model is told.");
+    expect(shown(root).buttons).toEqual([]);
+  });
+
+  test("says that a new file is removed", async () => {
+    expect(shown(await show(wrote(""))).text).toContain("UndoRemoves the file again.");
+  });
+
+  test("is gone once the file was changed by somebody else, and the card says so", async () => {
+    const root = await show(wrote("2026-11-20T14:01:20Z"));
+    await press(card(root, "t1"), "Undo");
+    PlayedSocket.last.say({ type: "error", seq: 3, conversation_id: "", run_id: null, timestamp: "", code: "CONFLICT", message: "The file was changed since. Nothing was put back.", tool_call_id: "t1", details: {} });
+    await settle();
+    expect(shown(root).text).toContain("Not undone. The file was changed since. Nothing was put back.");
+    expect(shown(root).buttons).toEqual([]);
+  });
+
+  test("is not there for what can't be put back, nor when the run is over", async () => {
+    expect(shown(await show(wrote(null))).buttons).toEqual([]);
+    const over = await show((run) => wrote("")(run).finish());
+    expect(shown(over).buttons).toEqual([]);
+  });
+});
+
 describe("several waiting calls", () => {
   const three = (run: Recording): unknown => asks(run).ask("t2", "run_shell", { command: "ls" }).ask("t3", "write_file", { path: "a", content: "b" }, { warnings: [{ title: "Writes files:", detail: "a" }] });
 
@@ -248,6 +285,16 @@ describe("a call that runs", () => {
     const root = await show(runs);
     await settle(60_000);
     expect(shown(root).text).toMatch(/Running1 min \d+ s/);
+  });
+
+  test("is next in line while the user's own cell runs", async () => {
+    const root = await show((run) => runs(run).waits("t1", "run_python", PYTHON, 9));
+    expect(shown(root)).toMatchObject({ state: "executing", buttons: ["Cancel"] });
+    expect(shown(root).text).toContain("Approved, next in line");
+    expect(shown(root).text).toContain("Your cell [9] is running. This call starts when it ends.");
+    await happens((run) => run.output("t1", 0, { name: "stdout", text: "1" }));
+    expect(shown(root).text).toContain("Running");
+    expect(shown(root).text).not.toContain("Your cell");
   });
 
   test("can be cancelled alone", async () => {

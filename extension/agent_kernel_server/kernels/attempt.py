@@ -86,7 +86,7 @@ class Attempt:
         )
         self._feed.repair(first, answer.outputs)
         if answer.outcome is not None:
-            return Outcome(answer.outcome.status, answer.outcome.content)
+            return Outcome(answer.outcome.status, answer.outcome.content, answer.outcome.undo)
         if answer.state == "unknown" or (claimed and answer.state == "deposited"):
             return Outcome("unknown", "The kernel does not know this call any more: nobody can say whether it ran.")
         return None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from logging import Logger
 from typing import Any, get_args
 
-from agent_kernel.errors import KernelGone
+from agent_kernel.errors import KernelGone, UndoRefused
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
 from agent_kernel_server.kernels.attempt import INTERRUPT_SECONDS, Attempt
@@ -41,6 +41,8 @@ class KernelHands:
         self._notebook_path = notebook_path
         self._log = log
         self._running: dict[str, Attempt] = {}
+        self._undoable: dict[str, str] = {}
+        """The attempts that the kernel can take back, by the call's id."""
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         link = self._link()
@@ -49,7 +51,10 @@ class KernelHands:
             await link.ensure_installed()
             with self._feeds.open(attempt_id, emit) as feed:
                 attempt = self._running[call.tool_call_id] = Attempt(attempt_id, call, link, feed)
-                return await self._run(attempt)
+                outcome = await self._run(attempt)
+                if outcome.undo is not None:
+                    self._undoable[call.tool_call_id] = attempt_id
+                return outcome
         except RequestRefused as error:
             return Outcome("error", str(error))
         finally:
@@ -86,6 +91,30 @@ class KernelHands:
         )
         verdict: Any = answer.get("approval")
         return verdict if verdict in APPROVALS else "ask"
+
+    async def waiting_behind(self, tool_call_id: str) -> int | None:
+        attempt = self._running.get(tool_call_id)
+        if attempt is None:
+            return None
+        try:
+            answer = await self._link().control("waiting", {"tool_call_id": attempt.attempt_id})
+        except RequestRefused as error:
+            self._log.debug("The kernel did not say where the call %s is: %s", tool_call_id, error)
+            return None
+        cell = answer.get("cell")
+        return cell if isinstance(cell, int) else None
+
+    async def undo(self, tool_call_id: str) -> None:
+        """Raises `UndoRefused`, `KernelGone`."""
+        attempt_id = self._undoable.get(tool_call_id)
+        if attempt_id is None:
+            raise UndoRefused("The old file is no longer kept.", tool_call_id)
+        try:
+            answer = await self._link().control("undo", {"tool_call_id": attempt_id})
+        except RequestRefused as error:
+            raise UndoRefused(f"The kernel could not do it: {error}", tool_call_id) from error
+        if answer.get("refusal") is not None:
+            raise UndoRefused(str(answer["refusal"]), tool_call_id)
 
     async def preview(self, tool_name: str, arguments_json: str) -> str | None:
         link = self._link()

@@ -96,6 +96,7 @@ class RunDeclaration(KernelMessage):
 class OutcomeContent(KernelMessage):
     status: Literal["success", "error", "cancelled", "unknown"]
     content: str
+    undo: str | None = Field(default=None, max_length=40)
 
 
 class Collected(KernelMessage):

@@ -41,6 +41,11 @@ export interface Call {
   readonly truncated: boolean;
   readonly outputFile: string | null;
   readonly outputs: Outputs;
+  /** The number of the user's own cell that the kernel runs first. */
+  readonly waitingBehind: number | null;
+  /** When the file that the call replaced was last changed; "" where there was none, `null` where Undo can't be. */
+  readonly undo: string | null;
+  readonly undone: boolean;
   /** The step of the run that asked for this call, counted from 0. */
   readonly step: number;
   /** The server's answer to a decision that it did not take. */
@@ -97,6 +102,9 @@ export function emptyCall(id: string, name: string, step: number): Call {
     truncated: false,
     outputFile: null,
     outputs: NO_OUTPUTS,
+    waitingBehind: null,
+    undo: null,
+    undone: false,
     step,
     problem: null,
   };

@@ -33,6 +33,7 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
         ...call,
         state: event.state,
         input: event.tool_input ?? call.input,
+        waitingBehind: event.waiting_behind,
       }));
     case "approval_request":
       return patchCall(nextStep(state), event.tool_call_id, event.tool_name, (call) => ({
@@ -72,6 +73,7 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
       return patchCall(state, event.tool_call_id, "", (call) => ({
         ...call,
         outputs: addOutput(call.outputs, event.index, event.output),
+        waitingBehind: null,
       }));
     case "tool_complete":
       return {
@@ -83,10 +85,14 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
           durationMs: event.duration_ms,
           truncated: event.truncated,
           outputFile: event.output_file,
+          waitingBehind: null,
+          undo: event.undo,
           endedAt: event.timestamp,
         })),
         stepEnding: true,
       };
+    case "tool_undone":
+      return patchCall(state, event.tool_call_id, "", (call) => ({ ...call, undone: true, problem: null }));
     case "error":
       return addProblem(state, event);
     case "session":

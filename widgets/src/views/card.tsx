@@ -1,15 +1,15 @@
 /** One tool call: its head, the call itself, what was decided, what came out. */
-import type { ComponentChildren, JSX } from "preact";
+import type { JSX } from "preact";
 import { memo } from "preact/compat";
 import { useId, useState } from "preact/hooks";
 import type { PendingDecision } from "../link/decisions";
 import { needsYou, type Call } from "../state";
 import { lineCount, shownCall, summary } from "../text/arguments";
-import { duration, plural, timeOfDay, wholeSeconds } from "../text/format";
+import { duration, plural, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
-import { ASKING, byWhom, CALL_STATES, type StateLook } from "../text/words";
+import { ASKING, CALL_STATES, NEXT_IN_LINE, type StateLook } from "../text/words";
 import { CallBody, changeCount } from "./code";
-import { useActions, useSeconds, type Panel, type Retry } from "./context";
+import { useActions, useSeconds, type Panel, type Retry, type Undo } from "./context";
 import { DecisionRow, SentRow } from "./decision";
 import { EditPanel, type Draft } from "./edit";
 import { Icon } from "./icon";
@@ -18,7 +18,8 @@ import { OutputList, OutputNote } from "./outputs";
 import { AllowPanel } from "./allow";
 import { ReasonPanel } from "./reason";
 import { Question } from "./question";
-import { Sayings } from "./sayings";
+import { decidedBy, Sayings } from "./sayings";
+import { UndoRow } from "./undo";
 import { Plain } from "./text";
 
 export interface CardProps {
@@ -41,6 +42,7 @@ export interface CardProps {
   several: boolean;
   recorded: boolean;
   retry: Retry;
+  undo: Undo;
   /** The policy of the run: a call that is asked for again waits for the person. */
   asksFirst: boolean;
   /** It is the person's turn, though the call waits for nothing. */
@@ -71,7 +73,7 @@ export const Card = memo(function Card(props: CardProps): JSX.Element {
       <Head {...props} />
       {!folded && <Content {...props} />}
       <Sayings call={call} folded={folded} retry={props.retry} asksFirst={props.asksFirst} />
-      {call.problem !== null && <div class="ak-say" role="alert"><ProblemWords problem={call.problem} open={call.state === "awaiting_approval"} /></div>}
+      {call.problem !== null && <div class="ak-say" role="alert"><ProblemWords problem={call.problem} about={call.state === "awaiting_approval" ? "waiting" : call.undo !== null ? "undo" : "decided"} /></div>}
     </div>
   );
 });
@@ -103,6 +105,7 @@ function Head(props: CardProps): JSX.Element {
 
 function lookOf({ call, pending, off }: CardProps): StateLook {
   if (call.state === "executing" && call.name === "ask_user") return ASKING;
+  if (call.state === "executing" && call.waitingBehind !== null) return NEXT_IN_LINE;
   const look = CALL_STATES[call.state];
   if (call.state !== "awaiting_approval") return look;
   if (pending?.status === "queued") {
@@ -171,6 +174,7 @@ function Content(props: CardProps): JSX.Element | null {
       if (call.name === "ask_user" && !props.gone) return <Question call={call} />;
       return <Ran call={call} />;
     case "success":
+      return <><Ran call={call} /><UndoRow call={call} undo={props.undo} /></>;
     case "error":
     case "unknown":
       return <Ran call={call} />;
@@ -271,11 +275,4 @@ function FoldedCall({ call }: { call: Call }): JSX.Element | null {
       </div>
     </>
   );
-}
-
-function decidedBy(call: Call): ComponentChildren {
-  if (call.decider === null) return null;
-  const at = call.decider.kind === "policy" || call.decider.at === null ? "" : `, ${timeOfDay(call.decider.at)}`;
-  const verb = call.decider.kind === "policy" ? "Allowed" : call.edited ? "Edited and approved" : "Approved";
-  return `${verb} by ${byWhom(call.decider)}${at}`;
 }

@@ -9,6 +9,9 @@ export type Panel = "none" | "reason" | "edit" | "allow";
 /** Whether a call that failed, or whose outcome is unknown, can be asked for again. */
 export type Retry = "no" | "offered" | "asked";
 
+/** Whether what a call wrote can be put back. */
+export type Undo = "no" | "offered" | "asked" | "done";
+
 export interface Actions {
   /** The brain's present moment in ms, by this page's best knowledge. */
   now(): number;
@@ -16,6 +19,7 @@ export interface Actions {
   takeBack(approvalId: string): void;
   send(command: ClientCommand): void;
   retry(call: Call): void;
+  undo(call: Call): void;
   openPanel(call: Call, panel: Panel): void;
 }
 

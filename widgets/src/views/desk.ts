@@ -4,7 +4,7 @@ import type { Channel } from "../link/channel";
 import type { PendingDecision } from "../link/decisions";
 import type { ApprovalResponseCommand, ClientCommand } from "../protocol";
 import { callsInOrder, needsYou, runEnded, type Call, type RunState } from "../state";
-import type { Actions, Choice, Panel, Retry } from "./context";
+import type { Actions, Choice, Panel, Retry, Undo } from "./context";
 import { Draft } from "./edit";
 import { mayAlwaysAllow } from "./allow";
 
@@ -20,6 +20,7 @@ export class RunDesk implements Actions {
   private readonly opened = new Map<string, boolean>();
   private readonly drafts = new Map<string, Draft>();
   private readonly retried = new Set<string>();
+  private readonly takenBack = new Set<string>();
   private focusedCall: string | null = null;
   private render: () => void = () => undefined;
   private frame: { cancel(): void } | null = null;
@@ -93,7 +94,26 @@ export class RunDesk implements Actions {
   retryOf(call: Call, state: RunState): Retry {
     if (call.state !== "error" && call.state !== "unknown") return "no";
     if (this.retried.has(call.id)) return "asked";
-    return state.run?.status === "running" && !this.stopping && this.channel.connection.status === "open" ? "offered" : "no";
+    return this.goesOn(state) ? "offered" : "no";
+  }
+
+  undoOf(call: Call, state: RunState): Undo {
+    if (call.undone) return "done";
+    // The answer to an attempt: the file is no longer as the call left it.
+    if (call.undo === null || call.problem !== null) return "no";
+    if (this.takenBack.has(call.id)) return "asked";
+    return this.goesOn(state) ? "offered" : "no";
+  }
+
+  undo(call: Call): void {
+    if (this.undoOf(call, this.state) !== "offered") return;
+    this.keepFocus(call.id);
+    this.takenBack.add(call.id);
+    this.channel.send({ type: "tool_undo", tool_call_id: call.id });
+  }
+
+  private goesOn(state: RunState): boolean {
+    return state.run?.status === "running" && !this.stopping && this.channel.connection.status === "open";
   }
 
   /** Nobody can say what became of a call, and the model has not gone on since. */

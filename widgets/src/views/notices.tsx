@@ -37,13 +37,15 @@ export function Notice({ problem }: { problem: Problem }): JSX.Element {
   );
 }
 
-/** `open`: the call that it is about still waits, so nobody has decided. */
-export function ProblemWords({ problem, open = false }: { problem: Problem; open?: boolean }): JSX.Element {
+/** What a conflict is about: a call that still waits, so that nobody has decided; one that was decided; or an undo. */
+const CONFLICTS = { waiting: "Nothing was decided.", decided: "Already decided.", undo: "Not undone." } as const;
+
+export function ProblemWords({ problem, about = "decided" }: { problem: Problem; about?: keyof typeof CONFLICTS }): JSX.Element {
   const said = sentence(visible(problem.message));
-  const meaning = MEANINGS[problem.code] ?? "";
+  const meaning = about === "undo" ? "" : (MEANINGS[problem.code] ?? "");
   return (
     <span class="ak-grow">
-      <b>{open && problem.code === "CONFLICT" ? "Nothing was decided." : TITLES[problem.code]}</b> {said} {said.includes(meaning) ? "" : meaning}
+      <b>{problem.code === "CONFLICT" ? CONFLICTS[about] : TITLES[problem.code]}</b> {said} {said.includes(meaning) ? "" : meaning}
     </span>
   );
 }

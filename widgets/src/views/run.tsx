@@ -101,6 +101,7 @@ function CallCard({ call, state, desk, current, several }: { call: Call; state: 
       guarded={asks && desk.guarded}
       several={several}
       retry={desk.retryOf(call, state)}
+      undo={desk.undoOf(call, state)}
       asksFirst={state.run?.policy.mode === "ask"}
       turn={desk.asksWhatNow(call, state)}
       recorded={call.recorded || state.run?.recorded === true}

@@ -22,6 +22,9 @@ export function Sayings({ call, folded, retry, asksFirst }: Props): JSX.Element 
       return <div class="ak-sub"><p><Denial call={call} /> <span class="ak-muted">Nothing ran.</span></p></div>;
     case "approved":
       return <div class="ak-sub"><p>This call starts when the kernel is free.</p></div>;
+    case "executing":
+      if (call.waitingBehind === null) return null;
+      return <div class="ak-sub"><p>Your cell <code>[{call.waitingBehind}]</code> is running. This call starts when it ends.</p></div>;
     case "cancelled":
       return <div class="ak-sub"><p><Cancellation call={call} /></p></div>;
     case "error":
@@ -31,6 +34,14 @@ export function Sayings({ call, folded, retry, asksFirst }: Props): JSX.Element 
     default:
       return null;
   }
+}
+
+/** "Approved by you, 14:06:31". */
+export function decidedBy(call: Call): string | null {
+  if (call.decider === null) return null;
+  const at = call.decider.kind === "policy" || call.decider.at === null ? "" : `, ${timeOfDay(call.decider.at)}`;
+  const verb = call.decider.kind === "policy" ? "Allowed" : call.edited ? "Edited and approved" : "Approved";
+  return `${verb} by ${byWhom(call.decider)}${at}`;
 }
 
 function RetryRow({ call, retry, asksFirst, note }: { call: Call; retry: Retry; asksFirst: boolean; note: string }): JSX.Element {

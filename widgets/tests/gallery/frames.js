@@ -35,7 +35,7 @@ export class Recording {
     return done ? this.send({ type: "message", message_id: id, role: "assistant", content: text }) : this;
   }
   propose(id, tool_name, input) {
-    return this.send({ type: "tool_state", tool_call_id: id, tool_name, tool_input: input === null ? null : JSON.stringify(input), state: "proposed" });
+    return this.send({ type: "tool_state", tool_call_id: id, tool_name, tool_input: input === null ? null : JSON.stringify(input), state: "proposed", waiting_behind: null });
   }
   ask(id, tool_name, input, extra = {}) {
     this.propose(id, tool_name, input);
@@ -45,10 +45,11 @@ export class Recording {
     return this.send({ type: "approval_response", approval_id: `apr_${id}`, tool_call_id: id, approved, reason: null, edited: false, by: "user", decided_by: null, ...extra });
   }
   start(id, tool_name, input, extra = {}) { return this.send({ type: "tool_start", tool_call_id: id, tool_name, tool_input: JSON.stringify(input), preview: null, ...extra }); }
+  waits(id, tool_name, input, cell) { return this.send({ type: "tool_state", tool_call_id: id, tool_name, tool_input: JSON.stringify(input), state: "executing", waiting_behind: cell }); }
   output(id, index, output) { return this.send({ type: "tool_output", tool_call_id: id, index, output: { kind: "stream", name: null, text: "", data: {}, display_id: null, ...output } }); }
   end(id, tool_name, state, extra = {}) {
     const status = { invalid: "error", superseded: "cancelled", expired: "cancelled" }[state] ?? state;
-    return this.send({ type: "tool_complete", tool_call_id: id, tool_name, tool_result: "", status, state, duration_ms: null, truncated: false, output_file: null, reason: null, ...extra });
+    return this.send({ type: "tool_complete", tool_call_id: id, tool_name, tool_result: "", status, state, duration_ms: null, truncated: false, output_file: null, reason: null, undo: null, ...extra });
   }
   did(id, tool_name, input, ms, outputs = [], by = "user") {
     this.propose(id, tool_name, input).answer(id, true, { by }).start(id, tool_name, input);

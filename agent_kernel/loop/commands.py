@@ -1,0 +1,45 @@
+"""A face's commands, carried out. Both hosts go through here."""
+
+from typing import assert_never
+
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.protocol.commands import (
+    ApprovalResponseCommand,
+    CancelCommand,
+    ClientCommand,
+    Decision,
+    MessageCommand,
+    PingCommand,
+    ResumeCommand,
+    RuleRemoveCommand,
+    ToolCancelCommand,
+    ToolResultCommand,
+    ToolRetryCommand,
+    ToolUndoCommand,
+)
+
+
+async def obey(command: ClientCommand, conversation: Conversation, person: str | None = None) -> None:
+    """Do what a face asks. Raises what the brain raises; then nothing has changed."""
+    match command:
+        case MessageCommand():
+            await conversation.send_message(command.content)
+        case ApprovalResponseCommand():
+            decision = Decision.model_validate(command.model_dump(exclude={"type", "approval_id"}))
+            await conversation.decide(command.approval_id, decision, decided_by=person)
+        case ToolResultCommand():
+            await conversation.tool_result(command.tool_call_id, command.output)
+        case ToolCancelCommand():
+            await conversation.cancel_call(command.tool_call_id)
+        case ToolRetryCommand():
+            await conversation.retry_call(command.tool_call_id)
+        case ToolUndoCommand():
+            await conversation.undo_call(command.tool_call_id, decided_by=person)
+        case RuleRemoveCommand():
+            await conversation.remove_rule(command.rule_id)
+        case CancelCommand():
+            await conversation.cancel_run(command.run_id)
+        case ResumeCommand() | PingCommand():
+            return  # answered by the connection itself
+        case _:
+            assert_never(command)

@@ -1,0 +1,102 @@
+"""A call behind the user's own cell, and a file that is put back: at the level of the brain."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import AlreadyDecided, IllegalTransition, UndoRefused
+from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.tools.hands import ApprovedCall, Outcome
+from tests.core.brain_fixtures import FunctionHands
+
+WRITTEN = "2026-11-20T14:11:20Z"
+
+
+async def test_a_call_says_that_it_waits_behind_the_users_cell_and_when_it_begins(stages: Any) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model)
+
+        async def act(_: ApprovedCall, __: Any) -> str:
+            hands.behind = 9
+            await stage.until(lambda: stage.of("tool_state")[-1].waiting_behind == 9)
+            hands.behind = None
+            await stage.until(lambda: stage.of("tool_state")[-1].waiting_behind is None)
+            return "ran"
+
+        hands: FunctionHands = stage.hands
+        hands.act = act
+        await (await stage.start(policy="allow")).wait()
+    waits = [event for event in stage.of("tool_state") if event.state == "executing"]
+    assert [event.waiting_behind for event in waits] == [9, None]
+    assert stage.events.index(waits[0]) > stage.events.index(stage.of("tool_start")[0])
+    assert stage.events.index(waits[1]) < stage.events.index(stage.of("tool_complete")[0])
+
+
+async def test_a_call_that_begins_at_once_is_not_said_to_wait(stages: Any) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model)
+        await (await stage.start(policy="allow")).wait()
+    assert [event.state for event in stage.of("tool_state")] == ["proposed"]
+
+
+def keeps(stage: Any) -> None:
+    """Has the hands keep what each call replaced."""
+
+    def act(ran: ApprovedCall, _: Any) -> Outcome:
+        stage.hands.kept.add(ran.tool_call_id)
+        return Outcome("success", "Replaced a.md.", WRITTEN)
+
+    stage.hands.act = act
+
+
+async def test_what_a_call_wrote_is_undone_and_the_model_hears_of_it_before_it_goes_on(stages: Any) -> None:
+    turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("ok")]
+    with ScriptedModel(turns) as model:
+        stage = await stages(model)
+        keeps(stage)
+        rules = ('ask run_python where code is "2"',)
+        handle = await stage.start(policy="allow", rules=rules)
+        [waiting] = await stage.requests()
+        assert stage.of("tool_complete")[0].undo == WRITTEN
+        await stage.conversation.undo_call("a", decided_by="ana")
+        assert stage.hands.undone == ["a"]
+        with pytest.raises(IllegalTransition):
+            await stage.conversation.undo_call("b")
+        await stage.conversation.cancel_call(waiting.tool_call_id)
+        await handle.wait()
+    [undone] = stage.of("tool_undone")
+    assert (undone.tool_call_id, undone.decided_by) == ("a", "ana")
+    assert model.requests[-1].messages[-1]["role"] == "user"
+    assert "I have undone your run_python call" in model.requests[-1].messages[-1]["content"]
+
+
+async def test_nothing_is_undone_where_the_file_was_changed_or_the_run_is_over(stages: Any) -> None:
+    turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("ok")]
+    with ScriptedModel(turns) as model:
+        stage = await stages(model)
+        keeps(stage)
+        handle = await stage.start(policy="allow", rules=('ask run_python where code is "2"',))
+        [waiting] = await stage.requests()
+        stage.hands.kept.clear()
+        with pytest.raises(UndoRefused, match="changed since"):
+            await stage.conversation.undo_call("a")
+        await stage.conversation.cancel_call(waiting.tool_call_id)
+        await handle.wait()
+        with pytest.raises(AlreadyDecided, match="its run is over"):
+            await stage.conversation.undo_call("a")
+    assert stage.of("tool_undone") == []
+
+
+async def test_a_run_with_news_for_the_model_is_not_parked(stages: Any) -> None:
+    turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("ok")]
+    with ScriptedModel(turns) as model:
+        stage = await stages(model, park_seconds=0.05)
+        keeps(stage)
+        handle = await stage.start(policy="allow", rules=('ask run_python where code is "2"',))
+        [waiting] = await stage.requests()
+        await stage.conversation.undo_call("a")
+        await asyncio.sleep(0.1)
+        await stage.conversation.cancel_call(waiting.tool_call_id)
+        await handle.wait()
+    assert "I have undone" in model.requests[-1].messages[-1]["content"]
