@@ -25,7 +25,7 @@ MIGRATIONS: tuple[str, ...] = (
         conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
         widget_model_id TEXT UNIQUE,
         status TEXT NOT NULL,
-        view TEXT NOT NULL,
+        view BLOB NOT NULL,
         spec TEXT NOT NULL,
         tool_set TEXT NOT NULL REFERENCES tool_sets (digest),
         owner TEXT NOT NULL

@@ -5,6 +5,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from agent_kernel.errors import IllegalTransition, UnknownConversation, UnknownRun
+from agent_kernel.log.bodies import pack, unpack
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import RunView
 
@@ -65,7 +66,7 @@ def add_run(sql: sqlite3.Connection, conversation: int, run: RunView, stored: St
     """Raises `IllegalTransition` for a run, or a widget, that the log knows."""
     tool_set = hashlib.sha256(stored.tools.encode()).hexdigest()
     sql.execute("INSERT OR IGNORE INTO tool_sets VALUES (?, ?)", (tool_set, stored.tools))
-    view = run.model_dump_json()
+    view = pack(run.model_dump_json())
     row = (run.run_id, conversation, stored.widget_model_id, run.status, view, stored.spec, tool_set)
     try:
         sql.execute(
@@ -79,7 +80,7 @@ def add_run(sql: sqlite3.Connection, conversation: int, run: RunView, stored: St
 
 def save_run(sql: sqlite3.Connection, run: RunView) -> None:
     sql.execute(
-        "UPDATE runs SET status = ?, view = ? WHERE run_id = ?", (run.status, run.model_dump_json(), run.run_id)
+        "UPDATE runs SET status = ?, view = ? WHERE run_id = ?", (run.status, pack(run.model_dump_json()), run.run_id)
     )
 
 
@@ -98,7 +99,7 @@ def read_run(sql: sqlite3.Connection, run_id: str) -> RunView:
     row = sql.execute("SELECT view FROM runs WHERE run_id = ?", (run_id,)).fetchone()
     if row is None:
         raise UnknownRun(run_id)
-    return RunView.model_validate_json(row[0])
+    return _view(row[0])
 
 
 def last_spec(sql: sqlite3.Connection, conversation: int) -> StoredSpec | None:
@@ -114,12 +115,12 @@ def last_spec(sql: sqlite3.Connection, conversation: int) -> StoredSpec | None:
 def run_of_widget(sql: sqlite3.Connection, widget_model_id: str) -> RunView | None:
     """The run that a widget shows, if this log knows it."""
     row = sql.execute("SELECT view FROM runs WHERE widget_model_id = ?", (widget_model_id,)).fetchone()
-    return RunView.model_validate_json(row[0]) if row else None
+    return _view(row[0]) if row else None
 
 
 def list_runs(sql: sqlite3.Connection, conversation: int) -> list[RunView]:
     rows = sql.execute("SELECT view FROM runs WHERE conversation = ? ORDER BY number", (conversation,))
-    return [RunView.model_validate_json(view) for (view,) in rows]
+    return [_view(view) for (view,) in rows]
 
 
 def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:
@@ -128,4 +129,8 @@ def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:
         "UPDATE runs SET owner = this_process() WHERE status IN ('queued', 'running') AND NOT lives_elsewhere(owner) "
         "RETURNING number, view"
     ).fetchall()
-    return [RunView.model_validate_json(view) for _, view in sorted(rows)]
+    return [_view(view) for _, view in sorted(rows)]
+
+
+def _view(stored: str | bytes) -> RunView:
+    return RunView.model_validate_json(unpack(stored))
