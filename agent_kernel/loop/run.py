@@ -186,13 +186,7 @@ class ActiveRun:
         """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
         first decision takes it up again as a restart of the server would. Does nothing where anything else goes on."""
         waiting = self.decisions.waiting()
-        if (
-            self._holds
-            or self.inbox
-            or self.stopping is not None
-            or self.failure is not None
-            or len(waiting) != self.open_calls
-        ):
+        if self._holds or self.stopping is not None or self.failure is not None or len(waiting) != self.open_calls:
             return
         self.parked = True
         for approval_id in waiting:

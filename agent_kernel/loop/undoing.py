@@ -1,6 +1,7 @@
 """Taking back what a call of a file tool wrote. The model is told, or it would build on a file that is no more."""
 
 from agent_kernel.errors import IllegalTransition, UndoRefused
+from agent_kernel.loop.model_step import take_message
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.protocol.events import ToolUndoneEvent
 from agent_kernel.protocol.views import ToolCallView
@@ -17,6 +18,5 @@ async def undo(run: ActiveRun, call: ToolCallView, decided_by: str | None) -> No
     await run.emit(
         ToolUndoneEvent(run_id=run.view.run_id, tool_call_id=call.tool_call_id, decided_by=decided_by),
     )
-    run.inbox.append(
-        f"I have undone your {call.tool_name} call: {parse(call.tool_input).get('path')} is as it was before."
-    )
+    path = parse(call.tool_input).get("path")
+    await take_message(run, f"I have undone your {call.tool_name} call: {path} is as it was before.")

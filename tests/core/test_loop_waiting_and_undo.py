@@ -1,6 +1,5 @@
 """A call behind the user's own cell, and a file that is put back: at the level of the brain."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from agent_kernel.errors import AlreadyDecided, IllegalTransition, UndoRefused
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.hands import ApprovedCall, Outcome
 from tests.core.brain_fixtures import FunctionHands
+from tests.core.test_loop_parking import until_parked
 
 WRITTEN = "2026-11-20T14:11:20Z"
 
@@ -88,7 +88,7 @@ async def test_nothing_is_undone_where_the_file_was_changed_or_the_run_is_over(s
     assert stage.of("tool_undone") == []
 
 
-async def test_a_run_with_news_for_the_model_is_not_parked(stages: Any) -> None:
+async def test_the_model_hears_of_an_undo_though_the_run_was_parked_meanwhile(stages: Any) -> None:
     turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("ok")]
     with ScriptedModel(turns) as model:
         stage = await stages(model, park_seconds=0.05)
@@ -96,7 +96,7 @@ async def test_a_run_with_news_for_the_model_is_not_parked(stages: Any) -> None:
         handle = await stage.start(policy="allow", rules=('ask run_python where code is "2"',))
         [waiting] = await stage.requests()
         await stage.conversation.undo_call("a")
-        await asyncio.sleep(0.1)
+        await until_parked(stage)
         await stage.conversation.cancel_call(waiting.tool_call_id)
         await handle.wait()
     assert "I have undone" in model.requests[-1].messages[-1]["content"]
