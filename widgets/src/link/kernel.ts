@@ -8,8 +8,12 @@ export interface MessageModel {
   send(content: unknown): void;
 }
 
+/** A page's first message may leave before Jupyter has given it a subshell; it then waits for the cell, which waits for it. */
+const ASK_AGAIN_MS = 1_000;
+
 export class KernelTransport implements Transport {
   readonly greets = false;
+  private asking: ReturnType<typeof setInterval> | undefined;
   private receive: ((message: unknown) => void) | null = null;
   private gone: (() => void) | null = null;
 
@@ -17,17 +21,25 @@ export class KernelTransport implements Transport {
 
   start(listener: TransportListener): void {
     this.receive = (message) => {
+      clearInterval(this.asking);
       for (const frame of framesOf(message)) listener.frame(frame);
     };
     this.model.on("msg:custom", this.receive);
     // Jupyter's widget manager says so when the kernel restarts: the run was in that kernel, and ended with it.
-    this.gone = () => listener.gone();
+    this.gone = () => {
+      clearInterval(this.asking);
+      listener.gone();
+    };
     this.model.on("comm_live_update", this.gone);
     listener.opened();
   }
 
   send(command: ClientCommand): boolean {
     this.model.send({ command });
+    if (command.type === "resume") {
+      clearInterval(this.asking);
+      this.asking = setInterval(() => this.model.send({ command }), ASK_AGAIN_MS);
+    }
     return true;
   }
 
@@ -36,6 +48,7 @@ export class KernelTransport implements Transport {
   }
 
   close(): void {
+    clearInterval(this.asking);
     if (this.receive) this.model.off("msg:custom", this.receive);
     if (this.gone) this.model.off("comm_live_update", this.gone);
     this.receive = this.gone = null;
