@@ -189,7 +189,8 @@ class Driver:
             self.round.said.append(key)
         elif error is None and verb == "decide":
             self.round.approved.add(key)
-        elif verb == "decide":
+        elif verb == "decide" and "Already decided: superseded" not in (error or ""):
+            # (A message of this driver may supersede a call in the same moment: then the decision came too late.)
             self.round.fault("buttons_dead", f"{key} was waiting, and its decision met: {error}")
 
     def _remember(self, text: str) -> dict[str, Any]:

@@ -1,0 +1,95 @@
+"""A model's service that hangs, breaks off, refuses or talks nonsense: nothing is left open, nothing orphaned."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from agent_kernel.loop import budgets
+from agent_kernel.models.resolver import Endpoint, ModelResolver
+from agent_kernel.models.retry import RetryPolicy
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel.testing.wire import Reply, failure, rate_limited, streamed
+from tests.core.brain_fixtures import Stage, stage
+from tests.faults import checks
+
+TWO_CALLS = calls(call("run_python", code="1 + 1", call_id="a"), call("run_python", code="2 + 2", call_id="b"))
+WHOLE = streamed(TWO_CALLS).body
+BEFORE_THE_SECOND_CALL = WHOLE.index(b'"id": "b"') - 200
+IN_THE_ARGUMENTS = WHOLE.rindex(b'"arguments": "') + 10
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[FakeOpenAI]:
+    with FakeOpenAI() as server:
+        yield server
+
+
+async def begin(service: FakeOpenAI) -> Stage:
+    endpoint = Endpoint("openai", service.url, api_key=lambda: "a-key", idle_seconds=0.4)
+    retry = RetryPolicy(first_delay=0.01, longest_delay=0.02)
+    models = ModelResolver(default="fake", endpoints=[endpoint], retry=retry)
+    return await stage(models.resolve())
+
+
+def requests_of(service: FakeOpenAI) -> list[Any]:
+    return [request.body["messages"] for request in service.requests]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        streamed(TWO_CALLS, cut_after=BEFORE_THE_SECOND_CALL),
+        streamed(TWO_CALLS, cut_after=IN_THE_ARGUMENTS),
+        streamed(TWO_CALLS, hang_after=IN_THE_ARGUMENTS),
+        streamed(say("Half an answer"), hang_after=400),
+        Reply(body=b'data: {"this is": no JSON\n\ndata: [DONE]\n\n'),
+        Reply(body=b"<html>502 Bad Gateway</html>", content_type="text/html"),
+    ],
+    ids=["cut before a call", "cut in a call", "hangs in a call", "hangs in the answer", "garbage", "html"],
+)
+async def test_after_a_broken_answer_no_card_stays_open_and_the_next_prompt_is_answered(
+    service: FakeOpenAI, trouble: Reply
+) -> None:
+    service.add(trouble, say("All well now."))
+    one = await begin(service)
+    result = await (await one.start()).wait()
+    assert result.run.status in ("error", "complete")
+    assert set(checks.cards([event.model_dump() for event in one.events]).values()) <= checks.FINAL
+    if result.run.status == "error":
+        result = await (await one.start("And now?")).wait()
+    assert result.text == "All well now."
+    assert [checks.orphans(messages) for messages in requests_of(service)] == [[], []]
+    await one.close()
+
+
+@pytest.mark.parametrize("trouble", [rate_limited(3, "0.01"), failure(500, times=3)], ids=["429 storm", "500"])
+async def test_a_storm_of_errors_in_the_middle_of_a_run_costs_no_call(service: FakeOpenAI, trouble: Reply) -> None:
+    service.add(TWO_CALLS, trouble, say("Both done."))
+    one = await begin(service)
+    handle = await one.start()
+    for request in await one.requests(2):
+        await one.conversation.decide(request.approval_id, Decision(approved=True))
+    result = await handle.wait()
+    assert result.text == "Both done."
+    assert [ran.tool_call_id for ran in one.hands.ran] == ["a", "b"]
+    assert [checks.orphans(messages) for messages in requests_of(service)] == [[]] * 5
+    await one.close()
+
+
+async def test_a_clock_that_jumps_neither_ends_a_run_nor_expires_an_approval(
+    service: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wall-clock time is only ever shown: budgets and time limits are measured on the monotonic clock."""
+    import time
+
+    service.add(TWO_CALLS, say("Done."))
+    one = await begin(service)
+    handle = await one.start(budget=budgets.Budget(seconds=60))
+    requests = await one.requests(2)
+    monkeypatch.setattr(time, "time", lambda: 4_000_000_000.0)
+    for request in requests:
+        await one.conversation.decide(request.approval_id, Decision(approved=True))
+    assert (await handle.wait()).run.status == "complete"
+    await one.close()

@@ -1,0 +1,150 @@
+"""What pages do to a server: decide at the same instant, sleep, lose their line, come back."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from agent_kernel.testing import FakeOpenAI
+from tests.faults import checks
+from tests.faults.planned_model import DONE, PlannedModel
+from tests.faults.proxy import Proxy
+from tests.faults.server import Face, Server, until
+
+pytestmark = [pytest.mark.slow, pytest.mark.kernel, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    tmp_path = tmp_path_factory.mktemp("pages")
+    with FakeOpenAI([PlannedModel()], repeat=True) as model:
+        options = ("--ServerApp.websocket_ping_interval=300", "--ServerApp.websocket_ping_timeout=300")
+        async with Server(tmp_path / "server", model.environment(), *options) as one:
+            yield one
+
+
+async def waiting_calls(server: Server, counter: Path, calls: int) -> tuple[str, list[Any]]:
+    """A conversation with that many calls that wait for an approval."""
+    conversation = await server.new_conversation(await server.start_kernel())
+    plan = {"steps": [calls], "tool": "run_python", "counter": str(counter)}
+    await server.start_run(conversation, f"Go: {json.dumps(plan)}")
+
+    async def look() -> Any:
+        waiting = await server.api("GET", "approvals?state=awaiting_approval")
+        return waiting if len(waiting) == calls else None
+
+    return conversation, await until(look, "the approvals")
+
+
+async def test_of_decisions_at_the_same_instant_one_counts_and_the_others_are_told(
+    server: Server, tmp_path: Path
+) -> None:
+    counter, chance = tmp_path / "counter", random.Random(1)
+    conversation, waiting = await waiting_calls(server, counter, 8)
+    async with server.face(conversation) as one, server.face(conversation) as two:
+        for face in (one, two):
+            await face.until("session")
+        for call in waiting:
+            await decide_everywhere(server, call, [one, two], chance)
+        view = await server.ended(conversation)
+        conflicts = await read_conflicts([one, two])
+    decided = {call["tool_call_id"]: call["state"] for call in view["tool_calls"]}
+    assert set(decided.values()) <= {"success", "denied"}
+    ran = checks.counted(counter)
+    assert set(ran.values()) <= {1}
+    assert len(ran) == list(decided.values()).count("success")
+    assert len(conflicts) == 8
+
+
+async def decide_everywhere(server: Server, call: Any, faces: list[Face], chance: random.Random) -> None:
+    """Two sockets and HTTP at once: three decisions, of which two come too late."""
+    approved = [chance.random() < 0.5 for _ in range(3)]
+    key = call["approval_id"]
+    decisions: list[Any] = [
+        server.decide(key, approved=approved[0]),
+        *(
+            face.send(type="approval_response", approval_id=key, approved=answer)
+            for face, answer in zip(faces, approved[1:], strict=True)
+        ),
+    ]
+    chance.shuffle(decisions)
+    answers = [one for one in await asyncio.gather(*decisions) if one is not None]
+    [(status, body)] = answers
+    assert status in (200, 409)
+    assert body["state"] != "awaiting_approval"
+
+
+async def read_conflicts(faces: list[Face]) -> set[str]:
+    """The calls about which some socket was told that it came too late."""
+    conflicts = set()
+    for face in faces:
+        while (frame := await face.next()) is not None and frame["type"] != "complete":
+            if frame["type"] == "error":
+                assert frame["code"] == "CONFLICT"
+                conflicts.add(frame["tool_call_id"])
+    return conflicts
+
+
+async def test_a_page_whose_line_went_dead_does_not_hold_up_the_others(server: Server, tmp_path: Path) -> None:
+    conversation, [call] = await waiting_calls(server, tmp_path / "counter", 1)
+    async with Proxy(server.port) as proxy, server.face(conversation, port=proxy.port) as asleep:
+        await asleep.until("session")
+        proxy.stall()
+        async with server.face(conversation) as awake:
+            await awake.until("session")
+            await awake.send(type="approval_response", approval_id=call["approval_id"], approved=True)
+            await awake.until("complete")
+        last = max(frame["seq"] for frame in asleep.frames)
+        async with server.face(conversation, resume=last) as back:
+            await back.until("session")
+            frame = await back.next()
+            assert frame is not None
+            assert frame["seq"] == last + 1
+            await back.until("complete")
+        assert checks.gaps([frame["seq"] for frame in back.frames[1:]], last) == []
+        proxy.cut()
+
+
+async def test_a_proxy_that_cuts_the_line_costs_no_event(server: Server, tmp_path: Path) -> None:
+    conversation = await server.new_conversation()
+    chance = random.Random(2)
+    await server.start_run(conversation, 'Answer: {"steps": [], "pause": 0.05}')
+    seen: list[dict[str, Any]] = []
+    async with Proxy(server.port) as proxy:
+        for _ in range(200):
+            last = seen[-1]["seq"] if seen else 0
+            async with server.face(conversation, resume=last, port=proxy.port) as face:
+                cut = asyncio.get_running_loop().call_later(chance.uniform(0.01, 0.1), proxy.cut)
+                while (frame := await face.next()) is not None:
+                    if frame["type"] != "session":
+                        seen.append(frame)
+                    if frame["type"] == "run" and frame["run"]["status"] == "complete":
+                        break
+                cut.cancel()
+            if seen and seen[-1]["type"] == "run" and seen[-1]["run"]["status"] == "complete":
+                break
+    assert checks.gaps([frame["seq"] for frame in seen], 0) == []
+    assert "".join(frame["content"] for frame in seen if frame["type"] == "token") == DONE
+
+
+async def test_a_notebook_that_is_renamed_while_an_approval_waits_loses_nothing(server: Server, tmp_path: Path) -> None:
+    notebook = {"type": "notebook", "content": {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}}
+    assert (await server.ask("PUT", "api/contents/before.ipynb", notebook))[0] == 201
+    session = {"path": "before.ipynb", "type": "notebook", "name": "", "kernel": {"name": "python3"}}
+    status, started = await server.ask("POST", "api/sessions", session)
+    assert status == 201
+    conversation = await server.new_conversation(started["kernel"]["id"])
+    plan = {"steps": [1], "tool": "run_python", "counter": str(tmp_path / "counter")}
+    await server.start_run(conversation, f"Go: {json.dumps(plan)}")
+    [call] = await until(lambda: server.api("GET", "approvals?state=awaiting_approval"), "the approval")
+    assert (await server.ask("PATCH", "api/contents/before.ipynb", {"path": "after.ipynb"}))[0] == 200
+    assert (await server.ask("PATCH", f"api/sessions/{started['id']}", {"path": "after.ipynb"}))[0] == 200
+    assert (await server.decide(call["approval_id"]))[0] == 200
+    view = await server.ended(conversation)
+    assert [one["state"] for one in view["tool_calls"]] == ["success"]
+    assert list(checks.counted(tmp_path / "counter").values()) == [1]
