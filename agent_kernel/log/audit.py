@@ -1,4 +1,5 @@
-"""The audit trail: one entry for each decision on a tool call and one for each outcome, chained by SHA-256.
+"""The audit trail: one entry for each decision on a tool call and one for each outcome, chained by SHA-256. What else a
+person decides is in it too: a rule that is saved or removed, a call that is undone.
 
 An entry is one line of JSON in a canonical form: UTF-8, keys in order, no space between tokens, nothing escaped that
 need not be. Its `previous` is the SHA-256 of the entry before it, of exactly those bytes (64 zeros for the first), so
@@ -27,7 +28,7 @@ VERSION = 1
 NO_ENTRY = "0" * 64
 """What the first entry names as the one before it."""
 
-Kind = Literal["decision", "outcome"]
+Kind = Literal["decision", "outcome", "rule", "undo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ class Head:
 def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -> None:
     """Add a decision, in the transaction that makes it. `call` is as the decision left it."""
     decision = "denied" if call.state == "denied" else "approved"
-    _append(sql, "decision", call, {"at": call.decided_at or utc_now(), "decision": decision, "scope": scope})
+    fields = {"at": call.decided_at or utc_now(), "decision": decision, "scope": scope}
+    _append(sql, "decision", _of_call(call) | fields)
 
 
 def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> None:
@@ -74,16 +76,40 @@ def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> None:
         "started_at": call.started_at,
         "duration_ms": call.duration_ms,
     }
-    _append(sql, "outcome", call, fields)
+    _append(sql, "outcome", _of_call(call) | fields)
 
 
-def _append(sql: sqlite3.Connection, kind: Kind, call: ToolCallView, fields: dict[str, Any]) -> None:
-    head = read_head(sql)
-    entry = {
-        "version": VERSION,
-        "number": head.number + 1,
-        "previous": head.hash,
-        "kind": kind,
+def record_undo(sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None) -> None:
+    """Add that what a call wrote was taken back. `decided_by` is who did that."""
+    _append(sql, "undo", _of_call(call) | {"at": utc_now(), "by": "user", "decided_by": decided_by, "reason": None})
+
+
+def record_rule(
+    sql: sqlite3.Connection,
+    action: Literal["saved", "removed"],
+    rule_id: str,
+    *,
+    conversation_id: str,
+    text: str,
+    scope: Scope,
+    decided_by: str | None,
+) -> None:
+    """Add that an always-allow rule came into force or was taken out of it, in the transaction that does so."""
+    fields = {
+        "at": utc_now(),
+        "action": action,
+        "rule_id": rule_id,
+        "conversation_id": conversation_id,
+        "rule": text,
+        "scope": scope,
+        "by": "user",
+        "decided_by": decided_by,
+    }
+    _append(sql, "rule", fields)
+
+
+def _of_call(call: ToolCallView) -> dict[str, Any]:
+    return {
         "conversation_id": call.conversation_id,
         "run_id": call.run_id,
         "tool_call_id": call.tool_call_id,
@@ -95,8 +121,12 @@ def _append(sql: sqlite3.Connection, kind: Kind, call: ToolCallView, fields: dic
         "by": call.by,
         "decided_by": call.decided_by,
         "reason": call.reason,
-        **fields,
     }
+
+
+def _append(sql: sqlite3.Connection, kind: Kind, fields: dict[str, Any]) -> None:
+    head = read_head(sql)
+    entry = {"version": VERSION, "number": head.number + 1, "previous": head.hash, "kind": kind, **fields}
     text = orjson.dumps(entry, option=orjson.OPT_SORT_KEYS)
     # A trigger moves the head along.
     sql.execute("INSERT INTO audit VALUES (?, ?, ?)", (head.number + 1, text.decode(), _hash(text)))

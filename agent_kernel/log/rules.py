@@ -25,8 +25,10 @@ def rules_in_force(sql: sqlite3.Connection, keys: dict[Scope, str]) -> list[Rule
     ]
 
 
-def revoke_rule(sql: sqlite3.Connection, rule_id: str, keys: dict[Scope, str]) -> None:
+def revoke_rule(sql: sqlite3.Connection, rule_id: str, keys: dict[Scope, str]) -> RuleView:
     """Take a rule out of force, if it is one that covers the conversation with these keys. Raises `UnknownRule`."""
-    if not any(rule.rule_id == rule_id for rule in rules_in_force(sql, keys)):
+    rule = next((rule for rule in rules_in_force(sql, keys) if rule.rule_id == rule_id), None)
+    if rule is None:
         raise UnknownRule(rule_id)
     sql.execute("UPDATE rules SET revoked_at = ? WHERE rule_id = ?", (utc_now(), rule_id))
+    return rule

@@ -36,7 +36,7 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
         case ToolUndoCommand():
             await conversation.undo_call(command.tool_call_id, decided_by=person)
         case RuleRemoveCommand():
-            await conversation.remove_rule(command.rule_id)
+            await conversation.remove_rule(command.rule_id, decided_by=person)
         case CancelCommand():
             await conversation.cancel_run(command.run_id)
         case ResumeCommand() | PingCommand():

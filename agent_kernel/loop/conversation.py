@@ -9,10 +9,8 @@ from typing import Literal
 from agent_kernel.approvals.offers import with_offers
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, UnknownApproval, UnknownRun
 from agent_kernel.log import journal, ledger, runs
-from agent_kernel.log.rules import revoke_rule
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop import decisions, lifetime, saved_rules, stopping, undoing
-from agent_kernel.loop.effective_policy import scope_keys
 from agent_kernel.loop.feed import Feed, Subscription
 from agent_kernel.loop.model_step import take_message
 from agent_kernel.loop.queue import Host, RunHandle, RunQueue
@@ -115,11 +113,10 @@ class Conversation:
         if active is None or active.view.run_id != call.run_id:
             raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
 
-    async def remove_rule(self, rule_id: str) -> None:
+    async def remove_rule(self, rule_id: str, *, decided_by: str | None = None) -> None:
         """Take back an always-allow rule that covers this conversation. A call that it allowed and that has not
         started is judged without it. Raises `UnknownRule`."""
-        keys = scope_keys(self.row)
-        await self._host.log.write(lambda transaction: revoke_rule(transaction.sql, rule_id, keys))
+        await self._host.log.write(lambda t: saved_rules.remove(t.sql, self.row, rule_id, decided_by))
         async with self._run_at_hand():  # a parked run shows the change as well
             await saved_rules.rules_changed(self._host.active)
 

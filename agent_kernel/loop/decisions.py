@@ -3,9 +3,7 @@
 from agent_kernel.approvals.offers import every_call, offered_rules
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import ledger
-from agent_kernel.log.rules import add_rule
-from agent_kernel.loop import calls, tool_messages
-from agent_kernel.loop.effective_policy import scope_keys
+from agent_kernel.loop import calls, saved_rules, tool_messages
 from agent_kernel.loop.judging import judge
 from agent_kernel.loop.previews import shown_preview
 from agent_kernel.loop.run import ActiveRun, Commit
@@ -24,12 +22,12 @@ async def decide(run: ActiveRun, approval_id: str, decision: Decision, decided_b
     edit = await _edit(run, approval_id, decision) if decision.approved else None
     verdict = ledger.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope, edit)
     denial = tool_messages.denied("by the user", decision.reason)
-    keys = scope_keys(run.setting.conversation)
+    row = run.setting.conversation
 
     def work(commit: Commit) -> ToolCallView:
         decided = calls.decide(commit, approval_id, verdict, denial=denial, seen_digest=decision.digest)
         if decision.approved and decision.scope != "once":
-            add_rule(commit.sql, decision.scope, keys[decision.scope], _chosen_rule(decided, decision))
+            saved_rules.save(commit.sql, row, decision.scope, _chosen_rule(decided, decision), decided_by)
         return decided
 
     decided = await run.commit(work)

@@ -1,14 +1,39 @@
 """Always-allow rules in the runs that are under way: shown in their headers, and applied to calls that wait."""
 
+import sqlite3
 from collections.abc import Iterable
 
 from agent_kernel.errors import AlreadyDecided
-from agent_kernel.log import ledger
-from agent_kernel.log.rules import rules_in_force
+from agent_kernel.log import audit, ledger
+from agent_kernel.log.rules import add_rule, revoke_rule, rules_in_force
+from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop.effective_policy import effective_policy, scope_keys
 from agent_kernel.loop.judging import judge
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_step import decide_without_asking
+from agent_kernel.protocol.vocabulary import Scope
+
+
+def save(sql: sqlite3.Connection, row: ConversationRow, scope: Scope, text: str, decided_by: str | None) -> None:
+    """Put a rule in force, in the transaction of the decision that it came with."""
+    rule_id = add_rule(sql, scope, scope_keys(row)[scope], text)
+    audit.record_rule(
+        sql, "saved", rule_id, conversation_id=row.conversation_id, text=text, scope=scope, decided_by=decided_by
+    )
+
+
+def remove(sql: sqlite3.Connection, row: ConversationRow, rule_id: str, decided_by: str | None) -> None:
+    """Take a rule out of force. Raises `UnknownRule` for one that does not cover this conversation."""
+    rule = revoke_rule(sql, rule_id, scope_keys(row))
+    audit.record_rule(
+        sql,
+        "removed",
+        rule_id,
+        conversation_id=row.conversation_id,
+        text=rule.text,
+        scope=rule.scope,
+        decided_by=decided_by,
+    )
 
 
 async def rules_changed(runs: Iterable[ActiveRun]) -> None:

@@ -1,8 +1,9 @@
 """Taking back what a call of a file tool wrote. The model is told, or it would build on a file that is no more."""
 
 from agent_kernel.errors import IllegalTransition, UndoRefused
+from agent_kernel.log import audit
 from agent_kernel.loop.model_step import take_message
-from agent_kernel.loop.run import ActiveRun
+from agent_kernel.loop.run import ActiveRun, Commit
 from agent_kernel.protocol.events import ToolUndoneEvent
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import parse
@@ -15,8 +16,11 @@ async def undo(run: ActiveRun, call: ToolCallView, decided_by: str | None) -> No
     if run.setting.hands is None:
         raise UndoRefused("This conversation has no kernel.", call.tool_call_id)
     await run.setting.hands.undo(call.tool_call_id)
-    await run.emit(
-        ToolUndoneEvent(run_id=run.view.run_id, tool_call_id=call.tool_call_id, decided_by=decided_by),
-    )
+
+    def work(commit: Commit) -> None:
+        audit.record_undo(commit.sql, call, decided_by)
+        commit.emit(ToolUndoneEvent(run_id=run.view.run_id, tool_call_id=call.tool_call_id, decided_by=decided_by))
+
+    await run.commit(work)
     path = parse(call.tool_input).get("path")
     await take_message(run, f"I have undone your {call.tool_name} call: {path} is as it was before.")

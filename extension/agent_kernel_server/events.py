@@ -23,6 +23,8 @@ def emitter(event_logger: Any) -> Callable[[Sequence[Entry]], None]:
 
     def emit(entries: Sequence[Entry]) -> None:
         for entry in entries:
+            if entry.fields["kind"] not in ("decision", "outcome"):
+                continue
             schema_id, data = event_of(entry)
             event_logger.emit(schema_id=schema_id, data=data)
 
