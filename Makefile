@@ -56,8 +56,8 @@ shapes: .venv/test.stamp .venv/browser.stamp ## Other shapes of Jupyter: a gatew
 	$(PYTEST) -q tests/shapes $(if $(filter full,$(SHAPES)),-m "shapes_full or not shapes_full")
 
 .PHONY: bench
-bench: .venv/test.stamp ## Measure against the performance goals
-	$(BIN)/python -m benchmarks
+bench: .venv/test.stamp .venv/browser.stamp ## Measure against the performance goals (BENCH_ARGS="--only tokens,steps --rounds 3" for a part)
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 .PHONY: clean
 clean: ## Remove what was installed and built

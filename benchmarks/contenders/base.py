@@ -1,0 +1,115 @@
+"""What a contender can be asked to do, and the tool that all of them call."""
+
+import sqlite3
+import time
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+ENTERED: list[int] = []
+"""When the tool was entered, in nanoseconds of the performance counter."""
+PROSE = " ".join(" ".join(topics.values()).split())
+"""Python's own manual: text that compresses as well as what people and models write."""
+_places = count(0, 1_009)
+PROBE_SCHEMA = {
+    "type": "object",
+    "properties": {"x": {"type": "integer"}},
+    "required": ["x"],
+}
+PROBE_WIRE = {
+    "type": "function",
+    "function": {"name": "probe", "description": "Probe the thing numbered x.", "parameters": PROBE_SCHEMA},
+}
+
+
+def prose(characters: int) -> str:
+    """So many characters of prose, another passage each time."""
+    start = next(_places) % (len(PROSE) - characters)
+    return PROSE[start : start + characters]
+
+
+def user_text() -> str:
+    return prose(200)
+
+
+async def probe(x: int) -> str:  # noqa: ARG001
+    """Probe the thing numbered x."""
+    ENTERED.append(time.perf_counter_ns())
+    return prose(400)
+
+
+def history(messages: int) -> list[dict[str, Any]]:
+    """About so many messages of finished turns, then a prompt: each turn asks, calls the tool, and answers."""
+    turns: list[dict[str, Any]] = []
+    for number in range(messages // 4):
+        call_id = f"call_h{number:011d}"
+        function = {"name": "probe", "arguments": '{"x":1}'}
+        turns += [
+            {"role": "user", "content": user_text()},
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"id": call_id, "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": call_id, "content": prose(400)},
+            {"role": "assistant", "content": prose(500)},
+        ]
+    return [*turns, {"role": "user", "content": user_text()}]
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """As durable as our own log: every commit is on the disk before it returns."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+class Contender:
+    """A contender implements what its scenarios ask for. `directory` is empty and its own."""
+
+    def __init__(self, base_url: str, directory: Path) -> None:
+        self.base_url = base_url
+        self.directory = directory
+
+    async def open(self) -> None:
+        """Load what the first request needs."""
+
+    async def close(self) -> None:
+        """Close connections and files."""
+
+    async def answer(self, model: str) -> int:
+        """One answer, streamed to its reader. Returns how many characters the reader got."""
+        raise NotImplementedError
+
+    async def steps(self, model: str) -> None:
+        """A fresh conversation, its tool calls allowed, to its end."""
+        raise NotImplementedError
+
+    async def pause(self, conversation: str, model: str, messages: int) -> None:
+        """Up to the approval of the first call, after so many messages of history."""
+        raise NotImplementedError
+
+    async def settle(self) -> None:
+        """Wait until paused conversations hold no more than they will hold from then on."""
+
+    async def approve(self, conversation: str) -> None:
+        """Approve the call that waits, and go on to the end."""
+        raise NotImplementedError
+
+    async def turn(self, conversation: str, model: str) -> None:
+        """One more turn of a conversation, its call allowed."""
+        raise NotImplementedError
+
+    def bytes_on_disk(self) -> int:
+        """The pages of all databases, those that still stand in a write-ahead log included."""
+        return sum(map(_pages, self.directory.glob("*.sqlite")))
+
+
+def _pages(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        (count,) = connection.execute("PRAGMA page_count").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    return int(count * size)

@@ -1,0 +1,128 @@
+"""Agent Kernel: a `Brain` with its OpenAI adapter, its log on disk, and hands that run the tool in this process."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+
+from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.queue import RunHandle
+from agent_kernel.loop.settings import BrainSettings, RunSpec
+from agent_kernel.models.resolver import Endpoint, ModelResolver, warm_up
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
+from benchmarks.contenders.base import PROBE_SCHEMA, Contender, probe, user_text
+
+ASKED = ToolDeclaration("probe", "Probe the thing numbered x.", PROBE_SCHEMA, approval="ask")
+ALLOWED = ToolDeclaration("probe", "Probe the thing numbered x.", PROBE_SCHEMA, approval="allow")
+
+
+class ProbeHands:
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:  # noqa: ARG002
+        return Outcome("success", await probe(**orjson.loads(call.arguments_json)))
+
+    async def interrupt(self, tool_call_id: str) -> bool:  # noqa: ARG002
+        return False
+
+    async def judge(self, tool_name: str, arguments_json: str) -> Approval:  # noqa: ARG002
+        return "ask"
+
+    async def describe_environment(self) -> str:
+        return ""
+
+
+class AgentKernel(Contender):
+    def __init__(self, base_url: str, directory: Path, park_seconds: float | None = None) -> None:
+        """With `park_seconds`, a run that waits leaves memory after this time, not after ten seconds."""
+        super().__init__(base_url, directory)
+        self._park_seconds = park_seconds
+        self._conversations: dict[str, Conversation] = {}
+        self._grown: dict[int, Conversation] = {}
+        self._paused: dict[str, tuple[Conversation, str, RunHandle]] = {}
+        self._hands = ProbeHands()
+
+    async def open(self) -> None:
+        endpoint = Endpoint("bench", self.base_url, api_key=lambda: "none")
+        await asyncio.to_thread(warm_up)
+        settings = BrainSettings(default_budget=BudgetLimits())
+        if self._park_seconds is not None:
+            settings = replace(settings, park_seconds=self._park_seconds)
+        self._models = ModelResolver(endpoints=[endpoint])
+        self.brain = await Brain.open(self.directory / "log.sqlite", self._models, settings)
+
+    async def close(self) -> None:
+        await self.brain.aclose()
+        await self._models.aclose()
+
+    async def _start(self, conversation: Conversation, model: str, tool: ToolDeclaration, prompt: str) -> RunHandle:
+        spec = RunSpec(run_id=new_run_id(), prompt=prompt, model=model, tools=(tool,))
+        return await conversation.start_run(spec, self._hands)
+
+    async def answer(self, model: str) -> int:
+        """A face reads the frames, as the WebSocket would."""
+        conversation = await self.brain.create_conversation()
+        frames = conversation.subscribe(0)
+        received = 0
+
+        async def read() -> None:
+            nonlocal received
+            async for frame in frames:
+                if '"type":"token"' in frame:
+                    received += len(orjson.loads(frame)["content"])
+                elif '"type":"complete"' in frame:
+                    return
+
+        reader = asyncio.create_task(read())
+        handle = await self._start(conversation, model, ALLOWED, "Go")
+        await handle.wait()
+        await reader
+        frames.close()
+        return received
+
+    async def steps(self, model: str) -> None:
+        conversation = await self.brain.create_conversation()
+        await (await self._start(conversation, model, ALLOWED, "Go")).wait()
+
+    async def turn(self, conversation: str, model: str) -> None:
+        if conversation not in self._conversations:
+            self._conversations[conversation] = await self.brain.create_conversation()
+        handle = await self._start(self._conversations[conversation], model, ALLOWED, user_text())
+        await handle.wait()
+
+    async def _with_history(self, messages: int) -> Conversation:
+        """A new conversation, or the one that was grown to this length, turn by turn."""
+        if messages == 0:
+            return await self.brain.create_conversation()
+        if messages not in self._grown:
+            name = f"grown to {messages}"
+            for _ in range(messages // 4):
+                await self.turn(name, "turn")
+            self._grown[messages] = self._conversations[name]
+        return self._grown[messages]
+
+    async def pause(self, conversation: str, model: str, messages: int) -> None:
+        place = await self._with_history(messages)
+        frames = place.subscribe()
+        handle = await self._start(place, model, ASKED, user_text())
+        async for frame in frames:
+            if '"type":"approval_request"' in frame:
+                self._paused[conversation] = (place, orjson.loads(frame)["approval_id"], handle)
+                break
+        frames.close()
+
+    async def settle(self) -> None:
+        while self._park_seconds is not None and any(  # noqa: ASYNC110 (parking is silent)
+            place.in_memory for place, _, _ in self._paused.values()
+        ):
+            await asyncio.sleep(0.01)
+
+    async def approve(self, conversation: str) -> None:
+        place, approval_id, handle = self._paused.pop(conversation)
+        await place.decide(approval_id, Decision(approved=True))
+        await handle.wait()

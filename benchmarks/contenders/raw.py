@@ -1,0 +1,129 @@
+"""The floors: a loop by hand over an HTTP client, with the messages in memory or appended to SQLite."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+
+from benchmarks.contenders.base import PROBE_WIRE, Contender, history, open_database, probe, user_text
+
+Message = dict[str, Any]
+
+
+class Raw(Contender):
+    """`aiohttp` or `httpx`. With `log`, every message is committed before the loop goes on."""
+
+    def __init__(self, base_url: str, directory: Path, client: str = "aiohttp", *, log: bool = False) -> None:
+        super().__init__(base_url, directory)
+        self._client = client
+        self._log = log
+        self._conversations: dict[str, list[Message]] = {}
+        self._paused: dict[str, str] = {}
+
+    async def open(self) -> None:
+        if self._client == "aiohttp":
+            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), read_bufsize=2**18)
+        else:
+            import httpx2
+
+            self._httpx = httpx2.AsyncClient(timeout=600, trust_env=False)
+        if self._log:
+            self._sql = open_database(self.directory / "log.sqlite")
+            self._sql.execute("CREATE TABLE log (number INTEGER PRIMARY KEY, conversation TEXT, body BLOB)")
+
+    async def close(self) -> None:
+        if self._client == "aiohttp":
+            await self._session.close()
+        else:
+            await self._httpx.aclose()
+
+    async def _chunks(self, body: bytes) -> AsyncIterator[bytes]:
+        url = f"{self.base_url}/chat/completions"
+        headers = {"content-type": "application/json"}
+        if self._client == "aiohttp":
+            async with self._session.post(url, data=body, headers=headers) as response:
+                async for data in response.content.iter_any():
+                    yield data
+        else:
+            async with self._httpx.stream("POST", url, content=body, headers=headers) as response:
+                async for data in response.aiter_bytes():
+                    yield data
+
+    async def _deltas(self, model: str, messages: list[Message]) -> AsyncIterator[Message]:
+        rest = b""
+        body = orjson.dumps({"model": model, "stream": True, "messages": messages, "tools": [PROBE_WIRE]})
+        async for data in self._chunks(body):
+            *events, rest = (rest + data).split(b"\n\n")
+            for event in events:
+                if event != b"data: [DONE]" and (choices := orjson.loads(event[6:])["choices"]):
+                    yield choices[0]["delta"]
+
+    async def answer(self, model: str) -> int:
+        received = 0
+        async for delta in self._deltas(model, [{"role": "user", "content": "Go"}]):
+            received += len(delta.get("content", ""))
+        return received
+
+    async def _step(self, model: str, messages: list[Message]) -> Message:
+        texts: list[str] = []
+        calls: list[Message] = []
+        async for delta in self._deltas(model, messages):
+            texts.append(delta.get("content", ""))
+            for piece in delta.get("tool_calls", ()):
+                if "id" in piece:
+                    calls.append({"id": piece["id"], "type": "function", "function": dict(piece["function"])})
+                else:
+                    calls[-1]["function"]["arguments"] += piece["function"]["arguments"]
+        message: Message = {"role": "assistant", "content": "".join(texts)}
+        return message | {"tool_calls": calls} if calls else message
+
+    def _keep(self, conversation: str, message: Message) -> None:
+        self._conversations[conversation].append(message)
+        if self._log:
+            row = (conversation, orjson.dumps(message))
+            self._sql.execute("INSERT INTO log (conversation, body) VALUES (?, ?)", row)
+
+    async def _act(self, conversation: str) -> None:
+        for call in self._conversations[conversation][-1]["tool_calls"]:
+            result = await probe(**orjson.loads(call["function"]["arguments"]))
+            self._keep(conversation, {"role": "tool", "tool_call_id": call["id"], "content": result})
+
+    async def _go_on(self, conversation: str, model: str) -> None:
+        while True:
+            message = await self._step(model, self._conversations[conversation])
+            self._keep(conversation, message)
+            if "tool_calls" not in message:
+                return
+            await self._act(conversation)
+
+    async def steps(self, model: str) -> None:
+        self._conversations["steps"] = [{"role": "user", "content": "Go"}]
+        if self._log:
+            self._sql.execute("DELETE FROM log")
+        await self._go_on("steps", model)
+
+    async def turn(self, conversation: str, model: str) -> None:
+        self._conversations.setdefault(conversation, [])
+        self._keep(conversation, {"role": "user", "content": user_text()})
+        await self._go_on(conversation, model)
+
+    async def pause(self, conversation: str, model: str, messages: int) -> None:
+        self._conversations[conversation] = []
+        if self._log:
+            self._sql.execute("BEGIN")
+        for message in history(messages):
+            self._keep(conversation, message)
+        if self._log:
+            self._sql.execute("COMMIT")
+        self._keep(conversation, await self._step(model, self._conversations[conversation]))
+        self._paused[conversation] = model
+
+    async def approve(self, conversation: str) -> None:
+        """The decision is on the disk before the tool is entered."""
+        self._keep(conversation, {"role": "decision", "approved": True})
+        self._conversations[conversation].pop()
+        await self._act(conversation)
+        await self._go_on(conversation, self._paused.pop(conversation))
+        del self._conversations[conversation]

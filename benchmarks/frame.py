@@ -1,0 +1,196 @@
+"""What scenarios share: processes of contenders, rounds that take turns, and figures with their goals."""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from benchmarks.worker import PEERS
+
+ROOT = Path(__file__).parents[1]
+PEERS_PYTHON = ROOT / ".cache" / "bench-peers" / "bin" / "python"
+QUIET = {
+    "LANGSMITH_TRACING": "false",
+    "LANGCHAIN_TRACING_V2": "false",
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    "OPENAI_API_KEY": "none",
+}
+
+
+class WorkerFailed(Exception):
+    """A contender raised; the message is its traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A bound on a figure; `what` says it in words."""
+
+    limit: float
+    what: str
+    direction: Literal["at most", "at least"] = "at most"
+
+    def met(self, value: float) -> bool:
+        return value <= self.limit if self.direction == "at most" else value >= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One row of the table."""
+
+    what: str
+    value: float
+    unit: str
+    goal: Goal | None = None
+    beside: Mapping[str, float] = field(default_factory=dict)
+    """The same of the other contenders, in the same unit."""
+
+    @property
+    def verdict(self) -> str:
+        if self.goal is None:
+            return ""
+        return "met" if self.goal.met(self.value) else "missed"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A cost at several sizes, for the plot."""
+
+    what: str
+    sizes: Sequence[float]
+    costs: Sequence[float]
+    unit: str
+
+
+@dataclass(slots=True)
+class Report:
+    """What one scenario found."""
+
+    figures: list[Figure] = field(default_factory=list)
+    series: list[Series] = field(default_factory=list)
+    raw: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """A child's environment: byte code is cached, as it is for a user, and no peer reports home."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | QUIET | more
+
+
+def has_peers() -> bool:
+    return PEERS_PYTHON.exists()
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+class ModelServer:
+    """The fake model, as a process of its own."""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.model_server"],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment(),
+        )
+        assert self._process.stdout is not None
+        self.address = f"http://127.0.0.1:{int(self._process.stdout.readline())}"
+        self.url = f"{self.address}/v1"
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+    def requests(self) -> list[dict[str, Any]]:
+        with urllib.request.urlopen(f"{self.address}/requests", timeout=10) as response:
+            listed: list[dict[str, Any]] = json.loads(response.read())
+        return listed
+
+
+class Worker:
+    """A contender's process. `worker("answer", model="text:50")` returns what it measured."""
+
+    def __init__(self, name: str, base_url: str) -> None:
+        self.name = name
+        self._directory = Path(tempfile.mkdtemp(prefix="agent-kernel-bench-"))
+        python = PEERS_PYTHON if name in PEERS else sys.executable
+        self._process = subprocess.Popen(
+            [str(python), "-m", "benchmarks.worker", name, base_url, str(self._directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment(),
+        )
+        self._read()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def __call__(self, action: str, **arguments: Any) -> dict[str, Any]:
+        """Raises `WorkerFailed`."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"do": action, **arguments}) + "\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        result: dict[str, Any] = json.loads(line) if line else {"error": "The process ended."}
+        if "error" in result:
+            raise WorkerFailed(f"{self.name}: {result['error']}")
+        return result
+
+
+@contextmanager
+def workers(names: Sequence[str], base_url: str) -> Iterator[list[Worker]]:
+    """A process for each contender that can be measured here."""
+    with ExitStack() as stack:
+        able = [name for name in names if name not in PEERS or has_peers()]
+        yield [stack.enter_context(Worker(name, base_url)) for name in able]
+
+
+def take_turns(
+    contenders: Sequence[Worker], rounds: int, measure: Callable[[Worker], dict[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Each contender once per round, so that a slow minute of the machine is shared. The first round is warm-up."""
+    results: dict[str, list[dict[str, Any]]] = {worker.name: [] for worker in contenders}
+    for number in range(rounds + 1):
+        for worker in contenders:
+            result = measure(worker)
+            if number > 0:
+                results[worker.name].append(result)
+    return results
+
+
+def medians(results: Mapping[str, Sequence[Mapping[str, Any]]], key: str, scale: float = 1.0) -> dict[str, float]:
+    return {name: median([result[key] for result in found]) * scale for name, found in results.items()}
+
+
+def ratio(found: Mapping[str, Sequence[Mapping[str, Any]]], one: str, other: str, key: str) -> float:
+    """The median over the rounds of one contender's figure by another's."""
+    return median([mine[key] / theirs[key] for mine, theirs in zip(found[one], found[other], strict=True)])

@@ -1,0 +1,107 @@
+"""A JupyterLab of its own with a notebook open in Chromium, and a page that notes when things happen."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+from benchmarks.frame import ModelServer, WorkerFailed, environment
+from tests.e2e.browser import find_browser
+from tests.e2e.lab import LabServer, NotebookPage, wait_until
+
+LOAD = "%load_ext agent_kernel"
+CHROMIUM = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
+WATCH = """
+window.bench = { seqs: [], clicks: [], token: 0, frames: [] };
+const epoch = time => performance.timeOrigin + time;
+const Plain = window.WebSocket;
+window.WebSocket = class extends Plain {
+  constructor(...given) {
+    super(...given);
+    if (!String(given[0]).includes('/agent-kernel/')) return;
+    this.addEventListener('message', event => {
+      const { type, seq } = JSON.parse(event.data);
+      if (type !== 'session' && type !== 'pong') bench.seqs.push(seq);
+    });
+  }
+};
+document.addEventListener('click', event => bench.clicks.push(epoch(event.timeStamp)), true);
+bench.cards = () => document.querySelectorAll('[data-tool-call-id][role=group]').length;
+bench.answer = () => document.querySelector('[data-role=answer]')?.textContent ?? '';
+const look = now => {
+  bench.frames.push(now);
+  if (!bench.token && bench.answer()) bench.token = epoch(performance.now());
+  if (!bench.firstCard && bench.cards()) bench.firstCard = now;
+  requestAnimationFrame(look);
+};
+requestAnimationFrame(look);
+"""
+"""Milliseconds: `clicks` and `token` since the epoch, `frames` and `firstCard` since the page began to load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    lab: LabServer
+    notebook: NotebookPage
+    model: ModelServer
+
+    def conversation(self) -> dict[str, Any]:
+        """The notebook's conversation as the server's log has it."""
+        views: list[dict[str, Any]] = self.lab.api("GET", "agent-kernel/api/conversations")
+        return views[0]
+
+    def look(self, script: str) -> Any:
+        return self.notebook.page.evaluate(script)
+
+    def wait(self, script: str, seconds: float = 60) -> None:
+        self.notebook.page.wait_for_function(script, timeout=seconds * 1000)
+
+    def wait_for_end(self, seconds: float = 120) -> dict[str, Any]:
+        """The conversation once its run has ended."""
+
+        def ended() -> dict[str, Any] | None:
+            view = self.conversation()
+            return view if view["runs"] and view["runs"][-1]["ended_at"] else None
+
+        return wait_until(ended, "the end of the run", seconds)  # type: ignore[return-value]
+
+    def wait_for_requests(self, count: int, seconds: float = 120) -> list[dict[str, Any]]:
+        """What the model was asked, once that many requests have come."""
+
+        def enough() -> list[dict[str, Any]] | None:
+            requests = self.model.requests()
+            return requests if len(requests) >= count else None
+
+        return wait_until(enough, f"{count} requests", seconds)  # type: ignore[return-value]
+
+
+@contextmanager
+def stage(model: str, cells: Sequence[str], arguments: Sequence[str] = ()) -> Iterator[Stage]:
+    """Raises `WorkerFailed` where there is no browser."""
+    browser_path = find_browser()
+    if browser_path is None:
+        raise WorkerFailed("No browser: run `python tests/e2e/browser.py`, which installs one.")
+    with (
+        ModelServer() as server,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,
+        LabServer(Path(home), _variables(server, model), arguments=arguments) as lab,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=browser_path, args=CHROMIUM)
+        context = browser.new_context(viewport={"width": 1200, "height": 900})
+        context.set_default_timeout(60_000)
+        context.add_init_script(WATCH)
+        path = lab.write_notebook("bench.ipynb", cells)
+        yield Stage(lab, NotebookPage(lab, context.new_page(), path), server)
+        lab.close_kernels()
+        browser.close()
+
+
+def _variables(server: ModelServer, model: str) -> dict[str, str]:
+    """The server has the byte code that a user's has."""
+    given = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "AGENT_KERNEL_MODEL": model}
+    return environment(PYTHONDONTWRITEBYTECODE="") | given

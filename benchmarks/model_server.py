@@ -1,0 +1,196 @@
+"""A fast fake chat-completions server, a process of its own: `python -m benchmarks.model_server`.
+
+It prints its port. A request's `model` says what to answer:
+
+    text:N               N tokens, as fast as the socket takes them
+    paced:N:MICROS       N tokens, each a write of its own, MICROS apart
+    steps:K              K calls of the tool `probe`, one after another, then a short answer
+    turn                 one call of `probe`, then an answer of 100 tokens
+    run:CODE:K:N:MICROS  K calls of `run_python` with a named piece of code, then N tokens, MICROS apart
+
+Tokens are numbered, so that a reader can tell a lost one. `GET /requests` lists when each request came.
+"""
+
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+
+from benchmarks.contenders.base import PROSE
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+END = b"0\r\n\r\n"
+LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+MODEL = re.compile(rb'"model": ?"([^"]+)"')
+ROLE = re.compile(rb'"role": ?"(\w+)"')
+ANSWER_TOKENS = 100
+WORDS = PROSE[:200_000].split()
+TAIL_BYTES = 4096
+"""Enough to hold a turn's own messages, whatever the length of the history before them."""
+IDLE_SECONDS = 900
+
+CODE = {
+    "clock": "import time\nprint(time.time_ns())",
+    "megabytes": "line = 'x' * 99\nfor _ in range(1_000_000):\n    print(line)",
+    "nothing": "pass",
+}
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def event(delta: dict[str, object], finish: str | None = None) -> bytes:
+    body = {
+        "id": "chatcmpl-0123456789",
+        "object": "chat.completion.chunk",
+        "created": 1_750_000_000,
+        "model": "fake",
+        "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
+    }
+    return chunk(b"data: " + json.dumps(body, separators=(",", ":")).encode() + b"\n\n")
+
+
+def token(number: int) -> bytes:
+    return event({"content": f"{number:04d} "})
+
+
+OPENING = event({"role": "assistant", "content": ""})
+USAGE = chunk(
+    b'data: {"id":"chatcmpl-0123456789","object":"chat.completion.chunk","created":1750000000,"model":"fake",'
+    b'"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":100,"total_tokens":200}}\n\n'
+)
+CLOSING = USAGE + chunk(b"data: [DONE]\n\n") + END
+
+
+class Answers:
+    """What the server has said so far, and the tokens it has made."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.texts: dict[int, bytes] = {}
+        self.requests: list[dict[str, object]] = []
+        self.last = time.monotonic()
+
+    def passage(self) -> bytes:
+        """An answer of words, another each time."""
+        start = len(self.requests) * 97 % (len(WORDS) - ANSWER_TOKENS)
+        words = (event({"content": f"{word} "}) for word in WORDS[start : start + ANSWER_TOKENS])
+        return OPENING + b"".join(words) + event({}, "stop")
+
+    def text(self, tokens: int) -> bytes:
+        if tokens not in self.texts:
+            self.texts[tokens] = OPENING + b"".join(map(token, range(tokens))) + event({}, "stop")
+        return self.texts[tokens]
+
+    def call(self, name: str, arguments: str) -> bytes:
+        """A call in three pieces, as models stream them."""
+        self.calls += 1
+        half = len(arguments) // 2
+        begun = {"name": name, "arguments": ""}
+        pieces = [{"index": 0, "id": f"call_{self.calls:012d}", "type": "function", "function": begun}]
+        pieces += [{"index": 0, "function": {"arguments": part}} for part in (arguments[:half], arguments[half:])]
+        return OPENING + b"".join(event({"tool_calls": [piece]}) for piece in pieces) + event({}, "tool_calls")
+
+
+def calls_made(body: bytes) -> int:
+    """How many tool messages follow the last user message."""
+    roles = ROLE.findall(body)
+    done = 0
+    for role in reversed(roles):
+        if role == b"user":
+            break
+        done += role == b"tool"
+    return done
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._buffer = bytearray()
+        self._pacing: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(high=1 << 24)
+        self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
+        if self._pacing is not None:
+            self._pacing.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
+            head = bytes(self._buffer[:end])
+            length = LENGTH.search(head)
+            whole = end + 4 + (int(length.group(1)) if length else 0)
+            if len(self._buffer) < whole:
+                return
+            body = bytes(self._buffer[end + 4 : whole])
+            del self._buffer[:whole]
+            self._answer(head, body)
+
+    def _answer(self, head: bytes, body: bytes) -> None:
+        self._answers.last = time.monotonic()
+        if head.startswith(b"GET /requests"):
+            listed = json.dumps(self._answers.requests).encode()
+            self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(listed), listed))
+            return
+        match = MODEL.search(body[:512]) or MODEL.search(body[-TAIL_BYTES:]) or MODEL.search(body)
+        assert match is not None
+        model = match.group(1).decode()
+        self._answers.requests.append({"model": model, "ns": time.time_ns(), "bytes": len(body)})
+        self._say(model.split(":"), body)
+
+    def _say(self, model: list[str], body: bytes) -> None:
+        answers = self._answers
+        match model:
+            case ["text", tokens]:
+                self._transport.write(HEAD + answers.text(int(tokens)) + CLOSING)
+            case ["paced", tokens, micros]:
+                self._pace(int(tokens), int(micros))
+            case ["steps", steps] if calls_made(body) < int(steps):
+                self._transport.write(HEAD + answers.call("probe", '{"x":1}') + CLOSING)
+            case ["steps", _]:
+                self._transport.write(HEAD + answers.text(20) + CLOSING)
+            case ["turn"] if calls_made(body[-TAIL_BYTES:]) < 1:
+                self._transport.write(HEAD + answers.call("probe", '{"x":1}') + CLOSING)
+            case ["turn"]:
+                self._transport.write(HEAD + answers.passage() + CLOSING)
+            case ["run", code, steps, _, _] if calls_made(body) < int(steps):
+                self._transport.write(HEAD + answers.call("run_python", json.dumps({"code": CODE[code]})) + CLOSING)
+            case ["run", _, _, tokens, micros]:
+                self._pace(int(tokens), int(micros))
+            case _:
+                self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+
+    def _pace(self, tokens: int, micros: int) -> None:
+        self._pacing = asyncio.get_running_loop().create_task(self._write_paced(tokens, micros / 1e6))
+
+    async def _write_paced(self, tokens: int, seconds: float) -> None:
+        self._transport.write(HEAD + OPENING)
+        begun = time.monotonic()
+        for number in range(tokens):
+            wait = begun + number * seconds - time.monotonic()
+            if wait > 0:
+                await asyncio.sleep(wait)
+            self._transport.write(token(number))
+        self._transport.write(event({}, "stop") + CLOSING)
+
+
+async def serve() -> None:
+    """Until nobody has asked for a quarter of an hour, or the process that started it has gone."""
+    answers = Answers()
+    server = await asyncio.get_running_loop().create_server(lambda: Connection(answers), "127.0.0.1", 0, backlog=1024)
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    parent = os.getppid()
+    while time.monotonic() - answers.last < IDLE_SECONDS and os.getppid() == parent:  # noqa: ASYNC110
+        await asyncio.sleep(1)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())

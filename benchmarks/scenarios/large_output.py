@@ -1,0 +1,61 @@
+"""A call that prints 100 MB: how long it takes, and what the log, the model and the server's memory get of it."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.frame import Figure, Goal, Report
+from benchmarks.lab import LOAD, stage
+from benchmarks.model_server import CODE
+
+MEGABYTES = 100
+
+
+def run(rounds: int) -> Report:  # noqa: ARG001
+    with stage("run:megabytes:1:20:0", [LOAD, "%%agent --policy allow\nPrint."]) as on:
+        on.notebook.run_through(0)
+        server = _server_pid(on.lab.home)
+        log = on.lab.home / "data" / "agent-kernel" / "agent-kernel.sqlite"
+        bytes_before, peak_before = _size(log), _peak(server)
+        on.notebook.run(1)
+        asked, answered = on.wait_for_requests(2, 180)
+        on.wait_for_end()
+        written, grown = _size(log) - bytes_before, _peak(server) - peak_before
+    report = Report()
+    report.figures += [
+        Figure(
+            "a call that prints 100 MB, with its model request",
+            (answered["ns"] - asked["ns"]) / 1e9,
+            "s",
+            beside={"the same in a bare python, thrown away": _floor()},
+        ),
+        Figure("... what the log keeps of it", written / 1e6, "MB", Goal(5, "5 MB")),
+        Figure("... what the model gets of it", (answered["bytes"] - asked["bytes"]) / 1e3, "kB", Goal(100, "100 kB")),
+        Figure("... growth of the server's peak memory", grown / 1e6, "MB", Goal(100, "the output itself, 100 MB")),
+    ]
+    return report
+
+
+def _floor() -> float:
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", CODE["megabytes"]], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begun
+
+
+def _server_pid(home: Path) -> int:
+    (file,) = (home / "runtime").glob("jpserver-*.json")
+    return int(json.loads(file.read_text())["pid"])
+
+
+def _size(log: Path) -> int:
+    return sum(path.stat().st_size for path in log.parent.glob(f"{log.name}*") if not path.name.endswith("-shm"))
+
+
+def _peak(pid: int) -> int:
+    """Bytes; Linux only."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,140 @@
+"""One contender in one process: `python -m benchmarks.worker CONTENDER BASE_URL DIRECTORY`.
+
+Commands are lines of JSON on the standard input, answers lines of JSON on the standard output. It runs in the peers'
+environment too, so it imports nothing but the standard library and the one contender.
+"""
+
+import asyncio
+import gc
+import json
+import sys
+import time
+import traceback
+import tracemalloc
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmarks.contenders.base import ENTERED, Contender
+
+CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "ours": ("ours", "AgentKernel", {}),
+    "ours, parked": ("ours", "AgentKernel", {"park_seconds": 0.05}),
+    "raw aiohttp": ("raw", "Raw", {}),
+    "raw httpx": ("raw", "Raw", {"client": "httpx"}),
+    "raw aiohttp, log": ("raw", "Raw", {"log": True}),
+    "LangGraph + openai": ("langgraph_openai", "LangGraphOpenAI", {}),
+    "create_agent": ("create_agent", "CreateAgent", {}),
+    "pydantic-ai": ("pydantic_ai", "PydanticAI", {}),
+    "openai-agents": ("openai_agents", "OpenAIAgents", {}),
+}
+"""By name: the module, the class, its options."""
+PEERS = frozenset({"LangGraph + openai", "create_agent", "pydantic-ai", "openai-agents"})
+Result = dict[str, Any]
+
+
+async def answer(contender: Contender, model: str) -> Result:
+    gc.collect()
+    wall, cpu = time.perf_counter(), time.process_time()
+    characters = await contender.answer(model)
+    return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "characters": characters}
+
+
+async def steps(contender: Contender, model: str) -> Result:
+    ENTERED.clear()
+    gc.collect()
+    wall, cpu = time.perf_counter(), time.process_time()
+    await contender.steps(model)
+    return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "calls": len(ENTERED)}
+
+
+async def approvals(contender: Contender, count: int, messages: int) -> Result:
+    """Milliseconds from a decision to the tool's first line."""
+    entered = []
+    for number in range(count):
+        name = f"approval {messages} {time.perf_counter_ns()} {number}"
+        await contender.pause(name, "steps:1", messages)
+        await contender.settle()
+        ENTERED.clear()
+        begun = time.perf_counter_ns()
+        await contender.approve(name)
+        entered.append((ENTERED[0] - begun) / 1e6)
+    return {"entered": entered}
+
+
+async def turns(contender: Contender, first: int, last: int) -> Result:
+    """Milliseconds of each turn from `first` to `last`, and the bytes on disk after them."""
+    gc.collect()
+    took = []
+    for _ in range(first, last + 1):
+        begun = time.perf_counter()
+        await contender.turn("long", "turn")
+        took.append((time.perf_counter() - begun) * 1e3)
+    return {"ms": took, "bytes": contender.bytes_on_disk()}
+
+
+async def paused(contender: Contender, count: int, *, heap: bool) -> Result:
+    """Seconds to answer so many paused conversations, or the heap that each holds while it waits."""
+
+    async def wave(tag: str) -> list[str]:
+        names = [f"{tag} {number}" for number in range(count)]
+        await asyncio.gather(*(contender.pause(name, "steps:1", 0) for name in names))
+        await contender.settle()
+        return names
+
+    async def resume(names: list[str]) -> None:
+        await asyncio.gather(*(contender.approve(name) for name in names))
+
+    if not heap:
+        names = await wave("timed")
+        gc.collect()
+        begun = time.perf_counter()
+        await resume(names)
+        return {"seconds": time.perf_counter() - begun}
+    await resume(await wave("warm"))
+    gc.collect()
+    tracemalloc.start()
+    gc.collect()
+    before, _ = tracemalloc.get_traced_memory()
+    names = await wave("traced")
+    gc.collect()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    await resume(names)
+    return {"bytes": (held - before) / count}
+
+
+ACTIONS: dict[str, Callable[..., Awaitable[Result]]] = {
+    "answer": answer,
+    "steps": steps,
+    "approvals": approvals,
+    "turns": turns,
+    "paused": paused,
+}
+
+
+async def work(name: str, base_url: str, directory: Path) -> None:
+    module, kind, options = CONTENDERS[name]
+    contender: Contender = getattr(import_module(f"benchmarks.contenders.{module}"), kind)(
+        base_url, directory, **options
+    )
+    await contender.open()
+    _say({"ready": True})
+    loop = asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        command = json.loads(line)
+        try:
+            _say(await ACTIONS[command.pop("do")](contender, **command))
+        except Exception:  # noqa: BLE001 (whatever a peer raises is the scenario's to report)
+            _say({"error": traceback.format_exc()})
+    await contender.close()
+
+
+def _say(result: Result) -> None:
+    sys.stdout.write(json.dumps(result) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(work(sys.argv[1], sys.argv[2], Path(sys.argv[3])))
