@@ -1,4 +1,4 @@
-"""How long the property tests run: briefly by default, with `HYPOTHESIS_PROFILE=long` for an hour's worth of them."""
+"""How long the property tests run: briefly by default, with `HYPOTHESIS_PROFILE=long` for ten minutes or more."""
 
 import os
 

@@ -238,4 +238,4 @@ class Ledger(RuleBasedStateMachine):
 
 
 TestTheLedger = Ledger.TestCase
-TestTheLedger.settings = rounds(40, 2_000, stateful_step_count=40)
+TestTheLedger.settings = rounds(40, 500, stateful_step_count=40)

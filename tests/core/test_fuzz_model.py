@@ -164,6 +164,6 @@ async def converse(answers: list[Reply], policy: Any) -> None:
 
 
 @given(st.lists(replies(), min_size=1, max_size=4), st.sampled_from(["allow", "ask", "plan"]))
-@rounds(60, 3_000)
+@rounds(60, 800)
 def test_a_run_ends_and_leaves_no_orphans_whatever_the_model_sends(answers: list[Reply], policy: Any) -> None:
     asyncio.run(converse(answers, policy))
