@@ -1,5 +1,6 @@
 """A model's service that hangs, breaks off, refuses or talks nonsense: nothing is left open, nothing orphaned."""
 
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -26,11 +27,16 @@ async def service() -> AsyncIterator[FakeOpenAI]:
         yield server
 
 
-async def begin(service: FakeOpenAI) -> Stage:
+@pytest.fixture
+async def one(service: FakeOpenAI) -> AsyncIterator[Stage]:
+    """A conversation with a model at that service, whose patience is short."""
     endpoint = Endpoint("openai", service.url, api_key=lambda: "a-key", idle_seconds=0.4)
     retry = RetryPolicy(first_delay=0.01, longest_delay=0.02)
     models = ModelResolver(default="fake", endpoints=[endpoint], retry=retry)
-    return await stage(models.resolve())
+    made = await stage(models.resolve())
+    yield made
+    await made.close()
+    await models.aclose()
 
 
 def requests_of(service: FakeOpenAI) -> list[Any]:
@@ -50,10 +56,9 @@ def requests_of(service: FakeOpenAI) -> list[Any]:
     ids=["cut before a call", "cut in a call", "hangs in a call", "hangs in the answer", "garbage", "html"],
 )
 async def test_after_a_broken_answer_no_card_stays_open_and_the_next_prompt_is_answered(
-    service: FakeOpenAI, trouble: Reply
+    service: FakeOpenAI, one: Stage, trouble: Reply
 ) -> None:
     service.add(trouble, say("All well now."))
-    one = await begin(service)
     result = await (await one.start()).wait()
     assert result.run.status in ("error", "complete")
     assert set(checks.cards([event.model_dump() for event in one.events]).values()) <= checks.FINAL
@@ -61,13 +66,13 @@ async def test_after_a_broken_answer_no_card_stays_open_and_the_next_prompt_is_a
         result = await (await one.start("And now?")).wait()
     assert result.text == "All well now."
     assert [checks.orphans(messages) for messages in requests_of(service)] == [[], []]
-    await one.close()
 
 
 @pytest.mark.parametrize("trouble", [rate_limited(3, "0.01"), failure(500, times=3)], ids=["429 storm", "500"])
-async def test_a_storm_of_errors_in_the_middle_of_a_run_costs_no_call(service: FakeOpenAI, trouble: Reply) -> None:
+async def test_a_storm_of_errors_in_the_middle_of_a_run_costs_no_call(
+    service: FakeOpenAI, one: Stage, trouble: Reply
+) -> None:
     service.add(TWO_CALLS, trouble, say("Both done."))
-    one = await begin(service)
     handle = await one.start()
     for request in await one.requests(2):
         await one.conversation.decide(request.approval_id, Decision(approved=True))
@@ -75,21 +80,16 @@ async def test_a_storm_of_errors_in_the_middle_of_a_run_costs_no_call(service: F
     assert result.text == "Both done."
     assert [ran.tool_call_id for ran in one.hands.ran] == ["a", "b"]
     assert [checks.orphans(messages) for messages in requests_of(service)] == [[]] * 5
-    await one.close()
 
 
 async def test_a_clock_that_jumps_neither_ends_a_run_nor_expires_an_approval(
-    service: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    service: FakeOpenAI, one: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wall-clock time is only ever shown: budgets and time limits are measured on the monotonic clock."""
-    import time
-
     service.add(TWO_CALLS, say("Done."))
-    one = await begin(service)
     handle = await one.start(budget=budgets.Budget(seconds=60))
     requests = await one.requests(2)
     monkeypatch.setattr(time, "time", lambda: 4_000_000_000.0)
     for request in requests:
         await one.conversation.decide(request.approval_id, Decision(approved=True))
     assert (await handle.wait()).run.status == "complete"
-    await one.close()
