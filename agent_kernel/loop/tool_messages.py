@@ -4,7 +4,15 @@ from typing import assert_never
 
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, OutcomeStatus
-from agent_kernel.tools.outcome_text import DENIED_PREFIX, EDITED_NOTE, ERROR_PREFIX
+from agent_kernel.tools.outcome_text import (
+    CANCELLED_PREFIX,
+    DENIED_PREFIX,
+    EDITED_NOTE,
+    ERROR_PREFIX,
+    EXPIRED_PREFIX,
+    REPLACED_PREFIX,
+    UNKNOWN_PREFIX,
+)
 
 NOTHING_RAN = "Nothing ran."
 
@@ -34,20 +42,20 @@ def denied(by: str, reason: str | None) -> str:
 
 
 def cancelled_before_start(reason: str) -> str:
-    return f"Cancelled before it started. {reason} {NOTHING_RAN}"
+    return f"{CANCELLED_PREFIX} before it started. {reason} {NOTHING_RAN}"
 
 
 def superseded() -> str:
-    return f"Replaced by a new message of the user. {NOTHING_RAN}"
+    return f"{REPLACED_PREFIX} by a new message of the user. {NOTHING_RAN}"
 
 
 def expired() -> str:
-    return f"Expired: nobody decided in time. {NOTHING_RAN}"
+    return f"{EXPIRED_PREFIX}: nobody decided in time. {NOTHING_RAN}"
 
 
 def unknown(reason: str) -> str:
     return (
-        f"Outcome unknown. {reason} The call may have finished, run in part, or not run at all. "
+        f"{UNKNOWN_PREFIX}. {reason} The call may have finished, run in part, or not run at all. "
         "Look before you act on it."
     )
 
@@ -58,7 +66,7 @@ def ended(call: ToolCallView, state: CallState, content: str) -> str:
     if state == "error" and not content.startswith(ERROR_PREFIX):
         text = f"{ERROR_PREFIX}: {content}"
     if state == "cancelled":
-        text = f"Cancelled by the user while it ran; what ran before that stays.\n{content}"
+        text = f"{CANCELLED_PREFIX} by the user while it ran; what ran before that stays.\n{content}"
     if call.edited:
         text = f"{EDITED_NOTE} before approving. What ran: {call.tool_input}\n\n{text}"
     return text

@@ -38,7 +38,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.base import CONTEXT_OPEN, WireMessage
-from agent_kernel.tools.outcome_text import DENIED_PREFIX, EDITED_NOTE, ERROR_PREFIX
+from agent_kernel.tools.outcome_text import DENIED_PREFIX, EDITED_NOTE, NOT_DONE_PREFIXES
 
 LARGEST_CASSETTE = 16 * 1024 * 1024
 """Bytes. A larger file is no cassette."""
@@ -150,6 +150,6 @@ def _outcome(text: str) -> StepOutcome:
         return "denied"
     # The note of an edit stands before the result, so an edited call's error begins a later line.
     edited = EDITED_NOTE in text
-    if text.startswith(ERROR_PREFIX) or (edited and f"\n{ERROR_PREFIX}" in text):
+    if text.startswith(NOT_DONE_PREFIXES) or (edited and any(f"\n{prefix}" in text for prefix in NOT_DONE_PREFIXES)):
         return "error"
     return "edited" if edited else "success"

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from logging import Logger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import Hands
+from agent_kernel_server import __version__
 from agent_kernel_server.events import emitter
 from agent_kernel_server.kernels.bridge import KERNEL_ACTIONS, KernelBridge
 from agent_kernel_server.notebooks import CONTENTS_ACTIONS, RecordKeeper
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from agent_kernel_server.channel import ChannelHandler
 
 PAGE_SECONDS = 60.0
-
-
-def installed_version() -> str:
-    try:
-        return version("agent-kernel")
-    except PackageNotFoundError:
-        return "unknown"  # run from a source tree that is not installed
 
 
 class Service:
@@ -116,7 +109,7 @@ class Service:
     async def status(self) -> dict[str, Any]:
         """What `GET status` says. It holds no key and no endpoint's address."""
         return {
-            "version": installed_version(),
+            "version": __version__,
             "protocol": PROTOCOL_VERSION,
             "model": await self._model_name(),
             "warmed": self._warmed,

@@ -10,6 +10,7 @@ import pytest
 from agent_kernel.errors import ConfigurationError, ModelRefused, ModelUnavailable
 from agent_kernel.loop.prompts import with_context
 from agent_kernel.loop.settings import ScriptedDecision
+from agent_kernel.loop.tool_messages import cancelled_before_start, superseded, unknown
 from agent_kernel.models.base import ModelRequest, ModelTurn, ReasoningDelta, TextDelta, TokenUsage, WireMessage
 from agent_kernel.models.cassette import Cassette, load_cassette
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
@@ -99,8 +100,14 @@ async def test_a_recorded_prompt_is_answered(prompt: Any) -> None:
         ([f"{ERROR_PREFIX}: NameError", f"{DENIED_PREFIX} by the user."], "I leave it alone."),
         ([f"{EDITED_NOTE} before approving. What ran: {{}}\n\n344 rows"], "It has 344 rows."),
         ([f"{EDITED_NOTE} before approving. What ran: {{}}\n\n{ERROR_PREFIX}: NameError"], "That failed."),
+        ([cancelled_before_start("By you."), "a.csv"], "That failed."),
+        ([superseded()], "That failed."),
+        ([unknown("The kernel died.")], "That failed."),
     ],
-    ids=["success", "denied", "error", "denied and error", "edited", "edited and failed"],
+    ids=[
+        *("success", "denied", "error", "denied and error", "edited", "edited and failed"),
+        *("cancelled", "replaced", "unknown"),
+    ],
 )
 async def test_the_recording_goes_on_from_what_became_of_the_calls(results: list[str], said: str) -> None:
     assert (await answer(after(*results))).content == said
