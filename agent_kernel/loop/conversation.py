@@ -126,6 +126,7 @@ class Conversation:
         if queued is not None:
             queued.result.set_result(await lifetime.end_unstarted(self._host.log, self.row, queued.view))
             return
+        await self._queue.begun()
         async with self._run_at_hand() as active:
             if active is not None and active.view.run_id == run_id:
                 await stopping.stop_run(active, reason)
@@ -176,6 +177,7 @@ class Conversation:
     async def kernel_gone(self, reason: str, *, restarting: bool) -> None:
         """The kernel died (`restarting`: it comes back by itself), or was restarted or shut down. Waiting calls are
         cancelled; where it does not come back by itself the runs end."""
+        await self._queue.begun()
         async with self._run_at_hand() as active:
             if active is None or active.setting.hands is None:
                 return

@@ -122,7 +122,7 @@ class RunQueue:
     def take_out(self, run_id: str) -> QueuedRun | None:
         """Take a run that has not begun out of the queue."""
         for queued in self._waiting:
-            if queued.spec.run_id == run_id:
+            if queued.spec.run_id == run_id and not queued.continued:
                 self._waiting.remove(queued)
                 return queued
         return None
@@ -138,6 +138,11 @@ class RunQueue:
             if self.active is None and beginning is not None and beginning.continued:
                 await beginning.begun.wait()
             return self.active
+
+    async def begun(self) -> None:
+        """Wait until the run that is being begun is under way, or could not begin."""
+        if self._current is not None:
+            await self._current.begun.wait()
 
     async def drained(self) -> None:
         """Wait until nothing is left to do."""

@@ -31,20 +31,29 @@ async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     run.open_calls += 1
     try:
         call = run.step.proposed.pop(tool_call_id, None) or await _read(run, tool_call_id)
-        match call.state:
-            case "proposed":
-                decided = await _decide(run, call)
-            case "awaiting_approval":
-                decided = await _await_earlier_request(run, call)
-            case _:
-                decided = call
+        decided = await _decided(run, call)
         if decided.state == "approved":
             await _run_approved(run, decided)
     except (IllegalTransition, AlreadyDecided) as race:
-        # The call was cancelled, superseded or decided elsewhere between two of our steps; that outcome stands.
+        # The call was cancelled or superseded between two of our steps; that outcome stands.
         logger.debug("%s", race)
     finally:
         run.open_calls -= 1
+
+
+async def _decided(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    """The call once it is decided, by whomever: a person may be quicker than the tool's own judge."""
+    try:
+        match call.state:
+            case "proposed":
+                return await _decide(run, call)
+            case "awaiting_approval":
+                return await _await_earlier_request(run, call)
+            case _:
+                return call
+    except (IllegalTransition, AlreadyDecided) as race:
+        logger.debug("%s", race)
+        return await _read(run, call.tool_call_id)
 
 
 async def _read(run: ActiveRun, tool_call_id: str) -> ToolCallView:

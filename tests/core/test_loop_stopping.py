@@ -181,3 +181,49 @@ async def test_a_queued_run_can_be_taken_back_and_an_unknown_one_is_refused(stag
             await stage.conversation.cancel_run("run_nothing")
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         assert (await first.wait()).run.status == "complete"
+
+
+async def test_a_stop_while_the_run_is_still_being_begun_stops_it(stages: Any) -> None:
+    class Slow(FunctionHands):
+        described = asyncio.Event()
+        asked = asyncio.Event()
+
+        async def describe_environment(self) -> str:
+            self.asked.set()
+            await self.described.wait()
+            return ""
+
+    hands = Slow()
+    with ScriptedModel([]) as model:
+        stage = await stages(model, hands=hands)
+        handle = await stage.start()
+        await hands.asked.wait()
+        stop = asyncio.create_task(stage.conversation.cancel_run(handle.run_id))
+        await asyncio.sleep(0)
+        hands.described.set()
+        await stop
+        assert (await handle.wait()).run.status == "cancelled"
+
+
+async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages: Any) -> None:
+    class Pondering(FunctionHands):
+        asked = asyncio.Event()
+        decided = asyncio.Event()
+
+        async def judge(self, tool_name: str, arguments_json: str) -> Any:
+            self.asked.set()
+            await self.decided.wait()
+            return "ask"
+
+    hands = Pondering()
+    tool = ToolDeclaration("ponder", "Ponder.", {"type": "object", "properties": {}}, approval="dynamic")
+    with ScriptedModel([call("ponder", call_id="a"), say("Done.")]) as model:
+        stage = await stages(model, hands=hands)
+        handle = await stage.start(tools=(tool,))
+        await hands.asked.wait()
+        [waiting] = (await stage.conversation.view()).tool_calls
+        await stage.conversation.decide(waiting.approval_id, Decision(approved=True))
+        hands.decided.set()
+        result = await handle.wait()
+    assert [c.state for c in result.tool_calls] == ["success"]
+    assert [ran.tool_call_id for ran in hands.ran] == ["a"]

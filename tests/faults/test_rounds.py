@@ -1,0 +1,24 @@
+"""A short version of `python -m tests.faults`: processes killed at random moments, nothing lost, nothing twice."""
+
+import pytest
+
+from tests.faults import brain_rounds, server_rounds
+
+pytestmark = pytest.mark.slow
+SEED = 3
+
+
+def test_a_brain_that_is_killed_at_any_moment_loses_nothing_and_does_nothing_twice() -> None:
+    figures = brain_rounds.run(8, SEED)
+    assert figures.notes == []
+    assert figures.kills >= 8
+
+
+@pytest.mark.kernel
+def test_a_server_that_is_killed_at_any_moment_loses_nothing_and_does_nothing_twice() -> None:
+    assert server_rounds.run_server(2, SEED).notes == []
+
+
+@pytest.mark.kernel
+def test_a_kernel_that_is_killed_restarted_or_shut_down_leaves_nothing_open() -> None:
+    assert server_rounds.run_kernel(4, SEED).notes == []
