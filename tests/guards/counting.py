@@ -1,0 +1,100 @@
+"""A brain whose SQL is counted, and a model that costs nothing."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from itertools import groupby
+from pathlib import Path
+
+from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.settings import BrainSettings, RunSpec
+from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn, RequestedCall, TextDelta
+from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
+from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.declaration import ToolDeclaration
+from tests.core.brain_fixtures import FunctionHands
+
+
+class CountedModel:
+    """Asks for `calls` calls, one after another, then answers in `tokens` pieces that come at once."""
+
+    name = "counted"
+    recorded = False
+
+    def __init__(self, calls: int = 0, tokens: int = 10) -> None:
+        self.calls = calls
+        self.tokens = tokens
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        made = 0
+        for message in reversed(request.messages):
+            if message["role"] == "user":
+                break
+            made += message["role"] == "tool"
+        if made < self.calls:
+            yield ModelTurn(content="", tool_calls=(RequestedCall("", "probe", "{}"),))
+            return
+        for number in range(self.tokens):
+            yield TextDelta(f"{number:04d} ")
+        yield ModelTurn(content="".join(f"{number:04d} " for number in range(self.tokens)))
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def resolve(self, name: str | None) -> Model:
+        return self
+
+
+class CountedBrain:
+    """One conversation, and the SQL of its log since the last `clear`."""
+
+    def __init__(self, brain: Brain, conversation: Conversation) -> None:
+        self.brain = brain
+        self.conversation = conversation
+        self.sql: list[str] = []
+        self.hands = FunctionHands(act=lambda call, emit: "ok")
+        self._seen = 0
+
+    @classmethod
+    async def open(cls, path: Path, model: CountedModel) -> "CountedBrain":
+        brain = await Brain.open(path, model, BrainSettings())
+        counted = cls(brain, await brain.create_conversation())
+        await brain._host.log.read(lambda sql: sql.set_trace_callback(counted.sql.append))
+        return counted
+
+    async def run(self, approval: Approval = "allow") -> None:
+        """One run to its end; `approval` is the tool's."""
+        probe = ToolDeclaration("probe", "Probe.", {"type": "object", "properties": {}}, approval=approval)
+        spec = RunSpec(run_id=new_run_id(), prompt="Go on.", tools=(probe,))
+        await (await self.conversation.start_run(spec, self.hands)).wait()
+
+    def clear(self) -> None:
+        self.sql.clear()
+        self._seen = self.conversation.last_seq
+
+    def count(self, verb: str = "") -> int:
+        """Statements that begin with a verb, or all. A trigger shows its statement again: that is one statement."""
+        return sum(statement.startswith(verb) for statement, _ in groupby(self.sql))
+
+    async def events(self) -> list[LoggedEvent]:
+        """Those since the last `clear`."""
+        wanted = self.conversation.last_seq - self._seen
+        frames = self.conversation.subscribe(self._seen)
+        events = []
+        async for frame in frames:
+            events.append(server_event_adapter.validate_json(frame))
+            if len(events) == wanted:
+                break
+        frames.close()
+        return events  # type: ignore[return-value]
+
+    async def bytes(self) -> int:
+        """The pages of the log."""
+
+        def pages(sql: sqlite3.Connection) -> int:
+            (count,) = sql.execute("PRAGMA page_count").fetchone()
+            (size,) = sql.execute("PRAGMA page_size").fetchone()
+            return int(count * size)
+
+        return await self.brain._host.log.read(pages)
