@@ -138,7 +138,7 @@ class LabServer:
         command = [
             *(sys.executable, "-m", self.app, "--allow-root", "--no-browser", "--ip=127.0.0.1"),
             *(f"--port={self._port}", "--ServerApp.port_retries=0"),
-            f"--IdentityProvider.token={self.token}",
+            *([f"--IdentityProvider.token={self.token}"] if self.token else []),
             f"--ServerApp.root_dir={self.root}",
             f"--ServerApp.jpserver_extensions={self._extensions()}",
         ]

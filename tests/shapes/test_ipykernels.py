@@ -34,6 +34,7 @@ def shared_kernel(version: str) -> Iterator[TestKernel]:
     kernel = TestKernel(dict(os.environ), python_with(version))
     assert kernel.value("__import__('ipykernel').__version__") == repr(version)
     kernel.run(IMPORTS)
+    kernel.run("from langgraph.graph import StateGraph")
     yield kernel
     kernel.close()
 
