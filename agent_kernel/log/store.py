@@ -45,7 +45,6 @@ class Log:
         self._journal = Journal(connection)
         self._listeners: dict[int, Listener] = {}
         self._audit_listener: AuditListener | None = None
-        self._audited = 0
 
     @classmethod
     async def open(cls, path: Path | None) -> Self:
@@ -80,9 +79,8 @@ class Log:
         else:
             self._listeners[conversation] = listener
 
-    async def listen_to_audit(self, listener: AuditListener) -> None:
-        """Hand the entries of the audit trail that are committed from now on to `listener`, in the event loop."""
-        self._audited = (await self.read(audit.read_head)).number
+    def listen_to_audit(self, listener: AuditListener) -> None:
+        """Hand the entries of the audit trail that are committed here from now on to `listener`, in the event loop."""
         self._audit_listener = listener
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
@@ -99,7 +97,9 @@ class Log:
         transaction = Transaction(self._connection, self._journal)
         try:
             self._connection.execute("BEGIN IMMEDIATE")
+            last = audit.read_head(self._connection).number
             result = work(transaction)
+            entries = list(audit.read_entries(self._connection, last))  # none of another server's on the same log
             self._connection.execute("COMMIT")
         except BaseException as error:
             self._journal.forget(transaction.frames)
@@ -114,17 +114,9 @@ class Log:
         after: list[After] = []
         if transaction.frames:
             after.append(partial(self._publish, transaction.frames))
-        if self._audit_listener is not None:
-            after += self._publish_audit(self._audit_listener)
+        if self._audit_listener is not None and entries:
+            after.append(partial(self._audit_listener, entries))
         return result, after
-
-    def _publish_audit(self, listener: AuditListener) -> list[After]:
-        """On the log's thread. Looking past the last known entry costs a few microseconds where there is none."""
-        entries = list(audit.read_entries(self._connection, self._audited))
-        if not entries:
-            return []
-        self._audited = entries[-1].number
-        return [partial(listener, entries)]
 
     def _publish(self, frames: list[Frame]) -> None:
         for frame in frames:

@@ -65,9 +65,9 @@ class Brain:
         log = await Log.open(log_path)
         return cls(Host(log, models, settings, attended, TaskOwner()))
 
-    async def listen_to_audit(self, listener: AuditListener) -> None:
+    def listen_to_audit(self, listener: AuditListener) -> None:
         """Hand what is added to the audit trail to `listener`, after each commit."""
-        await self._host.log.listen_to_audit(listener)
+        self._host.log.listen_to_audit(listener)
 
     async def recover(self, hands_for: HandsFor) -> Recovered:
         """Take up the runs that an earlier process left open. Call it once, before anything else.

@@ -63,7 +63,7 @@ class Service:
             if self._brain is None:
                 brain = await Brain.open(self._log_path, self._models, self._settings)
                 try:
-                    await brain.listen_to_audit(self._emit_audit)
+                    brain.listen_to_audit(self._emit_audit)
                     await self._take_up(await brain.recover(partial(self._hands_after_restart, brain)))
                 except BaseException:
                     await brain.aclose()  # two brains over one log would each take up the same runs

@@ -280,7 +280,7 @@ async def test_a_listener_hears_each_entry_once_and_only_what_is_committed(tmp_p
     await log.write(lambda t: runs.add_conversation(t.sql, "conv", None, None, None))
     await log.write(lambda t: approve_and_run(t.sql, "before"))
     heard: list[int] = []
-    await log.listen_to_audit(lambda entries: heard.extend(entry.number for entry in entries))
+    log.listen_to_audit(lambda entries: heard.extend(entry.number for entry in entries))
 
     def broken(t: Any) -> None:
         approve_and_run(t.sql, "never")
@@ -289,10 +289,13 @@ async def test_a_listener_hears_each_entry_once_and_only_what_is_committed(tmp_p
     await log.write(lambda t: approve_and_run(t.sql, "c1"))
     with pytest.raises(ValueError, match="no"):
         await log.write(broken)
+    other = await Log.open(path)  # another server on the same log
+    await other.write(lambda t: approve_and_run(t.sql, "theirs"))
+    await other.aclose()
     await log.write(lambda t: propose(t.sql, "c2"))
     await log.write(lambda t: ledger.decide(t.sql, "apr_c2", YES, denial=""))
     await log.read(lambda sql: None)
-    assert heard == [3, 4, 5]
+    assert heard == [3, 4, 7]
     await log.aclose()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 

@@ -68,6 +68,7 @@ class AttachedKernel:
         self._announced: set[str] = set()
         self._asking: set[str] = set()
         self._misdirected = False
+        self._greeting: asyncio.Task[None] | None = None
         self._restart_pending = False
         self._runs: dict[str, Conversation] = {}
         self._conversations: dict[str, Conversation] = {}
@@ -95,8 +96,9 @@ class AttachedKernel:
             case Announce():
                 self._announce(event)
             case Hello():
-                if self._reach.remote:
-                    self._tasks.spawn(self._serve_from_afar(self.link), f"greeting of {self.kernel_id}")
+                if self._reach.remote and (self._greeting is None or self._greeting.done()):
+                    greeting = self._serve_from_afar(self.link)
+                    self._greeting = self._tasks.spawn(greeting, f"greeting of {self.kernel_id}")
             case CallOutput():
                 self._feeds.output(event.tool_call_id, event.index, event.output)
             case CallEnded():
