@@ -78,7 +78,12 @@ class Brain:
         log = self._host.log
         for run in await recovery.interrupted_runs(log):
             conversation = await self.conversation(run.conversation_id)
-            spec = restored(await log.read(partial(runs.read_spec, run_id=run.run_id)), run.prompt)
+            try:
+                spec = restored(await log.read(partial(runs.read_spec, run_id=run.run_id)), run.prompt)
+            except ValueError:  # one run that can't be read does not keep the others, and the host, from starting
+                result = await recovery.close(log, run, self._host.settings, recovery.UNREADABLE)
+                recovered.ended.append((RunSpec(run_id=run.run_id, prompt=run.prompt), conversation, result))
+                continue
             hands = await hands_for(conversation, run.run_id) if conversation.kernel_id is not None else None
             if hands is None and conversation.kernel_id is not None:
                 result = await recovery.close(log, run, self._host.settings)

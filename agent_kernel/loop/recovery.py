@@ -12,6 +12,7 @@ from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ErrorView, RunView
 
 RESTARTED = "The server restarted while this call was running."
+UNREADABLE = "Another version of Agent Kernel began this run, and this one can't go on with it. Run the cell again."
 KERNEL_LOST = "The server restarted, and the notebook's kernel is no longer there."
 
 

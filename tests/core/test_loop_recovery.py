@@ -16,6 +16,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.hands import Hands, Outcome
 from tests.core.brain_fixtures import FunctionHands, OneModel, Stage, stage
+from tests.faults import checks
 
 
 class Endless(FunctionHands):
@@ -204,6 +205,24 @@ async def test_where_no_model_is_configured_any_more_the_run_ends_and_leaves_no_
     assert result.run.status == "error"
     assert [c.state for c in result.tool_calls] == ["cancelled"]
     assert [message.role for message in result.messages] == ["user", "assistant", "tool"]
+
+
+async def test_a_run_that_another_version_wrote_ends_and_keeps_no_other_from_going_on(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    before = await stage(ScriptedModel([call("run_python", code="1", call_id="a")]), path)
+    await before.start("first")
+    await before.requests()
+    await before.start("second")
+    with sqlite3.connect(path) as sql:
+        sql.execute("UPDATE runs SET spec = '{\"of another version\": 1' WHERE number = 1")
+    sql.close()
+    with ScriptedModel([say("Done.")]) as model:
+        async with second_life(path, model, before, FunctionHands()) as (conversation, [handle]):
+            assert (await handle.wait()).text == "Done."
+            view = await conversation.view()
+    assert [run.status for run in view.runs] == ["error", "complete"]
+    assert [c.state for c in view.tool_calls] == ["cancelled"]
+    assert checks.orphans(model.requests[0].messages) == []
 
 
 def names_in(directory: Path) -> list[str]:

@@ -186,13 +186,16 @@ async def strike_kernel(round_: Round) -> None:
 
 
 def kill_kernels(server: Server) -> None:
-    """Every process of the server's whose command line names a kernel."""
+    """SIGKILL every process of the server's whose command line names a kernel."""
     assert server.process is not None
+    killed = 0
     for status in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             parent = int(status.read_text().rsplit(")", 1)[1].split()[1])
             if parent == server.process.pid and b"ipykernel" in (status.parent / "cmdline").read_bytes():
                 os.kill(int(status.parent.name), signal.SIGKILL)
+                killed += 1
+    assert killed, "no kernel was there to be killed"
 
 
 async def play(round_: Round, strike: Callable[[Round], Awaitable[None]]) -> Figures:
