@@ -8,7 +8,8 @@ from tests.faults import brain_rounds, server_rounds
 from tests.faults.figures import Figures, table
 
 SUITES = {
-    "brain": (brain_rounds.run, 0.8),
+    "brain": (brain_rounds.run, 0.7),
+    "brain-kernel-gone": (brain_rounds.run_kernel_gone, 0.1),
     "server": (server_rounds.run_server, 0.1),
     "kernel": (server_rounds.run_kernel, 0.1),
 }

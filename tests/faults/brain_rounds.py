@@ -214,8 +214,9 @@ def check_recovery(round_: Round, before: dict[str, dict[str, Any]], view: dict[
     for call_id, call in before.items():
         if call["run_status"] in checks.ENDED:
             continue
-        expected = {"awaiting_approval": {"awaiting_approval"}, "executing": {"unknown"}}.get(call["state"])
-        if expected is not None and after[call_id] not in expected:
+        waiting = "awaiting_approval" if round_.setup.kernel_there else "cancelled"
+        expected = {"awaiting_approval": waiting, "executing": "unknown"}.get(call["state"])
+        if expected not in (None, after[call_id]):
             name = "approvals_lost" if call["state"] == "awaiting_approval" else "dishonest_states"
             round_.fault(name, f"{call_id} was {call['state']} and is {after[call_id]} after the restart")
 
@@ -258,8 +259,8 @@ def _check_told(round_: Round, requests: list[Any]) -> None:
             round_.fault("messages_lost", f"the model never heard {text!r}")
 
 
-def play_round(name: str, seed: int, server: FakeOpenAI, directory: Path) -> Figures:
-    """One run, its kills and its end."""
+def play_round(name: str, seed: int, server: FakeOpenAI, directory: Path, *, kernel_stays: bool) -> Figures:
+    """One run, its kills and its end. Where the kernel does not stay, it is gone in the last life."""
     chance = random.Random(seed)
     directory.mkdir()
     setup = life.Setup(directory / "log.sqlite", directory / "counter", server.environment(), seed)
@@ -277,6 +278,7 @@ def play_round(name: str, seed: int, server: FakeOpenAI, directory: Path) -> Fig
             break
         before = checks.read_log(setup.log_path) if setup.log_path.exists() else {}
         check_after_kill(round_, before)
+    round_.setup = replace(round_.setup, kernel_there=kernel_stays)
     driver = _next_life(round_, 9, None, hold=False)
     with _checked_recovery(driver, before):
         driver.play()
@@ -304,7 +306,12 @@ def _checked_recovery(driver: Driver, before: dict[str, dict[str, Any]]) -> Iter
     yield
 
 
-def run(rounds: int, seed: int, first: int = 0) -> Figures:
+def run_kernel_gone(rounds: int, seed: int, first: int = 0) -> Figures:
+    """Rounds in which the kernel does not outlive the brain: runs end honestly, and the next prompt finds no orphan."""
+    return run(rounds, seed, first, kernel_stays=False)
+
+
+def run(rounds: int, seed: int, first: int = 0, *, kernel_stays: bool = True) -> Figures:
     """Play that many rounds. The seed and a round's number say what happens in it, to the limits of real time."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(["tests.faults.preload", "tests.faults.life"])
     figures = Figures()
@@ -314,6 +321,7 @@ def run(rounds: int, seed: int, first: int = 0) -> Figures:
     ):
         for number in range(first, first + rounds):
             name = f"s{seed}r{number}"
-            figures.add(play_round(name, seed * 100_000 + number * 10, server, Path(directory) / name))
+            directory_of = Path(directory) / name
+            figures.add(play_round(name, seed * 100_000 + number * 10, server, directory_of, kernel_stays=kernel_stays))
             server.requests.clear()
     return figures
