@@ -55,6 +55,11 @@ e2e: .venv/test.stamp .venv/browser.stamp ## What a user sees, in a real Jupyter
 shapes: .venv/test.stamp .venv/browser.stamp ## Other shapes of Jupyter: a gateway, a Hub, Notebook 7, other ipykernels (SHAPES=full for all)
 	$(PYTEST) -q tests/shapes $(if $(filter full,$(SHAPES)),-m "shapes_full or not shapes_full")
 
+.PHONY: faults
+faults: .venv/test.stamp ## Kill real processes at random moments (half an hour), then the load; prints the figures
+	$(BIN)/python -m tests.faults --rounds 500
+	$(BIN)/python -m tests.load
+
 .PHONY: bench
 bench: .venv/test.stamp .venv/browser.stamp ## Measure against the performance goals (BENCH_ARGS="--only tokens,steps --rounds 3" for a part)
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
