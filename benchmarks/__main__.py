@@ -14,7 +14,7 @@ from benchmarks.scenarios import SCENARIOS
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", default=",".join(SCENARIOS), help=f"some of: {', '.join(SCENARIOS)}")
-    parser.add_argument("--rounds", type=int, default=7, help="measured rounds of each contender (default: 7)")
+    parser.add_argument("--rounds", type=int, default=5, help="measured rounds of each contender (default: 5)")
     parser.add_argument("--no-peers", action="store_true", help="do not install the peers where they are missing")
     parser.add_argument("--strict", action="store_true", help="exit with 1 where a goal is missed")
     options = parser.parse_args()

@@ -1,39 +1,82 @@
-"""Draws what grows: a cost per panel, its sizes and costs on logarithmic scales beside the straight line."""
+"""Draws the peers beside Agent Kernel, and its costs as a conversation grows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-PANELS = (
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Scenarios = Mapping[str, Mapping[str, Any]]
+PEERS = ("create_agent", "LangGraph + openai", "pydantic-ai", "openai-agents")
+COMPARED = (
+    ("tokens", "tokens per second, burst of 5,000", "time of a burst\nof tokens"),
+    ("tokens", "CPU per paced token", "CPU of a\npaced token"),
+    ("steps", "added time per tool step, log on disk", "added time\nof a tool step"),
+    ("approvals", "approve -> tool entered, log on disk", "approve ->\ntool entered"),
+    ("approvals", "approve -> tool entered, after 800 messages", "... after\n800 messages"),
+)
+GROWTH = (
     ("turns", "A turn of a long conversation"),
     ("growth", "Costs of Agent Kernel as a conversation grows"),
 )
 
 
-def draw(scenarios: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    """An SVG. Nothing where matplotlib is not installed or nothing grew."""
+def draw(scenarios: Scenarios, path: Path) -> None:
+    """An SVG. Nothing where matplotlib is not installed or too little was measured."""
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
         return
-    panels = [(title, scenarios[name]["series"]) for name, title in PANELS if name in scenarios]
-    if not panels:
+    if not {"tokens", "steps", "approvals", "turns", "growth"} <= set(scenarios):
         return
     mpl.rcParams["svg.hashsalt"] = "agent-kernel"
-    figure = Figure(figsize=(6.2 * len(panels), 4.6), layout="constrained")
-    for axes, (title, series) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        for one in series:
-            if len(one["sizes"]) > 1 and max(one["sizes"]) <= 1_000:
-                ours = one["what"] in ("turn, ours",)
-                label = one["what"].removeprefix("turn, ").replace("ours", "Agent Kernel")
-                axes.plot(
-                    one["sizes"], one["costs"], marker="o", markersize=4, label=label, linewidth=2.4 if ours else 1.4
-                )
-        low, high = axes.get_xlim()[1] / 20, axes.get_xlim()[1]
-        base = axes.get_ylim()[0] + (axes.get_ylim()[1] - axes.get_ylim()[0]) / 50
-        axes.plot([low, high], [base, base * high / low], color="0.7", linestyle="--", linewidth=1, label="linear")
-        axes.set(title=title, xlabel="turns so far", ylabel="ms", xscale="log", yscale="log")
-        axes.grid(True, which="major", color="0.92")
-        axes.legend(frameon=False, fontsize=8)
+    figure = Figure(figsize=(17, 4.6), layout="constrained")
+    bars, *lines = figure.subplots(1, 3)
+    _draw_peers(bars, scenarios)
+    for axes, (name, title) in zip(lines, GROWTH, strict=True):
+        _draw_growth(axes, title, scenarios[name]["series"])
     figure.savefig(path, metadata={"Date": None})
+
+
+def _draw_peers(axes: "Axes", scenarios: Scenarios) -> None:
+    """How many times Agent Kernel's cost each peer's is."""
+    width = 0.8 / len(PEERS)
+    for place, peer in enumerate(PEERS):
+        bars = [
+            (position + place * width, _times(scenarios[name]["figures"], what, peer))
+            for position, (name, what, _) in enumerate(COMPARED)
+        ]
+        shown = [(position, times) for position, times in bars if times is not None]
+        drawn = axes.bar(*zip(*shown, strict=True), width, label=peer) if shown else None
+        if drawn is not None:
+            axes.bar_label(drawn, fmt="%.1f", fontsize=6, padding=1)
+    axes.axhline(1, color="0.3", linewidth=1, linestyle="--")
+    axes.set(title="Peers: times the cost of Agent Kernel (dashed)", yscale="log")
+    axes.set_xticks(
+        [position + 0.3 for position in range(len(COMPARED))], [label for *_, label in COMPARED], fontsize=7
+    )
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _times(figures: Sequence[Mapping[str, Any]], what: str, peer: str) -> float | None:
+    found = next(figure for figure in figures if figure["what"] == what)
+    theirs: float | None = found["beside"].get(peer)
+    if theirs is None:
+        return None
+    return found["value"] / theirs if found["unit"] == "1/s" else theirs / found["value"]
+
+
+def _draw_growth(axes: "Axes", title: str, series: Sequence[Mapping[str, Any]]) -> None:
+    """On logarithmic scales, where what is linear runs beside the dashed line."""
+    for one in series:
+        if len(one["sizes"]) > 1 and max(one["sizes"]) <= 1_000:
+            label = one["what"].removeprefix("turn, ").replace("ours", "Agent Kernel")
+            width = 2.6 if label == "Agent Kernel" else 1.4
+            axes.plot(one["sizes"], one["costs"], marker="o", markersize=4, label=label, linewidth=width)
+    axes.set(title=title, xlabel="turns so far", ylabel="ms", xscale="log", yscale="log")
+    (left, right), (bottom, _) = axes.get_xlim(), axes.get_ylim()
+    axes.plot([left, right], [bottom, bottom * right / left], "--", color="0.7", linewidth=1, label="linear")
+    axes.grid(visible=True, color="0.92")
+    axes.legend(frameon=False, fontsize=8)
