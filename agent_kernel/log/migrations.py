@@ -39,7 +39,7 @@ MIGRATIONS: tuple[str, ...] = (
         run_id TEXT NOT NULL,
         body BLOB NOT NULL,
         PRIMARY KEY (conversation, position)
-    ) WITHOUT ROWID;
+    );
     CREATE TABLE inbox (
         number INTEGER PRIMARY KEY,
         conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
@@ -52,7 +52,7 @@ MIGRATIONS: tuple[str, ...] = (
         kind TEXT NOT NULL,
         body BLOB NOT NULL,
         PRIMARY KEY (conversation, seq)
-    ) WITHOUT ROWID;
+    );
     CREATE TABLE tool_calls (
         number INTEGER PRIMARY KEY,
         conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
