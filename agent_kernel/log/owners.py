@@ -4,10 +4,14 @@ Each open log holds the lock of a small file beside it. The system lets go of th
 it ends, so a run whose owner's file is not locked was left open.
 """
 
+import contextlib
 import os
 import secrets
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
+
+_FRESH_SECONDS = 60.0
 
 
 class Owner:
@@ -19,6 +23,15 @@ class Owner:
         self.name = secrets.token_hex(8)
         os.close(os.open(self._file(self.name), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         self._lock = _lock(self._file(self.name))
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what killed processes left. A fresh file may be one whose owner is about to lock it."""
+        now = datetime.now(UTC).timestamp()
+        for file in self._log_path.parent.glob(f"{self._log_path.name}-owner-*"):
+            with contextlib.suppress(FileNotFoundError):  # another process sweeps as well
+                if now - file.stat().st_mtime > _FRESH_SECONDS:
+                    self.lives_elsewhere(file.name.rpartition("-")[2])
 
     def lives_elsewhere(self, name: str) -> bool:
         """Whether another process that is alive owns what has this name."""
@@ -44,6 +57,7 @@ def _lock(file: Path) -> sqlite3.Connection:
     """SQLite's lock is the one that works on every system. Raises `sqlite3.OperationalError` where it is held."""
     connection = sqlite3.connect(file, isolation_level=None, timeout=0, check_same_thread=False)
     try:
+        connection.execute("PRAGMA journal_mode = OFF")  # nothing is ever written: no second file
         connection.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError:
         connection.close()

@@ -1,6 +1,7 @@
 """After a restart: nothing lost, nothing twice. Each test opens the log of a brain that was torn down in the middle."""
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -223,6 +224,15 @@ async def test_a_run_that_another_version_wrote_ends_and_keeps_no_other_from_goi
     assert [run.status for run in view.runs] == ["error", "complete"]
     assert [c.state for c in view.tool_calls] == ["cancelled"]
     assert checks.orphans(model.requests[0].messages) == []
+
+
+async def test_what_killed_servers_left_beside_the_log_is_swept_up(tmp_path: Path) -> None:
+    left = tmp_path / "log.sqlite-owner-0123456789abcdef"
+    left.touch()
+    os.utime(left, (0, 0))
+    brain = await Brain.open(tmp_path / "log.sqlite", OneModel(ScriptedModel([])))
+    assert left.name not in names_in(tmp_path)
+    await brain.aclose()
 
 
 def names_in(directory: Path) -> list[str]:
