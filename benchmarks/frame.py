@@ -18,6 +18,8 @@ from benchmarks.worker import PEERS
 
 ROOT = Path(__file__).parents[1]
 PEERS_PYTHON = ROOT / ".cache" / "bench-peers" / "bin" / "python"
+WITHOUT_PEERS = "AGENT_KERNEL_BENCH_WITHOUT_PEERS"
+"""Set in the environment where only the raw floors are to be measured."""
 QUIET = {
     "LANGSMITH_TRACING": "false",
     "LANGCHAIN_TRACING_V2": "false",
@@ -87,7 +89,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def has_peers() -> bool:
-    return PEERS_PYTHON.exists()
+    return PEERS_PYTHON.exists() and WITHOUT_PEERS not in os.environ
 
 
 def median(values: Sequence[float]) -> float:

@@ -64,7 +64,7 @@ def run(rounds: int) -> Report:  # noqa: ARG001
 
 def exponent(series: Series) -> float:
     """The slope between the second size and the last, on logarithmic scales: what is fixed weighs on the first."""
-    (small, cheap), (large, dear) = ((series.sizes[end], series.costs[end]) for end in (1, -1))
+    (small, cheap), (large, dear) = ((series.sizes[place], series.costs[place]) for place in (1, -1))
     return math.log(dear / cheap) / math.log(large / small)
 
 
