@@ -1,0 +1,74 @@
+"""What a person lets run unasked, and takes back: rules and written files."""
+
+from playwright.sync_api import expect
+
+from agent_kernel.testing import call, say
+from tests.e2e.conftest import OpenNotebook
+from tests.e2e.model import Gate, WrittenModel
+
+LOAD = "%load_ext agent_kernel"
+
+
+def test_always_allow_covers_what_it_says_until_the_rule_is_removed(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    def write(path: str) -> Gate:
+        return Gate(call("write_file", path=path, content="week,orders\n"))
+
+    turns = [write("exports/a.csv"), write("exports/b.csv"), write("b.csv"), write("exports/c.csv")]
+    turns[0].open()
+    answer = Gate(say("Written."))
+    model.says(*turns, answer)
+    notebook = open_notebook([LOAD, "%%agent\nWrite the weeks."])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    expect(notebook.card()).to_contain_text("new file, 1 line")
+    notebook.press("Always allow")
+    notebook.card().get_by_text("CSV files in exports/").click()
+    rule = 'allow write_file where path matches "exports/*.csv"'
+    expect(notebook.card()).to_contain_text(f"{rule} in this conversation")
+    notebook.press("Save rule and approve")
+    notebook.wait_for_state("success")
+
+    turns[1].open()
+    notebook.wait_for_state("success", 1)
+    turns[2].open()
+    notebook.wait_for_state("awaiting_approval", 2)  # of another folder
+    badge = notebook.page.get_by_role("button", name="Policy: Asks before acting, 1 always-allow rule")
+    badge.click()
+    expect(notebook.page.get_by_role("group", name="Policy in force")).to_contain_text(rule)
+    notebook.page.get_by_role("button", name="Remove", exact=True).click()
+    expect(notebook.page.get_by_role("button", name="Policy: Asks before acting", exact=True)).to_be_visible()
+    notebook.press("Approve", 2)
+    turns[3].open()
+    notebook.wait_for_state("awaiting_approval", 3)  # in the folder, without the rule
+    notebook.press_until_reason("Enough", 3)
+    answer.open()
+    expect(notebook.record()).to_contain_text("Written.")
+    folder = notebook.path.parent
+    assert [(folder / name).exists() for name in ("exports/a.csv", "exports/b.csv", "b.csv", "exports/c.csv")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_undo_puts_back_the_file_and_the_model_is_told(open_notebook: OpenNotebook, model: WrittenModel) -> None:
+    answer, last = Gate(say("It is written.")), say("Then I leave it as it was.")
+    model.says(call("write_file", path="report.md", content="# Weekly\n\nnew\n"), answer, last)
+    notebook = open_notebook([LOAD, "%%agent\nWrite the report."])
+    report = notebook.path.parent / "report.md"
+    report.write_text("# Weekly\n\nold\n")
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    expect(notebook.card()).to_contain_text("@@ -1,3 +1,3 @@")
+    notebook.press("Approve")
+    notebook.wait_for_state("success")
+    assert report.read_text() == "# Weekly\n\nnew\n"
+    notebook.press("Undo")
+    expect(notebook.card()).to_contain_text("Undone. The file is as it was before.")
+    assert report.read_text() == "# Weekly\n\nold\n"
+    answer.open()
+    expect(notebook.record()).to_contain_text("Then I leave it as it was.")
+    assert "I have undone your write_file call: report.md" in model.requests()[-1][-1]["content"]
