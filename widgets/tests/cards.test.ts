@@ -325,6 +325,12 @@ describe("a call that has ended", () => {
     expect(open(root, "t1")).toBe("false");
   });
 
+  test("stays open while another call of its step goes on", async () => {
+    const root = await show((run) => run.propose("t2", "run_python", PYTHON).did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }]).ask("t2", "run_python", PYTHON));
+    await happens((run) => run.answer("t2", true).start("t2", "run_python", PYTHON).waits("t2", "run_python", PYTHON, 4).output("t2", 0, { kind: "error", text: "KeyError: 1" }).end("t2", "run_python", "error"));
+    expect([open(root, "t1"), open(root, "t2")]).toEqual(["true", "true"]);
+  });
+
   test("stays open with a plot of the last step", async () => {
     const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).did("t2", "run_python", PYTHON, 5, [plot]));
     await happens((run) => run.say("Here they are.").finish());

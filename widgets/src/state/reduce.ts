@@ -29,14 +29,14 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
     case "complete":
       return flushTail(state);
     case "tool_state":
-      return patchCall(nextStep(state), event.tool_call_id, event.tool_name, (call) => ({
+      return patchCall(stepOf(state, event.tool_call_id), event.tool_call_id, event.tool_name, (call) => ({
         ...call,
         state: event.state,
         input: event.tool_input ?? call.input,
         waitingBehind: event.waiting_behind,
       }));
     case "approval_request":
-      return patchCall(nextStep(state), event.tool_call_id, event.tool_name, (call) => ({
+      return patchCall(stepOf(state, event.tool_call_id), event.tool_call_id, event.tool_name, (call) => ({
         ...call,
         state: "awaiting_approval",
         approvalId: event.approval_id,
@@ -124,6 +124,11 @@ function unknownEvent(_event: never, state: RunState): RunState {
 
 function nextStep(state: RunState): RunState {
   return state.stepEnding ? { ...state, step: state.step + 1, stepEnding: false } : state;
+}
+
+/** News of a call that has a card belongs to the step that asked for it; a new one may begin the next step. */
+function stepOf(state: RunState, callId: string): RunState {
+  return state.calls[callId] ? state : nextStep(state);
 }
 
 function addToken(before: RunState, id: string, content: string): RunState {
