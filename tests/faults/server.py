@@ -120,7 +120,8 @@ class Server:
                     start_new_session=True,
                 )
             )
-        self._http = aiohttp.ClientSession(headers={"Authorization": f"token {TOKEN}"})
+        connector = aiohttp.TCPConnector(limit=0)
+        self._http = aiohttp.ClientSession(connector=connector, headers={"Authorization": f"token {TOKEN}"})
         await until(self._answers, "the server to start", STARTS_WITHIN)
 
     async def _answers(self) -> bool:

@@ -1,6 +1,7 @@
 """A short version of `python -m tests.load`: nothing is lost in a crowd, and the server lets go of all of it."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -40,5 +41,6 @@ async def test_every_one_of_many_faces_gets_every_event(loaded: LoadedServer) ->
     assert_let_go(measure)
 
 
-async def test_a_run_of_many_calls_runs_each_once(loaded: LoadedServer) -> None:
-    assert_let_go(await many_calls(loaded, 100, 20))
+async def test_a_run_of_many_calls_runs_each_once(tmp_path: Path) -> None:
+    async with loaded_server(tmp_path, allows=True) as loaded:
+        assert_let_go(await many_calls(loaded, 100, 20))
