@@ -63,20 +63,20 @@ class Stage:
     def wait_for_end(self, seconds: float = 120) -> dict[str, Any]:
         """The conversation once its run has ended."""
 
-        def ended() -> dict[str, Any] | None:
+        def ended() -> dict[str, Any]:
             view = self.conversation()
-            return view if view["runs"] and view["runs"][-1]["ended_at"] else None
+            return view if view["runs"] and view["runs"][-1]["ended_at"] else {}
 
-        return wait_until(ended, "the end of the run", seconds)  # type: ignore[return-value]
+        return wait_until(ended, "the end of the run", seconds)
 
     def wait_for_requests(self, count: int, seconds: float = 120) -> list[dict[str, Any]]:
         """What the model was asked, once that many requests have come."""
 
-        def enough() -> list[dict[str, Any]] | None:
+        def enough() -> list[dict[str, Any]]:
             requests = self.model.requests()
-            return requests if len(requests) >= count else None
+            return requests if len(requests) >= count else []
 
-        return wait_until(enough, f"{count} requests", seconds)  # type: ignore[return-value]
+        return wait_until(enough, f"{count} requests", seconds)
 
 
 @contextmanager

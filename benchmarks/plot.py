@@ -44,14 +44,11 @@ def _draw_peers(axes: "Axes", scenarios: Scenarios) -> None:
     """How many times Agent Kernel's cost each peer's is."""
     width = 0.8 / len(PEERS)
     for place, peer in enumerate(PEERS):
-        bars = [
-            (position + place * width, _times(scenarios[name]["figures"], what, peer))
-            for position, (name, what, _) in enumerate(COMPARED)
-        ]
-        shown = [(position, times) for position, times in bars if times is not None]
-        drawn = axes.bar(*zip(*shown, strict=True), width, label=peer) if shown else None
-        if drawn is not None:
-            axes.bar_label(drawn, fmt="%.1f", fontsize=6, padding=1)
+        times = [_times(scenarios[name]["figures"], what, peer) for name, what, _ in COMPARED]
+        found = [(position + place * width, one) for position, one in enumerate(times) if one is not None]
+        if found:
+            bars = axes.bar([at for at, _ in found], [one for _, one in found], width=width, label=peer)
+            axes.bar_label(bars, fmt="%.1f", fontsize=6, padding=1)
     axes.axhline(1, color="0.3", linewidth=1, linestyle="--")
     axes.set(title="Peers: times the cost of Agent Kernel (dashed)", yscale="log")
     axes.set_xticks(
@@ -63,9 +60,10 @@ def _draw_peers(axes: "Axes", scenarios: Scenarios) -> None:
 def _times(figures: Sequence[Mapping[str, Any]], what: str, peer: str) -> float | None:
     found = next(figure for figure in figures if figure["what"] == what)
     theirs: float | None = found["beside"].get(peer)
+    ours: float = found["value"]
     if theirs is None:
         return None
-    return found["value"] / theirs if found["unit"] == "1/s" else theirs / found["value"]
+    return ours / theirs if found["unit"] == "1/s" else theirs / ours
 
 
 def _draw_growth(axes: "Axes", title: str, series: Sequence[Mapping[str, Any]]) -> None:

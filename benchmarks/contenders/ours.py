@@ -33,6 +33,15 @@ class ProbeHands:
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:  # noqa: ARG002
         return "ask"
 
+    async def waiting_behind(self, tool_call_id: str) -> int | None:  # noqa: ARG002
+        return None
+
+    async def undo(self, tool_call_id: str) -> None:
+        """Nothing can be taken back."""
+
+    async def preview(self, tool_name: str, arguments_json: str) -> str | None:  # noqa: ARG002
+        return None
+
     async def describe_environment(self) -> str:
         return ""
 
