@@ -50,7 +50,7 @@ class Api:
         assert status == 200
         return list(body)
 
-    async def next_approval(self, seconds: float = 20.0) -> Any:
+    async def next_approval(self, seconds: float = 60.0) -> Any:
         """The first call that waits for a decision."""
         async with asyncio.timeout(seconds):
             while True:
@@ -58,7 +58,7 @@ class Api:
                     return calls[0]
                 await asyncio.sleep(0.02)
 
-    async def ended(self, conversation_id: str, seconds: float = 20.0) -> Any:
+    async def ended(self, conversation_id: str, seconds: float = 60.0) -> Any:
         """The conversation once no run of it goes on."""
         async with asyncio.timeout(seconds):
             while True:
