@@ -92,6 +92,12 @@ describe("a traceback", () => {
     expect(own).not.toContain("site-packages");
   });
 
+  test("begins with the error, not with a line of dashes", () => {
+    const dashes = "\u001b[0;31m" + "-".repeat(75) + "\u001b[0m\n";
+    expect(splitTraceback(`${dashes}KeyError: 'a'`).own).toBe("KeyError: 'a'");
+    expect(splitTraceback("--- a\n+++ b").own).toBe("--- a\n+++ b");
+  });
+
   test("is said in one line by its end", () => {
     expect(errorLine(text)).toBe("KeyError: 'a'");
   });

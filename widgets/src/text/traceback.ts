@@ -1,6 +1,8 @@
 /** IPython's tracebacks, with the frames of libraries set aside. */
 
 const COLOURS = /\u001b\[[0-9;]*m/g;
+/** The line of dashes above a traceback, which the frame of the output makes needless. */
+const RULE = /^(?:\u001b\[[0-9;]*m)*-{20,}(?:\u001b\[[0-9;]*m)*\n/;
 const FRAME = /^(?:File |Cell |Input )/;
 const LIBRARY = /^File .*(?:site-packages|dist-packages|[/\\]lib[/\\]python\d|<frozen |importlib)/;
 
@@ -11,7 +13,8 @@ export interface Traceback {
   readonly frames: number;
 }
 
-export function splitTraceback(text: string): Traceback {
+export function splitTraceback(raw: string): Traceback {
+  const text = raw.replace(RULE, "");
   const parts = text.split(/\n\s*\n/);
   const kept: string[] = [];
   let frames = 0;
