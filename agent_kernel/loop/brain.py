@@ -147,6 +147,7 @@ class Brain:
         await conversation.stop_all()
         conversation.close()
         del self._conversations[conversation_id]
+        self._host.histories.take(conversation.row.number)
         await self._host.log.write(lambda t: runs.delete_conversation(t.sql, conversation_id))
 
     async def approvals(self, state: str | None = None) -> list[ToolCallView]:

@@ -8,10 +8,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from agent_kernel.errors import NoModelError
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.queue import RunHandle
+from agent_kernel.loop.settings import RunSpec
 from agent_kernel.models.base import Model, ModelRequest, TextDelta, ToolCallDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, say
@@ -257,6 +260,22 @@ async def test_a_second_server_on_the_same_log_leaves_the_first_ones_runs_alone(
         assert (await handle.wait()).run.status == "complete"
         await first.close()
     assert names_in(tmp_path) == ["log.sqlite"]
+
+
+async def test_a_new_conversation_takes_nothing_over_from_one_that_was_deleted() -> None:
+    with ScriptedModel([say("Secret."), say("Fresh.")]) as model:
+        one = await stage(model)
+        await (await one.start("Old prompt")).wait()
+        await one.brain.delete_conversation(one.conversation.conversation_id)
+        fresh = await one.brain.create_conversation()
+        handle = await fresh.start_run(RunSpec(run_id="fresh", prompt="New prompt"), None)
+        await handle.wait()
+        assert [m["role"] for m in model.requests[1].messages] == ["system", "user"]
+        assert "Old prompt" not in str(model.requests[1].messages)
+        async for frame in fresh.subscribe(0):
+            assert orjson.loads(frame)["seq"] == 1
+            break
+        await one.close()
 
 
 class NoModels:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from logging import Logger
 from typing import Any, assert_never
+from weakref import WeakValueDictionary
 
 import orjson
 from pydantic import ValidationError
@@ -71,7 +72,8 @@ class AttachedKernel:
         self._greeting: asyncio.Task[None] | None = None
         self._restart_pending = False
         self._runs: dict[str, Conversation] = {}
-        self._conversations: dict[str, Conversation] = {}
+        # The brain holds them: one that was deleted is let go of.
+        self._conversations: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
         self._reach = open_reach(self)
 
     @property
@@ -252,7 +254,7 @@ class AttachedKernel:
         self._announced.clear()
         if self._link is not None:
             self._link.fail(KernelGone(reason))
-        for conversation in self._conversations.values():
+        for conversation in list(self._conversations.values()):
             self._tasks.spawn(
                 conversation.kernel_gone(reason, restarting=restarting),
                 f"end of {conversation.conversation_id}",
@@ -263,7 +265,7 @@ class AttachedKernel:
         await self._reach.aclose()
         if self._link is not None:
             self._link.fail(KernelGone(reason))
-        for conversation in self._conversations.values():
+        for conversation in list(self._conversations.values()):
             await conversation.kernel_gone(reason, restarting=False)
         if self._serving:
             await asyncio.wait(self._serving, timeout=END_SECONDS)
