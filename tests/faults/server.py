@@ -120,7 +120,7 @@ class Server:
                     start_new_session=True,
                 )
             )
-        connector = aiohttp.TCPConnector(limit=0)
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=2)
         self._http = aiohttp.ClientSession(connector=connector, headers={"Authorization": f"token {TOKEN}"})
         await until(self._answers, "the server to start", STARTS_WITHIN)
 
