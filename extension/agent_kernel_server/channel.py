@@ -184,8 +184,9 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
 
     def on_close(self) -> None:
         self.service.channels.discard(self)
-        if self.ping_callback is not None:
-            self.ping_callback.stop()  # else it holds this handler until the next ping is due
+        pings: Any = self.ping_callback
+        if pings is not None:
+            pings.stop()  # else it holds this handler until the next ping is due
         if self._subscription is not None:
             self._subscription.close()
         if self._writer is not None:
