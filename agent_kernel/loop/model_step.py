@@ -15,7 +15,7 @@ from agent_kernel.models.base import ModelTurn, RequestedCall
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolStateEvent, UsageEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.tools.arguments import digest, parse
+from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.tools.preview import preview, warnings
 
 
@@ -180,11 +180,12 @@ def _assistant_body(turn: ModelTurn) -> dict[str, object]:
 
 
 def _parsable(arguments: str) -> str:
+    """As the model wrote them where they are an object; what stands for one (`null`, an object in a string) as one."""
     try:
-        parse(arguments)
+        parsed = parse(arguments)
     except InvalidArguments:
         return "{}"
-    return arguments or "{}"
+    return arguments if arguments.lstrip().startswith("{") else canonical(parsed)
 
 
 async def _check_validity(run: ActiveRun, proposals: list[tuple[ledger.Proposal, str | None]]) -> list[str]:

@@ -5,7 +5,7 @@ import asyncio
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_kernel.loop.brain import Brain
@@ -15,7 +15,7 @@ from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.retry import RetryPolicy
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.testing import FakeOpenAI, calls, requested, say
-from agent_kernel.testing.wire import Reply, chunks_of, event_stream, failure
+from agent_kernel.testing.wire import Reply, chunks_of, event_stream, failure, streamed
 from tests.core.brain_fixtures import LOOK, RUN_PYTHON, FunctionHands
 from tests.core.fuzzing import rounds
 
@@ -134,6 +134,10 @@ def assert_each_call_answered_once(messages: list[Any]) -> None:
     assert waiting == []
 
 
+ODD_ARGUMENTS = ("null", '"{}"', '"null"', "", " ", "7", "[]", '{"a": 1')
+"""What servers send for no arguments, or wrongly: each goes back as an object, or some of them refuse the request."""
+
+
 async def converse(answers: list[Reply], policy: Any) -> None:
     def act(call: Any, emit: Any) -> str:
         return call.arguments_json
@@ -164,6 +168,9 @@ async def converse(answers: list[Reply], policy: Any) -> None:
 
 
 @given(st.lists(replies(), min_size=1, max_size=4), st.sampled_from(["allow", "ask", "plan"]))
+@example(
+    [streamed(ModelTurn("", tool_calls=(requested("look", odd, call_id="c1"),))) for odd in ODD_ARGUMENTS], "allow"
+)
 @rounds(60, 800)
 def test_a_run_ends_and_leaves_no_orphans_whatever_the_model_sends(answers: list[Reply], policy: Any) -> None:
     asyncio.run(converse(answers, policy))
