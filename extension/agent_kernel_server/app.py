@@ -1,6 +1,8 @@
 """AgentKernelServer wires traits to the service, and the service to Jupyter's managers."""
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -112,6 +114,13 @@ class AgentKernelServer(ExtensionApp):
         Default: {"tool_calls": 100, "steps": 100}.""",
     ).tag(config=True)
 
+    hide_keys = Bool(
+        False,
+        help="""Take the variables that hold keys (OPENAI_API_KEY, and `api_key_env` of each endpoint) out of the
+        environment that kernels and terminals inherit. Notebooks that use such a variable themselves then have to set
+        it themselves.""",
+    ).tag(config=True)
+
     warm_up = Bool(
         True, help="Import the model client and the graph in the background once the server has started."
     ).tag(config=True)
@@ -135,6 +144,7 @@ class AgentKernelServer(ExtensionApp):
         server = self.serverapp
         assert server is not None
         os.environ[SERVER_PID_VARIABLE] = str(os.getpid())
+        self._hidden: dict[str, str] = {}
         self.service = Service(
             log_path=Path(self.data_dir) / LOG_NAME,
             models=self._models(Path(server.root_dir)),
@@ -153,7 +163,13 @@ class AgentKernelServer(ExtensionApp):
     def _models(self, root: Path) -> ModelResolver:
         """Raises `ConfigurationError` for an endpoint that is not well formed."""
         endpoints = [_endpoint(name, fields) for name, fields in self.endpoints.items()]
-        return ModelResolver.from_environment(default=self.default_model, endpoints=endpoints, base_directory=root)
+        if self.hide_keys:
+            endpoints = [replace(endpoint, api_key=_as_it_is_now(endpoint)) for endpoint in endpoints]
+        models = ModelResolver.from_environment(default=self.default_model, endpoints=endpoints, base_directory=root)
+        if self.hide_keys:
+            names = {"OPENAI_API_KEY", *(endpoint.api_key_env for endpoint in endpoints)}
+            self._hidden = {name: os.environ.pop(name) for name in names if name is not None and name in os.environ}
+        return models
 
     def _brain_settings(self) -> BrainSettings:
         return BrainSettings(
@@ -184,11 +200,17 @@ class AgentKernelServer(ExtensionApp):
         if self.service is not None:
             await self.service.aclose()
             self.service = None
+            os.environ.update(self._hidden)
 
     def current_activity(self) -> dict[str, int] | None:
         """What keeps the server from being culled: runs that are under way."""
         runs = self.service.kernels.active_runs() if self.service is not None else 0
         return {"runs": runs} if runs else None
+
+
+def _as_it_is_now(endpoint: Endpoint) -> Callable[[], str | None]:
+    key = endpoint.read_key()
+    return lambda: key
 
 
 def _endpoint(name: str, fields: dict[str, Any]) -> Endpoint:

@@ -116,3 +116,22 @@ def test_the_key_is_not_in_the_notebook_that_a_run_failed_in(tmp_path: Path, mon
         assert run_notebook(path, path, timeout=60)
     assert "API key" in path.read_text()
     assert FAKE_KEY not in path.read_text()
+
+
+class TestAServerThatHidesItsKeys:
+    @pytest.fixture
+    def extension_traits(self, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        monkeypatch.setenv("LAB_KEY", FAKE_KEY)
+        return {"hide_keys": True, "endpoints": {"lab": {"base_url": model.url, "api_key_env": "LAB_KEY"}}}
+
+    @pytest.mark.parametrize("name", [None, "lab/some-model"])
+    async def test_uses_them_and_gives_no_kernel_one(
+        self, api: Api, kernel: Kernel, model: FakeOpenAI, name: str | None
+    ) -> None:
+        model.add(say("Here."))
+        conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id, model=name)
+        await api.start_run(conversation_id)
+        assert (await api.ended(conversation_id))["runs"][0]["status"] == "complete"
+        assert model.requests[0].headers["authorization"] == f"Bearer {FAKE_KEY}"
+        names = "[n for n in ('OPENAI_API_KEY', 'LAB_KEY', 'OPENAI_BASE_URL') if n in __import__('os').environ]"
+        assert await kernel.text(f"print({names})") == "['OPENAI_BASE_URL']\n"
