@@ -97,9 +97,12 @@ class Log:
         transaction = Transaction(self._connection, self._journal)
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            last = audit.read_head(self._connection).number
-            result = work(transaction)
-            entries = list(audit.read_entries(self._connection, last))  # none of another server's on the same log
+            if self._audit_listener is None:
+                result, entries = work(transaction), []
+            else:
+                last = audit.read_head(self._connection).number
+                result = work(transaction)
+                entries = list(audit.read_entries(self._connection, last))  # none of another server's on the same log
             self._connection.execute("COMMIT")
         except BaseException as error:
             self._journal.forget(transaction.frames)
