@@ -29,7 +29,7 @@ PLACEHOLDER_KEY = "no-key-needed"
 """Sent where an endpoint has no key: local servers ignore it, and the client insists on one."""
 CONNECT_SECONDS = 10.0
 DRAIN_SECONDS = 0.2
-GATHER_SECONDS = 0.01
+GATHER_SECONDS = 0.015
 QUICK_SECONDS = 0.005
 QUICK_PIECES = 3
 SMALL_BYTES = 8192
@@ -239,7 +239,7 @@ async def _gathered(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
     """The pieces of a body; of those that come thick and fast, several at once.
 
     Each piece costs a wake-up in every layer above the socket. A server that sends one per token, every few
-    milliseconds, is read every 10 ms: less than a face would notice, and a third of the time per token. A slow stream,
+    milliseconds, is read every 15 ms: half of the time for which the loop gathers tokens anyway. A slow stream,
     its first pieces and large ones are never held up.
     """
     clock = asyncio.get_running_loop().time
