@@ -38,7 +38,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         RESULTS.mkdir(exist_ok=True)
         page.screenshot(path=RESULTS / f"{re.sub(r'[^A-Za-z0-9]+', '-', item.name)}.png", full_page=True)
         report.sections.append(("browser console and channel", "\n".join(getattr(page, "console_lines", []))))
-        report.sections.append(("server log", item.funcargs["lab"].log_text()[-6000:]))
+        if isinstance(lab := item.funcargs.get("lab"), LabServer):
+            report.sections.append(("server log", lab.log_text()[-6000:]))
     return report
 
 
