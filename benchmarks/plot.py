@@ -74,7 +74,8 @@ def _draw_growth(axes: "Axes", title: str, series: Sequence[Mapping[str, Any]]) 
             width = 2.6 if label == "Agent Kernel" else 1.4
             axes.plot(one["sizes"], one["costs"], marker="o", markersize=4, label=label, linewidth=width)
     axes.set(title=title, xlabel="turns so far", ylabel="ms", xscale="log", yscale="log")
-    (left, right), (bottom, _) = axes.get_xlim(), axes.get_ylim()
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    axes.set_ylim(top=top * 8)  # room for the legend
     axes.plot([left, right], [bottom, bottom * right / left], "--", color="0.7", linewidth=1, label="linear")
     axes.grid(visible=True, color="0.92")
     axes.legend(frameon=False, fontsize=8)

@@ -63,8 +63,8 @@ def run(rounds: int) -> Report:  # noqa: ARG001
 
 
 def exponent(series: Series) -> float:
-    """The slope between the second size and the last, on logarithmic scales: what is fixed weighs on the first."""
-    (small, cheap), (large, dear) = ((series.sizes[place], series.costs[place]) for place in (1, -1))
+    """The slope over the last three sizes, on logarithmic scales: before them, what is fixed or kept at hand weighs."""
+    (small, cheap), (large, dear) = ((series.sizes[place], series.costs[place]) for place in (-3, -1))
     return math.log(dear / cheap) / math.log(large / small)
 
 
