@@ -244,7 +244,7 @@ class AttachedKernel:
 
     def restarted(self, *, success: bool) -> None:
         """Jupyter has restarted the kernel: after a death that was told already, or because a user asked for it."""
-        if success and not self._restart_pending and not self._reach.remote:
+        if success and not self._restart_pending:
             self.life_ended("The kernel was restarted.", restarting=False)
         self._restart_pending = False
         self._reach.restarted()

@@ -48,6 +48,8 @@ class GatewayReach:
         self._log = log
         self._session = uuid.uuid4().hex
         self._life: str | None = None
+        """The session of the kernel's present life, once heard. A restart that nobody told of shows by another one."""
+        self._ended_life: str | None = None
         self._socket: WebSocketClientConnection | None = None
         self._unanswered: dict[str, tuple[str, Receive]] = {}
         self._tasks = TaskOwner()
@@ -69,7 +71,8 @@ class GatewayReach:
             return True
 
     def restarted(self) -> None:
-        """Nothing: the gateway keeps the line, and the new kernel's first message tells."""
+        """The next session is the new life's; what the old one still has to say is no news."""
+        self._ended_life, self._life = self._life or self._ended_life, None
 
     async def aclose(self) -> None:
         await self._tasks.aclose()
@@ -168,11 +171,11 @@ class GatewayReach:
     def _status(self, session: str | None, state: str) -> None:
         """The gateway says "restarting" and "dead"; all else comes from the kernel, with its session's id."""
         if state == "restarting":
-            self._life = None
+            self.restarted()
             self._listener.life_ended("The kernel died and was restarted.", restarting=True)
         elif state == "dead":
             self._listener.gone("The kernel died.")
-        elif session != self._life:
+        elif session not in (self._life, self._ended_life):
             known, self._life = self._life is not None, session
             if known:
                 self._listener.life_ended("The kernel was restarted.", restarting=False)
