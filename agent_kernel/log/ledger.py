@@ -216,13 +216,6 @@ def list_calls(
     return [_view(row) for row in rows]
 
 
-def has_call(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> bool:
-    row = sql.execute(
-        "SELECT 1 FROM tool_calls WHERE conversation = ? AND tool_call_id = ?", (conversation, tool_call_id)
-    ).fetchone()
-    return row is not None
-
-
 def _already(call: ToolCallView) -> str:
     who = call.decided_by or {"user": "a person", "policy": "policy", "script": "a script", None: "nobody"}[call.by]
     return (
