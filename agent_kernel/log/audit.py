@@ -1,5 +1,5 @@
 """The audit trail: one entry for each decision on a tool call and one for each outcome, chained by SHA-256. What else a
-person decides is in it too: a rule that is saved or removed, a call that is undone.
+person decides is in it too: a rule that is saved or removed, a run or a call that is stopped, a call that is undone.
 
 An entry is one line of JSON in a canonical form: UTF-8, keys in order, no space between tokens, nothing escaped that
 need not be. Its `previous` is the SHA-256 of the entry before it, of exactly those bytes (64 zeros for the first), so
@@ -13,7 +13,7 @@ shows that: every event on the server's event log carries one, and so does `agen
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -22,13 +22,13 @@ import orjson
 
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.protocol.vocabulary import Scope
+from agent_kernel.protocol.vocabulary import DecidedBy, Scope
 
 VERSION = 1
 NO_ENTRY = "0" * 64
 """What the first entry names as the one before it."""
 
-Kind = Literal["decision", "outcome", "rule", "undo"]
+Kind = Literal["decision", "outcome", "rule", "stop", "undo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,30 @@ def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> None:
 def record_undo(sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None) -> None:
     """Add that what a call wrote was taken back. `decided_by` is who did that."""
     _append(sql, "undo", _of_call(call) | {"at": utc_now(), "by": "user", "decided_by": decided_by, "reason": None})
+
+
+def record_stop(
+    sql: sqlite3.Connection,
+    *,
+    conversation_id: str,
+    run_id: str,
+    tool_call_ids: Sequence[str],
+    whole_run: bool,
+    by: DecidedBy,
+    decided_by: str | None,
+) -> None:
+    """Add that somebody stopped a run, or cancelled one call of it. `tool_call_ids` are the calls that this ended
+    before they started, and those that ran and were told to end; how each of them ended is an outcome of its own."""
+    fields = {
+        "at": utc_now(),
+        "conversation_id": conversation_id,
+        "run_id": run_id,
+        "tool_call_ids": list(tool_call_ids),
+        "whole_run": whole_run,
+        "by": by,
+        "decided_by": decided_by,
+    }
+    _append(sql, "stop", fields)
 
 
 def record_rule(

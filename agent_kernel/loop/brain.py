@@ -18,6 +18,7 @@ from agent_kernel.loop.results import read_result
 from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.loop.specs import restored
+from agent_kernel.loop.stopping import Stop
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
@@ -141,10 +142,10 @@ class Brain:
         rows = await self._host.log.read(runs.list_conversations)
         return [await (await self.conversation(row.conversation_id)).view() for row in rows]
 
-    async def delete_conversation(self, conversation_id: str) -> None:
+    async def delete_conversation(self, conversation_id: str, *, decided_by: str | None = None) -> None:
         """Stop its runs and remove it from the log; the decisions stay. Raises `UnknownConversation`."""
         conversation = await self.conversation(conversation_id)
-        await conversation.stop_all()
+        await conversation.stop_all(Stop(decided_by=decided_by))
         conversation.close()
         del self._conversations[conversation_id]
         self._host.histories.take(conversation.row.number)

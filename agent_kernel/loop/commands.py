@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.stopping import Stop
 from agent_kernel.protocol.commands import (
     ApprovalResponseCommand,
     CancelCommand,
@@ -30,7 +31,7 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
         case ToolResultCommand():
             await conversation.tool_result(command.tool_call_id, command.output)
         case ToolCancelCommand():
-            await conversation.cancel_call(command.tool_call_id)
+            await conversation.cancel_call(command.tool_call_id, Stop(decided_by=person))
         case ToolRetryCommand():
             await conversation.retry_call(command.tool_call_id)
         case ToolUndoCommand():
@@ -38,7 +39,7 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
         case RuleRemoveCommand():
             await conversation.remove_rule(command.rule_id, decided_by=person)
         case CancelCommand():
-            await conversation.cancel_run(command.run_id)
+            await conversation.cancel_run(command.run_id, Stop(decided_by=person))
         case ResumeCommand() | PingCommand():
             return  # answered by the connection itself
         case _:

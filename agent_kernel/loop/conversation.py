@@ -17,6 +17,7 @@ from agent_kernel.loop.queue import Host, RunHandle, RunQueue
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.loop.specs import restored
+from agent_kernel.loop.stopping import SOMEBODY, Stop
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import ConversationView, RunView, ToolCallView
@@ -120,34 +121,34 @@ class Conversation:
         async with self._run_at_hand():  # a parked run shows the change as well
             await saved_rules.rules_changed(self._host.active)
 
-    async def cancel_run(self, run_id: str, reason: str = stopping.BY_USER) -> None:
+    async def cancel_run(self, run_id: str, stop: Stop = SOMEBODY) -> None:
         """Stop a run, or take it out of the queue. A run that has ended stays as it is. Raises `UnknownRun`."""
         queued = self._queue.take_out(run_id)
         if queued is not None:
-            queued.result.set_result(await lifetime.end_unstarted(self._host.log, self.row, queued.view))
+            queued.result.set_result(await lifetime.end_unstarted(self._host.log, self.row, queued.view, stop))
             return
         await self._queue.begun()
         async with self._run_at_hand() as active:
             if active is not None and active.view.run_id == run_id:
-                await stopping.stop_run(active, reason)
+                await stopping.stop_run(active, stop)
                 return
         view = await self._host.log.read(lambda sql: runs.read_run(sql, run_id))
         if view.conversation_id != self.conversation_id:
             raise UnknownRun(run_id)
 
-    async def stop_all(self) -> None:
+    async def stop_all(self, stop: Stop) -> None:
         """Stop the run at hand and empty the queue."""
         for queued in self._queue.waiting_runs():
-            await self.cancel_run(queued.spec.run_id)
+            await self.cancel_run(queued.spec.run_id, stop)
         async with self._run_at_hand() as active:
             if active is not None:
-                await stopping.stop_run(active)
+                await stopping.stop_run(active, stop)
         await self._queue.drained()
 
-    async def cancel_call(self, tool_call_id: str) -> None:
+    async def cancel_call(self, tool_call_id: str, stop: Stop = SOMEBODY) -> None:
         """Cancel one call. Raises `UnknownToolCall`, `IllegalTransition` where it has ended."""
         async with self._run_at_hand() as active:
-            await stopping.cancel_call(await self._run_of(tool_call_id, active), tool_call_id)
+            await stopping.cancel_call(await self._run_of(tool_call_id, active), tool_call_id, stop)
 
     async def retry_call(self, tool_call_id: str) -> str:
         """Have the model ask for an ended call again; the person is asked before it runs. Returns the run's id.
@@ -186,9 +187,10 @@ class Conversation:
                 await stopping.withdraw(active, "cancelled", reason)
                 return
             await active.fail("KERNEL_DIED", reason)
+            stop = Stop(reason, by=None)
             for queued in self._queue.waiting_runs():
-                await self.cancel_run(queued.spec.run_id)
-            await stopping.stop_run(active, reason)
+                await self.cancel_run(queued.spec.run_id, stop)
+            await stopping.stop_run(active, stop)
 
     async def tools(self) -> tuple[ToolDeclaration, ...]:
         """The tools that the newest run offers; none before the first run."""

@@ -23,6 +23,7 @@ from agent_kernel.loop.results import answer_calls, leave_messages, read_result,
 from agent_kernel.loop.run import ActiveRun, Commit, RunResult, RunSetting, Step
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.loop.specs import stored
+from agent_kernel.loop.stopping import Stop, note
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ErrorView, PolicyView, RunView, Usage
@@ -210,10 +211,10 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
     return result, mark
 
 
-async def end_unstarted(log: Log, row: ConversationRow, view: RunView) -> RunResult:
+async def end_unstarted(log: Log, row: ConversationRow, view: RunView, stop: Stop) -> RunResult:
     """End a run that never left the queue."""
     ended = view.model_copy(update={"status": "cancelled", "ended_at": utc_now()})
-    return await _close(log, row, ended, "cancelled")
+    return await _close(log, row, ended, "cancelled", stop)
 
 
 async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: RunView, message: str) -> RunResult:
@@ -232,8 +233,12 @@ async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: 
     return await _close(log, row, ended, "error")
 
 
-async def _close(log: Log, row: ConversationRow, view: RunView, finish: FinishReason) -> RunResult:
+async def _close(
+    log: Log, row: ConversationRow, view: RunView, finish: FinishReason, stop: Stop | None = None
+) -> RunResult:
     def work(commit: Commit) -> RunResult:
+        if stop is not None:
+            note(commit, view, stop, (), whole_run=True)
         commit.emit(_complete(view, None, finish))
         save_run(commit.sql, view)
         commit.emit(RunEvent(run_id=view.run_id, run=view))

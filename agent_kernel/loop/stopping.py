@@ -1,35 +1,49 @@
 """Ending calls and runs from outside: Stop, Cancel, a new message, a dead kernel. Every waiting future is answered."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from agent_kernel.errors import IllegalTransition, LogUnavailable
-from agent_kernel.log import ledger
+from agent_kernel.log import audit, ledger
 from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit
-from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.protocol.vocabulary import CallState
+from agent_kernel.protocol.views import RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import CallState, DecidedBy
 from agent_kernel.tools.hands import Outcome
 
-BY_USER = "By you."
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why something is ended, and who wants that; `by` is `None` where nobody does, as when a kernel has died."""
+
+    reason: str = "By you."
+    by: DecidedBy | None = "user"
+    decided_by: str | None = None
 
 
-async def stop_run(run: ActiveRun, reason: str = BY_USER) -> None:
+SOMEBODY = Stop()
+"""A person whose name nobody knows."""
+
+
+async def stop_run(run: ActiveRun, stop: Stop) -> None:
     """Stop a run: waiting calls are cancelled, running ones interrupted, the model is cut off."""
     if run.stopping is not None:
         return
-    run.stopping = reason
+    run.stopping = stop.reason
     if run.streaming is not None:
         run.streaming.cancel()
     try:
-        await withdraw(run, "cancelled", reason)
+        await withdraw(run, "cancelled", stop.reason, stop)
     except LogUnavailable:
         run.stopping = None  # nothing was stopped: it can be asked for again
         raise
     await asyncio.gather(*(interrupt(run, tool_call_id) for tool_call_id in list(run.executing)))
 
 
-async def withdraw(run: ActiveRun, target: CallState, reason: str) -> list[ToolCallView]:
-    """End the calls that have not started, and wake whoever waits for them."""
+async def withdraw(run: ActiveRun, target: CallState, reason: str, stop: Stop | None = None) -> list[ToolCallView]:
+    """End the calls that have not started, and wake whoever waits for them. `stop` is set where the run ends too."""
+    running = list(run.executing)
 
     def work(commit: Commit) -> list[ToolCallView]:
         waiting = [
@@ -37,6 +51,8 @@ async def withdraw(run: ActiveRun, target: CallState, reason: str) -> list[ToolC
             for call in ledger.list_calls(commit.sql, conversation=commit.number, run_id=run.view.run_id)
             if call.state in ("proposed", "awaiting_approval", "approved")
         ]
+        if stop is not None:
+            note(commit, run.view, stop, [*(call.tool_call_id for call in waiting), *running], whole_run=True)
         return [_end(commit, call, target, reason) for call in waiting]
 
     ended = await run.commit(work)
@@ -47,19 +63,36 @@ async def withdraw(run: ActiveRun, target: CallState, reason: str) -> list[ToolC
     return ended
 
 
-async def cancel_call(run: ActiveRun, tool_call_id: str) -> None:
+async def cancel_call(run: ActiveRun, tool_call_id: str, stop: Stop) -> None:
     """Cancel one call, wherever it is. Raises `IllegalTransition` if it has ended."""
-    if run.answers.resolve(tool_call_id, Outcome("cancelled", "The user skipped the question.")):
-        return
-    if tool_call_id in run.executing:
-        await interrupt(run, tool_call_id)
+    asked = tool_call_id in run.answers.waiting()
+    if asked or tool_call_id in run.executing:
+        await run.commit(lambda commit: note(commit, run.view, stop, [tool_call_id]))
+        if not run.answers.resolve(tool_call_id, Outcome("cancelled", "The user skipped the question.")):
+            await interrupt(run, tool_call_id)
         return
 
     def work(commit: Commit) -> ToolCallView:
-        return _end(commit, ledger.read_call(commit.sql, commit.number, tool_call_id), "cancelled", BY_USER)
+        call = ledger.read_call(commit.sql, commit.number, tool_call_id)
+        note(commit, run.view, stop, [tool_call_id])
+        return _end(commit, call, "cancelled", stop.reason)
 
     ended = await run.commit(work)
     run.decisions.resolve(ended.approval_id, ended)
+
+
+def note(commit: Commit, run: RunView, stop: Stop, tool_call_ids: Sequence[str], *, whole_run: bool = False) -> None:
+    """Put into the audit trail who stopped what, in the transaction that begins to do so."""
+    if stop.by is not None:
+        audit.record_stop(
+            commit.sql,
+            conversation_id=run.conversation_id,
+            run_id=run.run_id,
+            tool_call_ids=tool_call_ids,
+            whole_run=whole_run,
+            by=stop.by,
+            decided_by=stop.decided_by,
+        )
 
 
 async def interrupt(run: ActiveRun, tool_call_id: str) -> None:

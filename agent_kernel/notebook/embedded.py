@@ -16,6 +16,7 @@ from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.feed import Subscription
 from agent_kernel.loop.settings import ScriptedDecision
+from agent_kernel.loop.stopping import Stop
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.notebook.between_cells import OwnShell
@@ -184,7 +185,7 @@ class EmbeddedHost:
     async def _cancel(self, run: Run) -> None:
         brain = await self._open(attended=False)
         conversation = await brain.conversation(run.conversation_id)
-        await conversation.cancel_run(run.run_id)
+        await conversation.cancel_run(run.run_id, Stop(by="script"))
 
     def _close(self) -> None:
         async def close() -> None:

@@ -172,7 +172,7 @@ class ConversationHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def delete(self, conversation_id: str) -> None:
-        await (await self.brain()).delete_conversation(conversation_id)
+        await (await self.brain()).delete_conversation(conversation_id, decided_by=person_of(self.current_user))
         self.set_status(204)
         self.finish()
 

@@ -14,6 +14,7 @@ from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.queue import RunHandle
 from agent_kernel.loop.settings import RunSpec
+from agent_kernel.loop.stopping import Stop
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel_server.kernels.calls import CallFeeds
 from agent_kernel_server.kernels.hands import KernelHands
@@ -108,7 +109,9 @@ class AttachedKernel:
             case CancelRun():
                 conversation = self._runs.get(event.run_id)
                 if conversation is not None:
-                    self._tasks.spawn(conversation.cancel_run(event.run_id), f"cancel {event.run_id}")
+                    self._tasks.spawn(
+                        conversation.cancel_run(event.run_id, Stop(by="script")), f"cancel {event.run_id}"
+                    )
             case _:
                 assert_never(event)
 
