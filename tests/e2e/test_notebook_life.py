@@ -1,7 +1,5 @@
 """The notebook goes on living around a run: other cells, reloads, closed pages, saved files."""
 
-from typing import Any
-
 import nbformat
 from playwright.sync_api import Browser, Page, expect
 
@@ -9,22 +7,9 @@ from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage, wait_until
 from tests.e2e.model import WrittenModel
+from tests.e2e.records import assert_record_is_saved, bundles
 
 LOAD = "%load_ext agent_kernel"
-WIDGET = "application/vnd.jupyter.widget-view+json"
-
-
-def bundles(notebook: nbformat.NotebookNode, cell: int) -> list[dict[str, Any]]:
-    return [output["data"] for output in notebook.cells[cell].outputs if "data" in output]
-
-
-def assert_record_is_saved(saved: nbformat.NotebookNode, cell: int, *words: str) -> None:
-    (record,) = [data for data in bundles(saved, cell) if "data-agent-record" in data.get("text/html", "")]
-    assert WIDGET not in record
-    for mime in ("text/html", "text/markdown", "text/plain"):
-        for word in words:
-            assert word in record[mime], f"{word!r} is not in the record's {mime}"
-    assert not any(WIDGET in data for data in bundles(saved, cell))
 
 
 def test_another_cell_runs_while_a_call_waits(open_notebook: OpenNotebook, model: WrittenModel) -> None:

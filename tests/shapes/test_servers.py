@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from agent_kernel.testing import call, say
 from tests.e2e.lab import TOKEN, App, LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
+from tests.e2e.records import assert_record_is_saved
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -62,10 +63,16 @@ def test_a_call_is_approved_and_the_answer_follows(name: str, model: WrittenMode
         notebook = NotebookPage(lab, page, lab.write_notebook("analysis.ipynb", CELLS))
         notebook.run_through(1)
         notebook.wait_for_state("awaiting_approval", seconds=60)
+        assert "token" not in page.url, "an address that is shown or shared must not hold the key to the server"
+        notebook.save()
+        notebook.reload()
+        notebook.wait_for_state("awaiting_approval", seconds=60)
         notebook.press("Approve")
         notebook.wait_for_state("success")
         expect(notebook.card()).to_contain_text("the product is 42")
         answer.open()
-        expect(notebook.record()).to_contain_text("Six times seven is 42.")
+        # A reloaded page keeps its cards, and gets the record with its next save.
+        expect(notebook.page.get_by_text("Six times seven is 42.").first).to_be_visible()
         notebook.run(2)
         assert notebook.text(2) == "42"
+        assert_record_is_saved(notebook.save(), 1, "Six times seven is", "run_python")
