@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError
@@ -58,10 +57,7 @@ class ToolRegistry:
         """
         declaration = self.declaration(name)
         arguments = parse(raw)
-        try:
-            errors = list(islice(self._validator(declaration).iter_errors(arguments), _READ))
-        except RecursionError:
-            raise InvalidArguments("The arguments are nested too deeply.") from None
+        errors = self._misfits(declaration, arguments)
         if errors:
             raise InvalidArguments(_explain(errors, declaration))
         return canonical(arguments)
@@ -86,18 +82,13 @@ class ToolRegistry:
             for tool in self
         ]
 
-    def _validator(self, declaration: ToolDeclaration) -> "Draft202012Validator":
+    def _misfits(self, declaration: ToolDeclaration, arguments: dict[str, Any]) -> list["ValidationError"]:
+        from agent_kernel.tools.fitting import misfits, validator_of
+
         found = self._validators.get(declaration.name)
         if found is None:
-            from jsonschema import Draft202012Validator
-            from referencing import Registry
-
-            # An empty registry: a reference is never fetched from the network.
-            found = Draft202012Validator(
-                declaration.parameters, registry=Registry(), format_checker=Draft202012Validator.FORMAT_CHECKER
-            )
-            self._validators[declaration.name] = found
-        return found
+            found = self._validators[declaration.name] = validator_of(declaration.parameters)
+        return misfits(found, arguments, _READ)
 
 
 def _explain(errors: list["ValidationError"], declaration: ToolDeclaration) -> str:

@@ -13,9 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import SchemaError
 
 from agent_kernel.errors import ToolDeclarationError
 from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.patterns import fault_of
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SAYS_TYPE = {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"}
@@ -51,10 +53,11 @@ def check(declaration: ToolDeclaration) -> None:
 
 
 def check_schema(name: str, schema: dict[str, Any]) -> None:
-    """Refuse what is not a JSON Schema. The first call loads jsonschema, which can take a second."""
+    """Refuse what is not a JSON Schema, or can't be checked in bounded time. The first call loads jsonschema, which can
+    take a second."""
     fault = _schema_fault(json.dumps(schema, sort_keys=True, default=repr))
     if fault:
-        raise refuse(name, f"its parameters are not a JSON Schema: {fault}", "Correct them.")
+        raise refuse(name, f"its parameters {fault}", "Correct them.")
 
 
 @lru_cache(maxsize=512)
@@ -66,8 +69,9 @@ def _schema_fault(schema: str) -> str:
     try:
         Draft202012Validator.check_schema(json.loads(schema))
     except SchemaError as error:
-        return error.message[:200]
-    return ""
+        return f"are not a JSON Schema: {error.message[:200]}"
+    slow = fault_of(json.loads(schema))
+    return f"can't be checked in bounded time: {slow}" if slow else ""
 
 
 def _check_references(name: str, schema: dict[str, Any]) -> None:
@@ -99,10 +103,11 @@ def arguments_model(function: Callable[..., Any], name: str, described: Mapping[
         )
     try:
         return create_model("Arguments", __config__=ConfigDict(extra="forbid", defer_build=False), **fields)
-    except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
-        first = str(error).splitlines()[0][:300]
+    except (PydanticSchemaGenerationError, PydanticUserError, SchemaError, TypeError) as error:
+        lines = str(error).splitlines()
+        why = lines[-1 if isinstance(error, SchemaError) else 0][:300]
         raise refuse(
-            name, f"a type hint can't be read as JSON ({first})", "Take JSON types, or a variable's name as a str."
+            name, f"a type hint can't be read as JSON ({why})", "Take JSON types, or a variable's name as a str."
         ) from None
 
 
