@@ -9,10 +9,10 @@ def install() -> None:
 
 
 def take(tool_call_id: str) -> None:
-    """Run a deposited call on this, the main, thread. Does nothing if somebody else has claimed it."""
+    """Run a deposited call on this, the main, thread. Does nothing if somebody else has claimed it, or if it awaits."""
     from agent_kernel.notebook.workshop import workshop
 
-    workshop().executor.run_next(tool_call_id)
+    workshop().executor.run_sent(tool_call_id)
 
 
 async def take_async(tool_call_id: str) -> None:

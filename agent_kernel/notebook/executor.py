@@ -22,6 +22,9 @@ from agent_kernel.tools.hands import Outcome
 
 INTERRUPTED = "The call was interrupted before it finished. What ran before that stays."
 
+DEPOSIT_SECONDS = 0.5
+"""How long a deposit may come after the code that claims it: both are sent together, and read by two threads."""
+
 FindTool = Callable[[str | None, str], Tool | None]
 """A tool, by the id of the run that offers it and by its name."""
 
@@ -48,6 +51,12 @@ class Executor:
                 return True
         gate.pass_on()
         return False
+
+    def run_sent(self, tool_call_id: str) -> None:
+        """Run a call whose deposit may still be on its way; one that awaits is left for `run_next_async`."""
+        entry = self._mailbox.expect(tool_call_id, DEPOSIT_SECONDS)
+        if entry is not None and not entry.needs_await:
+            self.run_next(tool_call_id)
 
     async def run_next_async(self, tool_call_id: str | None = None) -> bool:
         """As `run_next`; where the call's code awaits, it does so on this event loop."""

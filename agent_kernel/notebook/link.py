@@ -142,8 +142,8 @@ class _Requests:
             raise ValueError("the arguments are not the ones that were approved; nothing was run")
         run_id = content.get("run_id")
         needs_await = self._shop.executor.needs_await(call.tool_name, call.arguments_json, run_id)
-        self._shop.mailbox.deposit(call, self._link, run_id)
-        return {"needs_await": needs_await}
+        late = self._shop.mailbox.deposit(call, self._link, run_id, needs_await)
+        return {"needs_await": needs_await, "late": late}
 
     def _interrupt(self, content: dict[str, Any]) -> dict[str, Any]:
         return {"sent": self._shop.mailbox.interrupt(content["tool_call_id"])}

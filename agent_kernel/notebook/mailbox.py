@@ -39,6 +39,7 @@ class Entry:
     call: ApprovedCall
     run_id: str | None
     observer: Observer
+    needs_await: bool
     place: CallPlace = "deposited"
     outputs: list[OutputView] = field(default_factory=list)
     outcome: Outcome | None = None
@@ -56,18 +57,37 @@ class Mailbox:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self._arrival = threading.Condition(self._lock)
         self._entries: OrderedDict[str, Entry] = OrderedDict()
         self._executing: list[str] = []
         self._forgotten: set[str] = set()
+        self._given_up: set[str] = set()
         self._listeners: set[Callable[[], None]] = set()
 
-    def deposit(self, call: ApprovedCall, observer: Observer, run_id: str | None = None) -> None:
-        """Lay a call down for the main thread. A second deposit of a known call changes nothing."""
+    def deposit(
+        self, call: ApprovedCall, observer: Observer, run_id: str | None = None, needs_await: bool = False
+    ) -> bool:
+        """Lay a call down for the main thread. A second deposit of a known call changes nothing.
+
+        True where `expect` has given it up: whoever was to claim it has gone.
+        """
         with self._lock:
-            if call.tool_call_id not in self._entries and call.tool_call_id not in self._forgotten:
-                self._entries[call.tool_call_id] = Entry(call, run_id, observer)
+            if not self._knows(call.tool_call_id):
+                self._entries[call.tool_call_id] = Entry(call, run_id, observer, needs_await)
                 self._forget_old()
+                self._arrival.notify_all()
                 self._announce()
+            return call.tool_call_id in self._given_up
+
+    def expect(self, tool_call_id: str, seconds: float) -> Entry | None:
+        """Wait for the deposit of a call that may be on its way; `None` where it does not come, or is long done."""
+        with self._lock:
+            try:
+                self._arrival.wait_for(lambda: self._knows(tool_call_id), seconds)
+            finally:  # an interrupt of the kernel's ends the wait as well
+                if not self._knows(tool_call_id):
+                    self._given_up.add(tool_call_id)
+            return self._entries.get(tool_call_id)
 
     def claim(self, tool_call_id: str | None = None, inside: str | None = None) -> Entry | None:
         """Take a deposited call (the oldest one, where no id is given) to run it now; `None` if there is none.
@@ -142,6 +162,9 @@ class Mailbox:
         finally:
             with self._lock:
                 self._listeners.discard(listener)
+
+    def _knows(self, tool_call_id: str) -> bool:
+        return tool_call_id in self._entries or tool_call_id in self._forgotten
 
     def _end(self, entry: Entry, outcome: Outcome) -> None:
         entry.place, entry.outcome = "done", outcome

@@ -22,6 +22,7 @@ class Cell:
 
     reply: dict[str, Any]
     outputs: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    busy: bool = False
     idle: bool = False
 
     def streams(self) -> str:
@@ -89,6 +90,13 @@ class TestKernel:
             assert time.monotonic() < deadline
             self.pump()
 
+    def begun(self, message_id: str) -> None:
+        """Wait until the main thread has taken this cell up."""
+        deadline = time.monotonic() + SECONDS
+        while not self._cells[message_id].busy:
+            assert time.monotonic() < deadline
+            self.pump()
+
     def pump(self) -> None:
         """Read what has come from the kernel."""
         try:
@@ -115,6 +123,7 @@ class TestKernel:
             return
         if kind in ("stream", "display_data", "execute_result", "error", "update_display_data"):
             cell.outputs.append((kind, content))
+        cell.busy = cell.busy or content.get("execution_state") == "busy"
         cell.idle = cell.idle or content.get("execution_state") == "idle"
 
     def event(self, kind: str) -> dict[str, Any]:

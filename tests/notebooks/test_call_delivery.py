@@ -71,6 +71,25 @@ def test_a_call_runs_once_however_often_it_is_sent(shared_kernel: TestKernel) ->
     assert shared_kernel.value("counter") == "1"
 
 
+def test_a_call_that_is_claimed_before_it_arrives_runs_once_it_is_there(shared_kernel: TestKernel) -> None:
+    """The server sends both at once, and the kernel reads them in two threads."""
+    shared_kernel.run("counter = 0")
+    taken = shared_kernel.take("early")
+    shared_kernel.begun(taken)
+    shared_kernel.deposit("early", code=COUNT)
+    assert shared_kernel.until("early", "done")["outcome"]["status"] == "success"
+    assert shared_kernel.result(taken).reply["status"] == "ok"
+    assert shared_kernel.value("counter") == "1"
+
+
+def test_code_that_awaits_is_left_for_the_request_that_can_await(shared_kernel: TestKernel) -> None:
+    assert shared_kernel.deposit("later", code="import asyncio\nawait asyncio.sleep(0)\nprint('awaited')") is True
+    assert shared_kernel.result(shared_kernel.take("later")).reply["status"] == "ok"
+    assert shared_kernel.collect("later")["state"] == "deposited"
+    shared_kernel.result(shared_kernel.take("later", needs_await=True))
+    assert shared_kernel.until("later", "done")["outcome"]["content"] == "awaited"
+
+
 @pytest.mark.parametrize("waiting", ["run.wait()", "await run"])
 def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
     start_kernel: Callable[..., TestKernel], waiting: str

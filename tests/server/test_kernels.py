@@ -181,6 +181,40 @@ async def test_a_written_file_is_put_back_unless_somebody_changed_it_since(
     await page.until("complete")
 
 
+LATE = """
+import threading
+from agent_kernel.notebook import executor, mailbox
+_kernel, _looked, _expect = get_ipython().kernel, threading.Event(), mailbox.Mailbox.expect
+_handle = _kernel.control_handlers["agent_kernel_request"]
+executor.DEPOSIT_SECONDS = 0
+
+def _look(*given):
+    found = _expect(*given)
+    _looked.set()
+    return found
+
+async def _hold(stream, ident, parent):
+    assert parent["content"]["op"] != "call" or _looked.wait(20)
+    await _handle(stream, ident, parent)
+
+mailbox.Mailbox.expect = _look
+_kernel.control_handlers["agent_kernel_request"] = _hold
+"""
+
+
+@pytest.mark.parametrize("code", ["print('ran')", "import asyncio\nawait asyncio.sleep(0)\nprint('ran')"])
+async def test_a_call_that_reaches_the_kernel_after_its_claim_runs_all_the_same(
+    api: Api, kernel: Kernel, model: FakeOpenAI, code: str
+) -> None:
+    await kernel.run("%load_ext agent_kernel")
+    await kernel.run(LATE)
+    model.add(call("run_python", code=code), say("Done."))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    (done,) = (await api.ended(conversation_id))["tool_calls"]
+    assert (done["state"], done["result"]) == ("success", "ran")
+
+
 async def test_every_line_of_a_flood_arrives_once_and_in_order(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
     model.add(call("run_python", code="for i in range(20_000): print(i)"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)

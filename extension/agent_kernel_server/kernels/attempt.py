@@ -7,7 +7,7 @@ from typing import Literal
 from agent_kernel.errors import KernelGone
 from agent_kernel.tools.hands import ApprovedCall, Outcome
 from agent_kernel_server.kernels.calls import CallFeed
-from agent_kernel_server.kernels.link import KernelLink, RequestRefused
+from agent_kernel_server.kernels.link import KernelLink, RequestRefused, Sent
 from agent_kernel_server.kernels.messages import Collected
 
 COLLECT_SECONDS = 5.0
@@ -19,7 +19,7 @@ INTERRUPT_SECONDS = 2.0
 RETRY_SECONDS = 0.05
 
 
-def take_code(tool_call_id: str, needs_await: bool) -> str:
+def take_code(tool_call_id: str, needs_await: bool = False) -> str:
     """Code that claims a deposited call and leaves no name behind."""
     name: Literal["take", "take_async"] = "take_async" if needs_await else "take"
     call = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({tool_call_id!r})'
@@ -36,9 +36,24 @@ class Attempt:
         self._link = link
         self._feed = feed
 
-    async def deposit(self, run_id: str) -> bool:
-        """Lay the call down in the kernel; nothing runs yet. True if its code awaits."""
-        answer = await self._link.control(
+    async def hand_over(self, run_id: str) -> None:
+        """Lay the call down in the kernel and have it claimed there. Raises `KernelGone`, `RequestRefused`."""
+        try:
+            code, sent = await self._deposit(run_id)
+            # A failing cell of the user's aborts what is queued behind it.
+            while (await self._link.wait(*sent)).get("status") == "aborted":
+                await asyncio.sleep(RETRY_SECONDS)
+                sent = self._link.execute(code)
+        finally:
+            self._feed.news.set()
+
+    async def _deposit(self, run_id: str) -> tuple[str, Sent]:
+        """The claiming code that is queued once the call is laid down.
+
+        It is sent together with the deposit, because a round trip costs as much as all else on the way. It waits for
+        the deposit, but not for long, and leaves a call that awaits alone: then other code follows.
+        """
+        deposit = self._link.ask(
             "call",
             {
                 "tool_call_id": self.attempt_id,
@@ -48,22 +63,29 @@ class Attempt:
                 "run_id": run_id,
             },
         )
-        return answer.get("needs_await") is True
-
-    async def claim(self, needs_await: bool) -> None:
-        """Queue the claiming code until the kernel has run it: a failing cell of the user's aborts what is queued."""
+        code = take_code(self.attempt_id)
+        sent = self._link.execute(code)
+        try:
+            answer = await self._link.answer(deposit)
+        except BaseException:
+            self._link.forget(sent[0])
+            raise
+        needs_await = answer.get("needs_await") is True
+        if not needs_await and answer.get("late") is not True:
+            return code, sent
+        self._link.forget(sent[0])
         code = take_code(self.attempt_id, needs_await)
-        while True:
-            reply = await self._link.wait(*self._link.execute(code))
-            if reply.get("status") != "aborted":
-                self._feed.news.set()
-                return
-            await asyncio.sleep(RETRY_SECONDS)
+        return code, self._link.execute(code)
 
     async def outcome(self, claim: asyncio.Task[None]) -> Outcome:
         """Wait for the end. Raises `KernelGone`, `RequestRefused`."""
         deadline = Deadline(self._call.timeout)
         while True:
+            try:
+                async with asyncio.timeout(deadline.pause(COLLECT_SECONDS)):
+                    await self._feed.news.wait()
+            except TimeoutError:
+                await self._link.check_alive()
             claimed = claim.done()
             if claimed:
                 claim.result()
@@ -73,11 +95,6 @@ class Attempt:
                 return deadline.explain(outcome)
             if deadline.passed():
                 await self.interrupt()
-            try:
-                async with asyncio.timeout(deadline.pause(COLLECT_SECONDS)):
-                    await self._feed.news.wait()
-            except TimeoutError:
-                await self._link.check_alive()
 
     async def _collect(self, claimed: bool) -> Outcome | None:
         first = self._feed.next_index

@@ -61,8 +61,7 @@ class KernelHands:
             self._running.pop(call.tool_call_id, None)
 
     async def _run(self, attempt: Attempt) -> Outcome:
-        needs_await = await attempt.deposit(self._run_id)
-        claim = asyncio.create_task(attempt.claim(needs_await), name=f"claim of {attempt.attempt_id}")
+        claim = asyncio.create_task(attempt.hand_over(self._run_id), name=f"claim of {attempt.attempt_id}")
         try:
             return await attempt.outcome(claim)
         except asyncio.CancelledError:

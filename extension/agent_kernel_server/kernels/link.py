@@ -13,6 +13,9 @@ LIVENESS_SECONDS = 5.0
 
 INSTALL_CODE = '__import__("agent_kernel.notebook", fromlist=["install"]).install()'
 
+Sent = tuple[str, asyncio.Future[dict[str, Any]]]
+"""A request's id, and the content of its reply."""
+
 
 class RequestRefused(AgentKernelError):
     """The kernel answered a request with an error."""
@@ -40,15 +43,20 @@ class KernelLink:
 
     async def control(self, op: str, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Ask the kernel's hands. Raises `RequestRefused`, or `KernelGone`; it waits as long as the kernel lives."""
-        message_id, reply = self.send("control", REQUEST_TYPE, {"op": op, **(fields or {})})
-        content = await self.wait(message_id, reply)
+        return await self.answer(self.ask(op, fields))
+
+    def ask(self, op: str, fields: Mapping[str, Any] | None = None) -> Sent:
+        """Send a request to the kernel's hands, for `answer`. Raises `KernelGone`."""
+        return self.send("control", REQUEST_TYPE, {"op": op, **(fields or {})})
+
+    async def answer(self, request: Sent) -> dict[str, Any]:
+        """The answer to a request. Raises `RequestRefused`, or `KernelGone`."""
+        content = await self.wait(*request)
         if content.get("ok") is not True:
-            raise RequestRefused(str(content.get("error", f"The kernel refused {op!r}.")))
+            raise RequestRefused(str(content.get("error", "The kernel refused a request.")))
         return content
 
-    def send(
-        self, channel: str, message_type: str, content: dict[str, Any]
-    ) -> tuple[str, asyncio.Future[dict[str, Any]]]:
+    def send(self, channel: str, message_type: str, content: dict[str, Any]) -> Sent:
         """Send a request. The future resolves with the content of its reply. Raises `KernelGone`."""
         if self._gone is not None:
             raise self._gone
@@ -75,7 +83,7 @@ class KernelLink:
         if reply is not None:
             reply.cancel()
 
-    def execute(self, code: str) -> tuple[str, asyncio.Future[dict[str, Any]]]:
+    def execute(self, code: str) -> Sent:
         """Queue code behind the user's cells: silent, so that prompt numbers and `_` stay theirs."""
         return self.send(
             "shell",
@@ -92,6 +100,8 @@ class KernelLink:
 
     async def ensure_installed(self) -> None:
         """Put the control handler into a kernel where nobody loaded the extension. Raises `RequestRefused`."""
+        if self.installed.is_set():
+            return
         async with self._installing:
             heard = asyncio.create_task(self.installed.wait())
             try:
