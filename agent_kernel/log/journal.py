@@ -11,6 +11,8 @@ from agent_kernel.log.bodies import pack, unpack
 from agent_kernel.protocol.events import LoggedEvent
 from agent_kernel.protocol.views import MessageView, OutputView
 
+_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?)"
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -42,18 +44,22 @@ class Journal:
     def append(self, conversation: int, conversation_id: str, event: LoggedEvent) -> int:
         """Append an event and return its `seq`. The envelope's `seq` and `conversation_id` are not stored in the
         body: they are the row's key, and are put back when it is read."""
-        seq = self._next(conversation)
         body = event.model_dump_json(exclude={"seq", "conversation_id"})
-        self._sql.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (conversation, seq, event.type, pack(body)))
+        seq = self._insert(conversation, event.type, pack(body))
         self._frames.append(Frame(conversation, seq, _frame_text(seq, conversation_id, body)))
         return seq
 
-    def _next(self, conversation: int) -> int:
+    def _insert(self, conversation: int, kind: str, body: str | bytes) -> int:
         last = self._last.get(conversation)
-        if last is None:
-            last = last_seq(self._sql, conversation)
-        self._last[conversation] = last + 1
-        return last + 1
+        seq = (last_seq(self._sql, conversation) if last is None else last) + 1
+        try:
+            self._sql.execute(_INSERT, (conversation, seq, kind, body))
+        except sqlite3.IntegrityError:
+            # Another server on the same log wrote to this conversation; inside a transaction its last `seq` stays so.
+            seq = last_seq(self._sql, conversation) + 1
+            self._sql.execute(_INSERT, (conversation, seq, kind, body))
+        self._last[conversation] = seq
+        return seq
 
 
 def _frame_text(seq: int, conversation_id: str, body: str) -> str:

@@ -1,38 +1,27 @@
 """The log's file, its thread and its transactions.
 
 SQLite is used from one thread only, so writes are strictly ordered and never block an event loop. One call of
-`Log.write` is one transaction, flushed to disk (`synchronous=FULL`) before it returns; the events it appended are
+`Log.write` is all or nothing, and flushed to disk (`synchronous=FULL`) before it returns; the events it appended are
 handed to listeners after the commit and in commit order, so nothing is shown that is not on disk.
 """
 
 import asyncio
 import os
 import sqlite3
+from collections import deque
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
 from agent_kernel.errors import ConfigurationError, LogUnavailable
-from agent_kernel.log import audit
-from agent_kernel.log.journal import Frame, Journal
+from agent_kernel.log.journal import Frame
 from agent_kernel.log.migrations import migrate
 from agent_kernel.log.owners import Owner
 from agent_kernel.log.thread import After, LogThread
+from agent_kernel.log.transactions import MOST_TOGETHER, AuditListener, Transaction, Transactions, Unit
 
 T = TypeVar("T")
 Listener = Callable[[list[Frame]], None]
-AuditListener = Callable[[list[audit.Entry]], None]
-
-
-class Transaction:
-    """What one unit of work may do: SQL on `sql`, events through `append`."""
-
-    def __init__(self, sql: sqlite3.Connection, journal: Journal) -> None:
-        self.sql = sql
-        self._journal = journal
-        self.append = journal.append
-        self.frames: list[Frame] = journal.begin()
 
 
 class Log:
@@ -42,9 +31,9 @@ class Log:
         self._connection = connection
         self._owner = owner
         self._thread = thread
-        self._journal = Journal(connection)
         self._listeners: dict[int, Listener] = {}
-        self._audit_listener: AuditListener | None = None
+        self._transactions = Transactions(connection, self._publish)
+        self._units: deque[Unit] = deque()
 
     @classmethod
     async def open(cls, path: Path | None) -> Self:
@@ -54,7 +43,7 @@ class Log:
         """
         thread = LogThread(asyncio.get_running_loop())
         try:
-            connection, owner = await thread.run(lambda: (_open(path), []))
+            connection, owner = await thread.run(lambda: _open(path))
         except (OSError, sqlite3.Error, ConfigurationError) as error:
             thread.end()
             if isinstance(error, ConfigurationError):
@@ -63,11 +52,10 @@ class Log:
         return cls(connection, owner, thread)
 
     async def aclose(self) -> None:
-        def close() -> tuple[None, list[After]]:
+        def close() -> None:
             self._connection.close()
             if self._owner is not None:
                 self._owner.close()
-            return None, []
 
         await self._thread.run(close)
         self._thread.end()
@@ -81,45 +69,26 @@ class Log:
 
     def listen_to_audit(self, listener: AuditListener) -> None:
         """Hand the entries of the audit trail that are committed here from now on to `listener`, in the event loop."""
-        self._audit_listener = listener
+        self._transactions.audit_listener = listener
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a transaction on the log's thread. What it raises rolls everything back.
+        """Run `work` in a transaction on the log's thread. What it raises rolls back all that it did.
 
         Raises `LogUnavailable` where the file takes nothing.
         """
-        return await self._thread.run(lambda: self._write(work))
+        future: asyncio.Future[T] = self._thread.future()
+        self._units.append(Unit(work, future))
+        self._thread.post(self._write_together)
+        return await future
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._thread.run(lambda: (work(self._connection), []))
+        """Run `work` on the log's thread. It sees all writes that were asked for before it, and maybe later ones."""
+        return await self._thread.run(lambda: work(self._connection))
 
-    def _write(self, work: Callable[[Transaction], T]) -> tuple[T, list[After]]:
-        transaction = Transaction(self._connection, self._journal)
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            if self._audit_listener is None:
-                result, entries = work(transaction), []
-            else:
-                last = audit.read_head(self._connection).number
-                result = work(transaction)
-                entries = list(audit.read_entries(self._connection, last))  # none of another server's on the same log
-            self._connection.execute("COMMIT")
-        except BaseException as error:
-            self._journal.forget(transaction.frames)
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            if isinstance(error, sqlite3.OperationalError):
-                raise LogUnavailable(
-                    f"Agent Kernel's log can't be written ({error}). Nothing is done without it: "
-                    "free space on the disk, or make the directory writable."
-                ) from error
-            raise
-        after: list[After] = []
-        if transaction.frames:
-            after.append(partial(self._publish, transaction.frames))
-        if self._audit_listener is not None and entries:
-            after.append(partial(self._audit_listener, entries))
-        return result, after
+    def _write_together(self) -> list[After]:
+        """Write what has been asked for by now. There is one call for each unit; most find theirs written."""
+        units = [self._units.popleft() for _ in range(min(len(self._units), MOST_TOGETHER))]
+        return self._transactions.carry_out(units) if units else []
 
     def _publish(self, frames: list[Frame]) -> None:
         for frame in frames:

@@ -5,15 +5,19 @@ costs as much as the SQL of a small commit.
 """
 
 import asyncio
+import logging
 import queue
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 After = Callable[[], None]
-Job = Callable[[], tuple[T, list[After]]]
-"""Work for the thread: its result, and what is to be done in the event loop before anybody sees that result."""
+"""What is to be done in the event loop."""
+Job = Callable[[], list[After]]
+"""Work for the thread. It raises nothing."""
 
 
 class LogThread:
@@ -21,13 +25,20 @@ class LogThread:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._jobs: queue.SimpleQueue[tuple[asyncio.Future[Any], Job[Any]] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         threading.Thread(target=self._work, name="agent-kernel-log", daemon=True).start()
 
-    def run(self, job: Job[T]) -> asyncio.Future[T]:
+    def future(self) -> asyncio.Future[Any]:
+        return self._loop.create_future()
+
+    def post(self, job: Job) -> None:
         """Queue a job. It is done even if whoever waits for it is cancelled."""
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put((future, job))
+        self._jobs.put(job)
+
+    def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Queue work whose result is waited for."""
+        future: asyncio.Future[T] = self.future()
+        self.post(lambda: [outcome(future, work)])
         return future
 
     def end(self) -> None:
@@ -35,32 +46,35 @@ class LogThread:
         self._jobs.put(None)
 
     def _work(self) -> None:
-        while (queued := self._jobs.get()) is not None:
-            future, job = queued
-            try:
-                result, after = job()
-            except BaseException as error:  # noqa: BLE001 -- raised again where the job was asked for
-                delivery: Callable[[], None] = _failure(future, error)
-            else:
-                delivery = _success(future, result, after)
+        while (job := self._jobs.get()) is not None:
+            afters = job()
             if self._loop.is_closed():
                 return
-            self._loop.call_soon_threadsafe(delivery)
+            if afters:
+                self._loop.call_soon_threadsafe(_do_all, afters)
 
 
-def _success(future: asyncio.Future[T], result: T, after: list[After]) -> Callable[[], None]:
-    def deliver() -> None:
-        for act in after:
+def _do_all(afters: list[After]) -> None:
+    for act in afters:
+        try:
             act()
-        if not future.done():
-            future.set_result(result)
-
-    return deliver
+        except Exception:  # what one listener raises keeps no result from those who wait
+            logger.exception("Something broke on what was committed")
 
 
-def _failure(future: asyncio.Future[Any], error: BaseException) -> Callable[[], None]:
-    def deliver() -> None:
-        if not future.done():
-            future.set_exception(error)
+def outcome(future: asyncio.Future[T], work: Callable[[], T]) -> After:
+    """Do the work; what is returned gives its result, or what it raised, to whoever waits."""
+    try:
+        return partial(succeed, future, work())
+    except BaseException as error:  # noqa: BLE001 -- raised again where the work was asked for
+        return partial(fail, future, error)
 
-    return deliver
+
+def succeed(future: asyncio.Future[T], result: T) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def fail(future: asyncio.Future[Any], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)

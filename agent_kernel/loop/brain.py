@@ -10,7 +10,8 @@ from typing import Self
 from agent_kernel.approvals.offers import with_offers
 from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import journal, ledger, runs
-from agent_kernel.log.store import AuditListener, Log
+from agent_kernel.log.store import Log
+from agent_kernel.log.transactions import AuditListener
 from agent_kernel.loop import recovery
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.queue import Host, ModelSource, RunHandle

@@ -1,7 +1,8 @@
 """What an earlier process left open: gone on with where the kernel is still there, ended honestly where it is not."""
 
 from agent_kernel.log import journal, ledger, runs
-from agent_kernel.log.store import Log, Transaction
+from agent_kernel.log.store import Log
+from agent_kernel.log.transactions import Transaction
 from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.history import unanswered_calls
 from agent_kernel.loop.results import leave_messages, read_result, tool_messages_for

@@ -16,7 +16,8 @@ from agent_kernel.approvals.policy import Policy
 from agent_kernel.log.inbox import KeptMessage
 from agent_kernel.log.journal import START
 from agent_kernel.log.runs import ConversationRow, save_run
-from agent_kernel.log.store import Log, Transaction
+from agent_kernel.log.store import Log
+from agent_kernel.log.transactions import Transaction
 from agent_kernel.loop.budgets import Meter
 from agent_kernel.loop.history import wire_message
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision

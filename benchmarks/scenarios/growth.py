@@ -10,7 +10,8 @@ from typing import Any
 
 from agent_kernel.log import runs
 from agent_kernel.log.journal import append_message
-from agent_kernel.log.store import Log, Transaction
+from agent_kernel.log.store import Log
+from agent_kernel.log.transactions import Transaction
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.run import Commit

@@ -1,0 +1,104 @@
+"""Units of work, committed together where many are asked for at once.
+
+Each commit is a flush to the disk, which takes milliseconds on most; a thousand decisions at the same instant are
+written with a few dozen of them. Each unit stays all or nothing by itself, and nobody hears of one before the commit.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from agent_kernel.errors import LogUnavailable
+from agent_kernel.log import audit
+from agent_kernel.log.journal import Frame, Journal
+from agent_kernel.log.thread import After, fail, succeed
+
+MOST_TOGETHER = 64
+"""Units in one commit. The first of them waits for the last."""
+
+AuditListener = Callable[[list[audit.Entry]], None]
+Publish = Callable[[list[Frame]], None]
+
+
+class Transaction:
+    """What one unit of work may do: SQL on `sql`, events through `append`."""
+
+    def __init__(self, sql: sqlite3.Connection, journal: Journal) -> None:
+        self.sql = sql
+        self.append = journal.append
+        self.frames: list[Frame] = journal.begin()
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Work that was asked for, and who waits for it."""
+
+    work: Callable[[Transaction], Any]
+    future: asyncio.Future[Any]
+
+
+class Transactions:
+    """Used on the log's thread only."""
+
+    def __init__(self, connection: sqlite3.Connection, publish: Publish) -> None:
+        self._sql = connection
+        self._journal = Journal(connection)
+        self._publish = publish
+        self.audit_listener: AuditListener | None = None
+
+    def carry_out(self, units: list[Unit]) -> list[After]:
+        """Do all units in one transaction, in order. Returns what the event loop does once they are on the disk."""
+        listener = self.audit_listener
+        done: list[Transaction] = []
+        entries: list[audit.Entry] = []
+        try:
+            self._sql.execute("BEGIN IMMEDIATE")
+            last = audit.read_head(self._sql).number if listener is not None else 0
+            afters = [after for unit in units for after in self._do(unit, done, alone=len(units) == 1)]
+            if listener is not None:
+                entries = list(audit.read_entries(self._sql, last))  # none of another server's on the same log
+            self._sql.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001 -- raised again where the work was asked for
+            if self._sql.in_transaction:
+                self._sql.execute("ROLLBACK")
+            for transaction in done:
+                self._journal.forget(transaction.frames)
+            return [partial(fail, unit.future, _explained(error)) for unit in units]
+        if listener is not None and entries:
+            afters.append(partial(listener, entries))
+        return afters
+
+    def _do(self, unit: Unit, done: list[Transaction], *, alone: bool) -> list[After]:
+        """One unit. What it raises undoes this unit, and only this one, unless SQLite has undone all of them."""
+        transaction = Transaction(self._sql, self._journal)
+        done.append(transaction)
+        if alone:
+            result = unit.work(transaction)
+        else:
+            self._sql.execute("SAVEPOINT unit")
+            try:
+                result = unit.work(transaction)
+            except BaseException as error:
+                if not self._sql.in_transaction:
+                    raise
+                self._sql.execute("ROLLBACK TO unit")
+                self._sql.execute("RELEASE unit")
+                self._journal.forget(transaction.frames)
+                return [partial(fail, unit.future, _explained(error))]
+            self._sql.execute("RELEASE unit")
+        told = [partial(self._publish, transaction.frames)] if transaction.frames else []
+        return [*told, partial(succeed, unit.future, result)]
+
+
+def _explained(error: BaseException) -> BaseException:
+    if not isinstance(error, sqlite3.OperationalError):
+        return error
+    unavailable = LogUnavailable(
+        f"Agent Kernel's log can't be written ({error}). Nothing is done without it: "
+        "free space on the disk, or make the directory writable."
+    )
+    unavailable.__cause__ = error
+    return unavailable
