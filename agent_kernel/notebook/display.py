@@ -6,7 +6,7 @@ from typing import Any, Literal
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from agent_kernel.notebook.place import kernel_of
+from agent_kernel.notebook.place import hears_while_blocked, kernel_of
 from agent_kernel.notebook.run import Run, RunEnd
 
 Transport = Literal["server", "kernel"]
@@ -23,7 +23,11 @@ class LiveView:
         self._run_id = run.run_id
         widgets = importlib.import_module("agent_kernel_widgets")
         self.widget: Any = widgets.AgentRun(
-            conversation_id=run.conversation_id, run_id=run.run_id, prompt=run.prompt, transport=transport
+            conversation_id=run.conversation_id,
+            run_id=run.run_id,
+            prompt=run.prompt,
+            transport=transport,
+            hearing="usually" if hears_while_blocked(shell) else "between-cells",
         )
 
     def show(self) -> None:

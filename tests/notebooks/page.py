@@ -17,6 +17,8 @@ class Page:
         self.batches: list[int] = []
         """How many frames each message brought."""
         self.records: list[dict[str, Any]] = []
+        self.state: dict[str, Any] = {}
+        """What the kernel tells the front end when it makes the widget."""
         self._comm: str | None = None
         self._subshell = kernel.subshell()
         kernel.listeners.append(self._hear)
@@ -56,7 +58,7 @@ class Page:
     def _hear(self, message: dict[str, Any]) -> None:
         content = message["content"]
         if message["msg_type"] == "comm_open" and "_esm" in content["data"].get("state", {}):
-            self._comm = content["comm_id"]
+            self._comm, self.state = content["comm_id"], content["data"]["state"]
         elif message["msg_type"] == "comm_msg" and content["comm_id"] == self._comm:
             frames = content["data"].get("content", {}).get("frames", [])
             self.frames.extend(json.loads(frame) for frame in frames)

@@ -6,6 +6,7 @@ The page is simulated at the level of Jupyter's messages. It says what JupyterLa
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -144,6 +145,29 @@ def test_frames_come_in_at_most_thirty_messages_a_second_all_of_them_and_in_orde
     assert seqs(page.frames) == list(range(1, len(page.frames) + 1))
     printed = [frame["output"]["text"] for frame in page.frames if frame["type"] == "tool_output"]
     assert "".join(printed).split() == [str(i) for i in range(300)]
+
+
+def test_a_page_is_told_whether_its_clicks_wait_for_the_cell_and_those_that_do_are_not_lost(
+    kernel: TestKernel, version: str, tmp_path: Path
+) -> None:
+    """The face shows what it is told here: see `widgets/tests/hearing.test.ts`."""
+    page = Page(kernel)
+    kernel.run(GO, allow_stdin=True)
+    page.open()
+    assert page.state["hearing"] == ("usually" if hears_while_blocked(version) else "between-cells")
+    page.event("approval_request")
+    gate = tmp_path / "gate"
+    busy = kernel.send(f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)", allow_stdin=True)
+    approve(page)
+    if hears_while_blocked(version):
+        page.event("approval_response")
+    else:
+        enough = time.monotonic() + 1
+        page.until(lambda: time.monotonic() > enough)
+        assert "approval_response" not in [frame["type"] for frame in page.frames]
+    gate.touch()
+    kernel.result(busy)
+    assert page.event("complete")["finish_reason"] == "stop"
 
 
 def test_stop_ends_a_call_that_runs_or_the_kernels_interrupt_does(kernel: TestKernel, version: str) -> None:

@@ -27,7 +27,8 @@ class AgentRun(anywidget.AnyWidget):
 
     With `transport="server"` the page opens a WebSocket to the server extension, and the kernel is not involved.
     With `transport="kernel"` the frames of the protocol travel as messages of this widget: `post_frames` sends
-    events down, and `on_command` hears what the page sends up, first a `resume` command.
+    events down, and `on_command` hears what the page sends up, first a `resume` command. `hearing` says
+    whether such a kernel hears pages while it runs a cell, so that the cards can say so too.
     """
 
     _esm = _built("index.js")
@@ -37,6 +38,7 @@ class AgentRun(anywidget.AnyWidget):
     run_id = traitlets.Unicode().tag(sync=True)
     prompt = traitlets.Unicode().tag(sync=True)
     transport = traitlets.Enum(("server", "kernel"), default_value="server").tag(sync=True)
+    hearing = traitlets.Enum(("usually", "between-cells"), default_value="usually").tag(sync=True)
 
     def post_frames(self, frames: Iterable[str]) -> None:
         """Send events, each as its JSON text, in the order of their `seq`."""

@@ -6,7 +6,7 @@ import { channelAddress, SocketTransport } from "./link/socket";
 import { Run } from "./views/run";
 
 interface Model extends MessageModel {
-  get(trait: "conversation_id" | "run_id" | "prompt" | "transport"): string;
+  get(trait: "conversation_id" | "run_id" | "prompt" | "transport" | "hearing"): string;
 }
 
 /** Held for as long as the model lives: frames of the embedded host come to the model, whether or not it is shown. */
@@ -25,7 +25,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
 
 function lease(model: Model): Lease {
   if (model.get("transport") === "kernel") {
-    return leaseChannel(`kernel/${model.get("run_id")}`, () => new KernelTransport(model));
+    return leaseChannel(`kernel/${model.get("run_id")}`, () => new KernelTransport(model, model.get("hearing") === "between-cells" ? "between-cells" : "usually"));
   }
   const id = model.get("conversation_id");
   return leaseChannel(`server/${id}`, () => new SocketTransport(channelAddress(id)));

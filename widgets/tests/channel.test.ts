@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import face from "../src/index";
 import { channelAddress, SocketTransport } from "../src/link/socket";
-import { brain, button, buttons, card, decisions, happens, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
+import { brain, button, buttons, card, decisions, happens, kernelView, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
 
 usePage();
 
@@ -259,39 +258,9 @@ describe("the way to the server", () => {
 });
 
 describe("the embedded host", () => {
-  interface Kernel {
-    sent: unknown[];
-    deliver(recording: Recording): void;
-    restart(): void;
-    root: HTMLElement;
-    close(): void;
-  }
-
-  function kernel(recording: Recording): Kernel {
-    const sent: unknown[] = [];
-    const callbacks = new Map<string, (message: unknown) => void>();
-    const traits = { conversation_id: recording.conversation, run_id: recording.run, prompt: "p", transport: "kernel" };
-    const model = {
-      get: (name: keyof typeof traits) => traits[name],
-      on: (event: string, callback: (message: unknown) => void) => void callbacks.set(event, callback),
-      off: () => undefined,
-      send: (content: unknown) => void sent.push(content),
-    };
-    const root = document.body.appendChild(document.createElement("div"));
-    const stop = face.initialize({ model });
-    const dispose = face.render({ model, el: root });
-    return {
-      sent,
-      root,
-      deliver: (from) => callbacks.get("msg:custom")?.({ frames: from.frames.map((frame) => JSON.stringify(frame)) }),
-      restart: () => callbacks.get("comm_live_update")?.(undefined),
-      close: () => (dispose(), stop?.()),
-    };
-  }
-
   test("is asked for everything first, and its frames come as messages of the widget", async () => {
     const recording = new Recording("embedded1").say("Hello from the kernel.").ask("t1", "run_python", { code: "1" });
-    const { sent, deliver, root, close } = kernel(recording);
+    const { sent, deliver, root, close } = kernelView(recording);
     deliver(recording);
     await settle();
     expect(sent[0]).toEqual({ command: { type: "resume", last_seq: 0 } });
@@ -304,7 +273,7 @@ describe("the embedded host", () => {
 
   test("leaves no button behind when its kernel restarts", async () => {
     const recording = new Recording("embedded2").ask("t1", "run_python", { code: "1" });
-    const { deliver, restart, root, close } = kernel(recording);
+    const { deliver, restart, root, close } = kernelView(recording);
     deliver(recording);
     await settle();
     expect(buttons(root)).toContain("Approve");

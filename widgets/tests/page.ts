@@ -106,10 +106,41 @@ export async function show(build: (run: Recording) => void = () => undefined, op
 export function view(recording: Recording): HTMLElement {
   const root = document.createElement("div");
   document.body.append(root);
-  const traits = { conversation_id: recording.conversation, run_id: recording.run, prompt: "prompt", transport: "server" };
+  const traits = { conversation_id: recording.conversation, run_id: recording.run, prompt: "prompt", transport: "server", hearing: "usually" };
   const model = { get: (name: keyof typeof traits) => traits[name], on: () => undefined, off: () => undefined, send: () => undefined };
   disposers.push(face.render({ model, el: root }));
   return root;
+}
+
+/** A run whose brain lives in the kernel: frames come as messages of the widget. */
+export interface KernelView {
+  readonly root: HTMLElement;
+  readonly sent: unknown[];
+  deliver(from: Recording): void;
+  restart(): void;
+  close(): void;
+}
+
+export function kernelView(recording: Recording, hearing: "usually" | "between-cells" = "usually"): KernelView {
+  const sent: unknown[] = [];
+  const callbacks = new Map<string, (message: unknown) => void>();
+  const traits = { conversation_id: recording.conversation, run_id: recording.run, prompt: "p", transport: "kernel", hearing };
+  const model = {
+    get: (name: keyof typeof traits) => traits[name],
+    on: (event: string, callback: (message: unknown) => void) => void callbacks.set(event, callback),
+    off: () => undefined,
+    send: (content: unknown) => void sent.push(content),
+  };
+  const root = document.body.appendChild(document.createElement("div"));
+  const stop = face.initialize({ model });
+  const dispose = face.render({ model, el: root });
+  return {
+    sent,
+    root,
+    deliver: (from) => callbacks.get("msg:custom")?.({ frames: from.frames.map((frame) => JSON.stringify(frame)) }),
+    restart: () => callbacks.get("comm_live_update")?.(undefined),
+    close: () => (dispose(), stop?.()),
+  };
 }
 
 /** The brain commits more events, and the page shows them. */

@@ -3,7 +3,7 @@ import type { ApprovalResponseCommand, ClientCommand, ErrorEvent, ServerEvent, S
 import { emptyRun, patchCall, reduce, fromSnapshot, type Decider, type RunState } from "../state";
 import { Decisions, type PendingDecision } from "./decisions";
 import { Sequence } from "./sequence";
-import type { Transport } from "./transport";
+import type { Hearing, Transport } from "./transport";
 
 /** After this long without a connection nothing can be promised, so nothing can be decided. */
 export const DECISIONS_OFF_AFTER_MS = 60_000;
@@ -40,6 +40,10 @@ export class Channel {
       lost: (nextTryAt) => this.lost(nextTryAt),
       gone: () => this.gone(),
     });
+  }
+
+  get hearing(): Hearing {
+    return this.transport.hearing;
   }
 
   state(runId: string): RunState {

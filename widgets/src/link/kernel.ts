@@ -1,6 +1,6 @@
 /** The embedded host: frames travel as custom messages of the widget that shows the run. */
 import type { ClientCommand } from "../protocol";
-import type { Transport, TransportListener } from "./transport";
+import type { Hearing, Transport, TransportListener } from "./transport";
 
 export interface MessageModel {
   on(event: "msg:custom" | "comm_live_update", callback: (message: unknown) => void): void;
@@ -17,7 +17,7 @@ export class KernelTransport implements Transport {
   private receive: ((message: unknown) => void) | null = null;
   private gone: (() => void) | null = null;
 
-  constructor(private readonly model: MessageModel) {}
+  constructor(private readonly model: MessageModel, readonly hearing: Hearing = "usually") {}
 
   start(listener: TransportListener): void {
     this.receive = (message) => {

@@ -40,6 +40,7 @@ function pageConfig(page: Page): Record<string, unknown> {
 
 export class SocketTransport implements Transport {
   readonly greets = true;
+  readonly hearing = "always";
   private socket: WebSocket | null = null;
   private listener: TransportListener | null = null;
   private failures = 0;

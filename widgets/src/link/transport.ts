@@ -10,7 +10,11 @@ export interface TransportListener {
   gone(): void;
 }
 
+/** Whether the brain hears a page at any time. A kernel does where the page has a line to it beside its cells' own. */
+export type Hearing = "always" | "usually" | "between-cells";
+
 export interface Transport {
+  readonly hearing: Hearing;
   /** True where the brain begins each connection with a `session` event. */
   readonly greets: boolean;
   start(listener: TransportListener): void;

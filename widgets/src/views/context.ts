@@ -1,6 +1,7 @@
 /** What every view of a run needs, so that it does not travel through each of them. */
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
+import type { Hearing } from "../link/transport";
 import type { ClientCommand } from "../protocol";
 import type { Call } from "../state";
 
@@ -13,6 +14,7 @@ export type Retry = "no" | "offered" | "asked";
 export type Undo = "no" | "offered" | "asked" | "done";
 
 export interface Actions {
+  readonly hearing: Hearing;
   /** The brain's present moment in ms, by this page's best knowledge. */
   now(): number;
   decide(call: Call, choice: Choice): void;

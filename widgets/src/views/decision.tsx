@@ -6,6 +6,8 @@ import { Button } from "./button";
 import type { CardProps } from "./card";
 import { useActions } from "./context";
 import { mayAlwaysAllow } from "./allow";
+import { HearingNote, useHeldBack } from "./hearing";
+import { Icon } from "./icon";
 
 export function DecisionRow({ call, current, panel, off, gone, guarded, several }: CardProps): JSX.Element {
   const actions = useActions();
@@ -30,6 +32,7 @@ export function DecisionRow({ call, current, panel, off, gone, guarded, several 
           onPress={() => actions.openPanel(call, panel === "allow" ? "none" : "allow")}
         />
       )}
+      {!off && <HearingNote />}
       {off ? <span class="ak-note" id={id}>Off until the connection is back.</span> : current && panel === "none" && <span class="ak-note">{several ? "Starts as soon as you approve it." : "Approves exactly what is shown."}</span>}
     </div>
   );
@@ -38,10 +41,13 @@ export function DecisionRow({ call, current, panel, off, gone, guarded, several 
 export function SentRow({ pending }: { pending: PendingDecision }): JSX.Element {
   const actions = useActions();
   const choice = pending.command.approved ? "Approve" : "Deny";
+  const heldBack = useHeldBack() && pending.status === "sent";
   return (
     <div class="ak-actions">
-      <span>
+      {heldBack && <Icon name="clock" tone="ak-calm" />}
+      <span role={heldBack ? "status" : undefined}>
         You chose <b>{choice}</b>.{pending.status === "queued" && " It is sent when the connection is back."}
+        {heldBack && " The kernel takes it when the running cell ends."}
       </span>
       {pending.status === "queued" && (
         <span class="ak-right"><Button name="Take back" onPress={() => actions.takeBack(pending.command.approval_id)} /></span>

@@ -2,6 +2,7 @@
 import type { CardCommand } from "../keyboard";
 import type { Channel } from "../link/channel";
 import type { PendingDecision } from "../link/decisions";
+import type { Hearing } from "../link/transport";
 import type { ApprovalResponseCommand, ClientCommand } from "../protocol";
 import { callsInOrder, needsYou, runEnded, type Call, type RunState } from "../state";
 import type { Actions, Choice, Panel, Retry, Undo } from "./context";
@@ -13,6 +14,8 @@ const GUARD_MS = 400;
 
 export class RunDesk implements Actions {
   stopping = false;
+  /** Stop or Cancel was pressed. */
+  interrupting = false;
   guarded = false;
   /** True once the page shows the present, not the past that is read again. */
   live = false;
@@ -42,6 +45,10 @@ export class RunDesk implements Actions {
       clearTimeout(settle);
       this.frame?.cancel();
     };
+  }
+
+  get hearing(): Hearing {
+    return this.channel.hearing;
   }
 
   get off(): boolean {
@@ -175,12 +182,13 @@ export class RunDesk implements Actions {
   }
 
   send(command: ClientCommand): void {
+    if (command.type === "tool_cancel") this.interrupting = true;
     this.channel.send(command);
   }
 
   stop(): void {
     if (this.stopping || runEnded(this.state)) return;
-    this.stopping = true;
+    this.stopping = this.interrupting = true;
     this.channel.send({ type: "cancel", run_id: this.runId });
     this.root()?.querySelector<HTMLElement>(".ak-header button[aria-disabled], .ak-badge")?.focus();
   }

@@ -4,13 +4,14 @@ import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
 import { announcement } from "../announcer";
 import { cardCommand, fieldOf } from "../keyboard";
 import type { Channel } from "../link/channel";
-import { needsYou, runEnded, waitingCalls, type Call, type RunState } from "../state";
+import { callsInOrder, needsYou, runEnded, waitingCalls, type Call, type RunState } from "../state";
 import { Answer } from "./answer";
 import { BatchBar } from "./batch";
 import { Card } from "./card";
 import { ActionsContext, useSeconds } from "./context";
 import { isOpen } from "./folding";
 import { Header } from "./header";
+import { InterruptNote } from "./hearing";
 import { ConnectionBar, Notice } from "./notices";
 import { RunDesk } from "./desk";
 import { Thinking } from "./thinking";
@@ -44,6 +45,7 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
       >
         <Header state={state} prompt={prompt} connection={channel.connection.status} stopping={desk.stopping} onStop={() => desk.stop()} />
         {!ended && <ConnectionBar connection={channel.connection} known={state.run !== null} onRetry={() => channel.retryNow()} />}
+        {desk.interrupting && !ended && (desk.stopping || isBusy(state)) && <InterruptNote />}
         <Items state={state} desk={desk} />
         <div class="ak-sr" role="status" aria-live="polite">{live}</div>
       </div>
@@ -108,6 +110,10 @@ function CallCard({ call, state, desk, current, several }: { call: Call; state: 
       onToggle={desk.toggle}
     />
   );
+}
+
+function isBusy(state: RunState): boolean {
+  return callsInOrder(state).some((call) => call.state === "executing");
 }
 
 /** What was said last. The past is not read out when a page is opened again. */

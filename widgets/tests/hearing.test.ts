@@ -1,0 +1,78 @@
+/** Without a server the kernel itself is the other side, and some kernels hear nothing while they run a cell. */
+import { expect, test } from "vitest";
+import { button, buttons, card, kernelView, press, Recording, settle, show, usePage } from "./page";
+
+usePage();
+
+const PYTHON = { code: "print(1)" };
+let runs = 0;
+
+async function page(hearing: "usually" | "between-cells", build: (run: Recording) => Recording) {
+  const recording = build(new Recording(`heard${(runs += 1)}`, { age: 5_000 }));
+  const kernel = kernelView(recording, hearing);
+  const answer = async (more: (run: Recording) => unknown = () => undefined): Promise<void> => {
+    more(recording);
+    kernel.deliver(recording);
+    await settle();
+  };
+  await answer();
+  return { ...kernel, answer, text: () => (card(kernel.root, "t1").textContent ?? "").replaceAll(/\s+/g, " ") };
+}
+
+const asks = (run: Recording): Recording => run.ask("t1", "run_python", PYTHON);
+const executes = (run: Recording): Recording => asks(run).answer("t1", true).start("t1", "run_python", PYTHON);
+const WHEN_FREE = "This kernel takes a decision when no cell is running.";
+const TAKEN_LATER = "You chose Approve. The kernel takes it when the running cell ends.";
+const NOT_STOPPED = "This kernel hears Stop and Cancel when what it runs has ended.";
+
+test("a card says before the click that a kernel hears nothing while it runs a cell", async () => {
+  const { root, text } = await page("between-cells", asks);
+  expect(text()).toContain(WHEN_FREE);
+  expect(buttons(card(root, "t1"))).toContain("Approve");
+});
+
+test("a click that waits for the cell to end is shown to wait, and ends as soon as it is heard", async () => {
+  const { root, sent, answer, text } = await page("between-cells", asks);
+  await press(card(root, "t1"), "Approve");
+  expect(sent).toContainEqual({ command: expect.objectContaining({ type: "approval_response", approved: true }) });
+  expect(text()).toContain(TAKEN_LATER);
+  expect(buttons(card(root, "t1"))).toEqual([]);
+  await answer((run) => run.answer("t1", true).start("t1", "run_python", PYTHON));
+  expect(text()).not.toContain("You chose");
+  expect(card(root, "t1").dataset["state"]).toBe("executing");
+});
+
+test("a kernel that usually hears at once is said to be busy only after a second without an answer", async () => {
+  const { root, text } = await page("usually", asks);
+  expect(text()).not.toContain(WHEN_FREE);
+  await press(card(root, "t1"), "Approve");
+  expect(text()).toContain("You chose Approve.");
+  expect(text()).not.toContain(TAKEN_LATER);
+  await settle(1_000);
+  expect(text()).toContain(TAKEN_LATER);
+});
+
+test("Stop says that it is not heard yet, and how to end the call now", async () => {
+  const { root, answer } = await page("between-cells", executes);
+  expect(root.textContent).not.toContain(NOT_STOPPED);
+  await press(root, "Stop");
+  expect(root.textContent).toContain(`${NOT_STOPPED} To end that now, interrupt the kernel.`);
+  await answer((run) => run.end("t1", "run_python", "cancelled", { reason: "By you." }).finish("cancelled"));
+  expect(root.textContent).not.toContain(NOT_STOPPED);
+});
+
+test("Cancel says so too, for as long as the call runs", async () => {
+  const { root, answer } = await page("between-cells", executes);
+  await press(card(root, "t1"), "Cancel");
+  expect(button(card(root, "t1"), "Cancelling…").getAttribute("aria-disabled")).toBe("true");
+  expect(root.textContent).toContain(NOT_STOPPED);
+  await answer((run) => run.end("t1", "run_python", "cancelled", { reason: "By you." }));
+  expect(root.textContent).not.toContain(NOT_STOPPED);
+});
+
+test("a server hears at any time, and nothing is said", async () => {
+  const root = await show(executes);
+  await press(root, "Stop");
+  await settle(2_000);
+  expect(root.textContent).not.toContain(NOT_STOPPED);
+});
