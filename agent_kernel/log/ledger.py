@@ -35,15 +35,18 @@ NEXT: dict[CallState, frozenset[CallState]] = {
     "expired": frozenset(),
     "unknown": frozenset(),
 }
+UNDECIDED: tuple[CallState, ...] = ("proposed", "awaiting_approval")
 UNFINISHED: tuple[CallState, ...] = ("proposed", "awaiting_approval", "approved", "executing")
 
 _COLUMNS = (
     "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
-    "read_only, recorded, warnings, preview, tool_calls.created_at, decided_at, started_at, ended_at, duration_ms, "
-    "result, truncated, output_file, conversation_id"
+    "read_only, recorded, warnings, preview, created_at, decided_at, started_at, ended_at, duration_ms, "
+    "result, truncated, output_file"
 )
-_FIELDS = [column.strip().removeprefix("tool_calls.") for column in _COLUMNS.split(",")]
-_SELECT = f"SELECT {_COLUMNS} FROM tool_calls JOIN conversations ON conversation = conversations.number"
+_FIELDS = [*_COLUMNS.split(", "), "conversation_id"]
+_VIEW = f"{_COLUMNS}, (SELECT conversation_id FROM conversations WHERE number = conversation)"
+"""What `_view` makes a call of, for a SELECT and for RETURNING alike."""
+_SELECT = f"SELECT {_VIEW} FROM tool_calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +87,11 @@ class Edit:
     preview: Preview | None = None
 
 
-def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> None:
-    sql.execute(
+def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> ToolCallView:
+    rows = sql.execute(
         "INSERT INTO tool_calls (conversation, tool_call_id, approval_id, run_id, tool_name, tool_input, digest, "
         "state, read_only, recorded, warnings, preview, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, 'proposed', ?, ?, ?, ?, ?)",
+        f"VALUES (?, ?, ?, ?, ?, ?, ?, 'proposed', ?, ?, ?, ?, ?) RETURNING {_VIEW}",
         (
             conversation,
             proposal.tool_call_id,
@@ -104,33 +107,47 @@ def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> N
             utc_now(),
         ),
     )
+    return _view(rows.fetchall()[0])
 
 
-def move(sql: sqlite3.Connection, conversation: int, tool_call_id: str, target: CallState, **columns: Any) -> None:
+def move(
+    sql: sqlite3.Connection, conversation: int, tool_call_id: str, target: CallState, **columns: Any
+) -> ToolCallView:
     """Compare-and-set: move a call to `target` if its state allows it. An end goes to the audit trail.
 
-    Raises `IllegalTransition`.
+    Returns the call as it is then. Raises `IllegalTransition`.
     """
-    _compare_and_set(sql, conversation, tool_call_id, target, columns)
+    call = _compare_and_set(sql, conversation, tool_call_id, target, columns)
     if not NEXT[target]:
-        audit.record_outcome(sql, read_call(sql, conversation, tool_call_id))
+        audit.record_outcome(sql, call)
+    return call
 
 
 def _compare_and_set(
-    sql: sqlite3.Connection, conversation: int, tool_call_id: str, target: CallState, columns: dict[str, Any]
-) -> None:
+    sql: sqlite3.Connection,
+    conversation: int,
+    tool_call_id: str,
+    target: CallState,
+    columns: dict[str, Any],
+    digest: str | None = None,
+) -> ToolCallView:
+    """With a `digest`, only for the arguments that have it."""
     origins = [state for state, targets in NEXT.items() if target in targets]
     assignments = "".join(f", {name} = :{name}" for name in columns)
     names = {f"origin{index}": origin for index, origin in enumerate(origins)}
     placeholders = ", ".join(f":{name}" for name in names)
     updated = sql.execute(
         f"UPDATE tool_calls SET state = :target{assignments} "
-        f"WHERE conversation = :conversation AND tool_call_id = :call AND state IN ({placeholders})",
-        {"target": target, "conversation": conversation, "call": tool_call_id, **names, **columns},
-    ).rowcount
-    if updated != 1:
-        state = read_call(sql, conversation, tool_call_id).state
-        raise IllegalTransition(f"The call {tool_call_id} is {state} and can't become {target}.")
+        f"WHERE conversation = :conversation AND tool_call_id = :call AND state IN ({placeholders}) "
+        f"AND digest = coalesce(:wanted, digest) RETURNING {_VIEW}",
+        {"target": target, "conversation": conversation, "call": tool_call_id, "wanted": digest, **names, **columns},
+    ).fetchall()
+    if not updated:
+        call = read_call(sql, conversation, tool_call_id)
+        if digest not in (None, call.digest):
+            raise DigestMismatch(f"The call {tool_call_id} was approved for other arguments.")
+        raise IllegalTransition(f"The call {tool_call_id} is {call.state} and can't become {target}.")
+    return _view(updated[0])
 
 
 def decide(
@@ -143,7 +160,7 @@ def decide(
     Raises `UnknownApproval`, `AlreadyDecided` (with the first decision), `DigestMismatch`.
     """
     call = find_approval(sql, approval_id)
-    if call.state not in ("proposed", "awaiting_approval"):
+    if call.state not in UNDECIDED:
         raise AlreadyDecided(_already(call), call.model_dump())
     if seen_digest is not None and seen_digest != call.digest:
         raise DigestMismatch("This decision was made for other arguments than the call has. Nothing was decided.")
@@ -165,20 +182,20 @@ def decide(
         }
     if not verdict.approved:
         columns |= {"ended_at": now, "result": denial}
-    _compare_and_set(sql, conversation, call.tool_call_id, "approved" if verdict.approved else "denied", columns)
-    decided = read_call(sql, conversation, call.tool_call_id)
+    target: CallState = "approved" if verdict.approved else "denied"
+    decided = _compare_and_set(sql, conversation, call.tool_call_id, target, columns)
     audit.record_decision(sql, decided, verdict.scope)
     if not verdict.approved:
         audit.record_outcome(sql, decided)
     return decided
 
 
-def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest: str) -> None:
-    """`approved -> executing`, committed before the side effect, for exactly these arguments."""
-    call = read_call(sql, conversation, tool_call_id)
-    if call.digest != digest:
-        raise DigestMismatch(f"The call {tool_call_id} was approved for other arguments.")
-    move(sql, conversation, tool_call_id, "executing", started_at=utc_now())
+def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest: str) -> ToolCallView:
+    """`approved -> executing`, committed before the side effect, for exactly these arguments.
+
+    Returns the call as it is then. Raises `DigestMismatch`, `IllegalTransition`.
+    """
+    return _compare_and_set(sql, conversation, tool_call_id, "executing", {"started_at": utc_now()}, digest)
 
 
 def set_preview(sql: sqlite3.Connection, conversation: int, tool_call_id: str, preview: Preview | None) -> None:

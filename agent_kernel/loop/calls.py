@@ -5,18 +5,36 @@ from typing import Any
 from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
 from agent_kernel.log import ledger
 from agent_kernel.loop.run import Commit
-from agent_kernel.loop.tool_messages import cancelled_before_start, outcome_status
+from agent_kernel.loop.tool_messages import cancelled_before_start, invalid, outcome_status
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     ApprovalResponseEvent,
     ToolCompleteEvent,
     ToolStartEvent,
+    ToolStateEvent,
     utc_now,
 )
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
 
 CUT_OFF = "The model was cut off while it wrote this call."
+
+
+def propose(commit: Commit, proposal: ledger.Proposal, fault: str | None) -> ToolCallView:
+    """Commit a call as the model asked for it, and its end where a `fault` makes it invalid."""
+    call = ledger.propose(commit.sql, commit.number, proposal)
+    commit.emit(
+        ToolStateEvent(
+            run_id=call.run_id,
+            tool_call_id=call.tool_call_id,
+            tool_name=call.tool_name,
+            tool_input=call.tool_input,
+            state="proposed",
+        )
+    )
+    if fault is None:
+        return call
+    return settle(commit, call.tool_call_id, "invalid", invalid(fault), reason=fault)
 
 
 def settle(
@@ -32,8 +50,7 @@ def settle(
     """End a call: its outcome is committed, then shown. Raises `IllegalTransition` if it ended before."""
     if reason is not None:
         columns["reason"] = reason
-    ledger.move(commit.sql, commit.number, tool_call_id, state, result=result, ended_at=utc_now(), **columns)
-    call = ledger.read_call(commit.sql, commit.number, tool_call_id)
+    call = ledger.move(commit.sql, commit.number, tool_call_id, state, result=result, ended_at=utc_now(), **columns)
     show_end(commit, call, undo)
     return call
 
@@ -70,8 +87,8 @@ def cut_off(run_id: str, tool_call_id: str) -> ToolCompleteEvent:
     )
 
 
-def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None) -> None:
-    ledger.move(commit.sql, commit.number, call.tool_call_id, "awaiting_approval")
+def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None) -> ToolCallView:
+    asked = ledger.move(commit.sql, commit.number, call.tool_call_id, "awaiting_approval")
     commit.emit(
         ApprovalRequestEvent(
             run_id=call.run_id,
@@ -87,6 +104,7 @@ def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None)
             expires_at=expires_at,
         )
     )
+    return asked
 
 
 def decide(
@@ -111,9 +129,17 @@ def decide(
     return call
 
 
-def start(commit: Commit, call: ToolCallView) -> None:
+def decide_unasked(
+    commit: Commit, approval_id: str, verdict: ledger.Verdict, *, denial: str = "", starts: bool
+) -> ToolCallView:
+    """Commit a decision that nobody was asked for, and the start of the call with it where it `starts` at once."""
+    decided = decide(commit, approval_id, verdict, denial=denial)
+    return start(commit, decided) if starts else decided
+
+
+def start(commit: Commit, call: ToolCallView) -> ToolCallView:
     """Commit `executing`, before the side effect."""
-    ledger.begin(commit.sql, commit.number, call.tool_call_id, call.digest)
+    started = ledger.begin(commit.sql, commit.number, call.tool_call_id, call.digest)
     commit.emit(
         ToolStartEvent(
             run_id=call.run_id,
@@ -123,3 +149,4 @@ def start(commit: Commit, call: ToolCallView) -> None:
             preview=call.preview if call.preview and call.preview.kind == "diff" else None,
         )
     )
+    return started

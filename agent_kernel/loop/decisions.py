@@ -4,9 +4,10 @@ from agent_kernel.approvals.offers import every_call, offered_rules
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import ledger
 from agent_kernel.loop import calls, saved_rules, tool_messages
-from agent_kernel.loop.judging import judge
+from agent_kernel.loop.judging import asks_hands, judge, permits
 from agent_kernel.loop.previews import shown_preview
 from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.starting import turn_at_once
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import digest
@@ -14,25 +15,41 @@ from agent_kernel.tools.preview import warnings
 
 
 async def decide(run: ActiveRun, approval_id: str, decision: Decision, decided_by: str | None) -> ToolCallView:
-    """Commit a person's decision and wake the call. The first decision wins.
+    """Commit a person's decision, with the start of the call where its turn is free, and wake the call. The first
+    decision wins. Returns the call as it was decided.
 
     Raises `AlreadyDecided`, `DigestMismatch`, and `InvalidArguments` where an edit does not fit the tool or is denied
     by policy, or a rule was not offered; the call then goes on waiting.
     """
-    edit = await _edit(run, approval_id, decision) if decision.approved else None
+    call = run.asked.get(approval_id)
+    if call is None:  # its task has not come so far yet
+        call = await run.setting.log.read(lambda sql: ledger.find_approval(sql, approval_id))
+    edit = await _edit(run, call, decision) if decision.approved else None
     verdict = ledger.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope, edit)
     denial = tool_messages.denied("by the user", decision.reason)
     row = run.setting.conversation
 
-    def work(commit: Commit) -> ToolCallView:
-        decided = calls.decide(commit, approval_id, verdict, denial=denial, seen_digest=decision.digest)
-        if decision.approved and decision.scope != "once":
-            saved_rules.save(commit.sql, row, decision.scope, _chosen_rule(decided, decision), decided_by)
-        return decided
+    with turn_at_once(run, call, wanted=await _may_start(run, call, verdict)) as starts:
 
-    decided = await run.commit(work)
-    run.decisions.resolve(approval_id, decided)
+        def work(commit: Commit) -> tuple[ToolCallView, ToolCallView]:
+            decided = calls.decide(commit, approval_id, verdict, denial=denial, seen_digest=decision.digest)
+            if decision.approved and decision.scope != "once":
+                saved_rules.save(commit.sql, row, decision.scope, _chosen_rule(decided, decision), decided_by)
+            return decided, calls.start(commit, decided) if starts else decided
+
+        decided, now = await run.commit(work)
+    run.decisions.resolve(approval_id, now)
     return decided
+
+
+async def _may_start(run: ActiveRun, call: ToolCallView, verdict: ledger.Verdict) -> bool:
+    """Whether policy lets the call start as soon as it is approved. A tool with a judge of its own is asked after the
+    decision is committed, so that its answer can't hold that up."""
+    if not verdict.approved or asks_hands(run, call.tool_name):
+        return False
+    edit = verdict.edit
+    judgement = await judge(run, call.tool_name, edit.tool_input if edit else call.tool_input, edited=edit is not None)
+    return permits(judgement, verdict.by)
 
 
 def _chosen_rule(call: ToolCallView, decision: Decision) -> str:
@@ -45,12 +62,11 @@ def _chosen_rule(call: ToolCallView, decision: Decision) -> str:
     return decision.rule
 
 
-async def _edit(run: ActiveRun, approval_id: str, decision: Decision) -> ledger.Edit | None:
+async def _edit(run: ActiveRun, call: ToolCallView, decision: Decision) -> ledger.Edit | None:
     """The arguments that replace the model's, or `None` where nothing was changed."""
     if decision.edited_input is None:
         return None
-    call = await run.setting.log.read(lambda sql: ledger.find_approval(sql, approval_id))
-    if call.state != "awaiting_approval":
+    if call.state not in ledger.UNDECIDED:
         return None  # the ledger will say that it was decided
     tool_input = run.registry.validate(call.tool_name, decision.edited_input)
     if digest(tool_input) == call.digest:

@@ -4,8 +4,9 @@
 
 A run that goes on after a restart enters at the calls that its last step left open.
 
-It only routes. Its state holds the ids of a step's calls; messages, arguments and outcomes are in the log, so there
-is nothing to checkpoint and nothing that could disagree with the log.
+It only routes. Its state holds the ids of the calls at which it enters; messages, arguments and outcomes are in the
+log, so there is nothing to checkpoint and nothing that could disagree with the log. The model node says itself where
+to go: a conditional edge costs a third more per step, and a hop to a thread where it is no coroutine.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 class RunState(TypedDict):
     calls: list[str]
-    """The calls of the step at hand."""
+    """The calls at which the run enters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +43,24 @@ def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]
     """Compile the graph. The first call imports LangGraph, which takes about half a second: call it in a thread."""
     from langgraph.graph import END, START, StateGraph
     from langgraph.runtime import Runtime
-    from langgraph.types import Send
+    from langgraph.types import Command, Send
 
-    async def model(state: RunState, runtime: Runtime[RunContext]) -> RunState:  # noqa: ARG001 (LangGraph names it)
-        return {"calls": await call_model(runtime.context.run)}
+    def sends(calls: list[str]) -> list[Send]:
+        return [Send("call", CallState(tool_call_id=tool_call_id)) for tool_call_id in calls]
+
+    async def enter(state: RunState) -> list[Send] | str:
+        return sends(state["calls"]) or "model"
+
+    async def model(state: RunState, runtime: Runtime[RunContext]) -> Command[str]:  # noqa: ARG001 (LangGraph names it)
+        return Command(goto=sends(await call_model(runtime.context.run)) or END)
 
     async def call(state: CallState, runtime: Runtime[RunContext]) -> None:
         await run_tool_call(runtime.context.run, state["tool_call_id"])
 
-    def sends(state: RunState) -> list[Send]:
-        return [Send("call", CallState(tool_call_id=tool_call_id)) for tool_call_id in state["calls"]]
-
-    def enter(state: RunState) -> list[Send] | str:
-        return sends(state) or "model"
-
-    def fan_out(state: RunState) -> list[Send] | str:
-        return sends(state) or END
-
     graph = StateGraph(RunState, context_schema=RunContext)
-    graph.add_node("model", model)
+    graph.add_node("model", model, destinations=("call", END))
     graph.add_node("call", call)
     graph.add_conditional_edges(START, enter, ["call", "model"])
-    graph.add_conditional_edges("model", fan_out, ["call", END])
     graph.add_edge("call", "model")
     return graph.compile()
 

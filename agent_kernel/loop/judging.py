@@ -7,7 +7,7 @@ from typing import Any
 from agent_kernel.approvals.policy import JudgedCall, Judgement
 from agent_kernel.errors import KernelGone
 from agent_kernel.loop.run import ActiveRun
-from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.protocol.vocabulary import Approval, DecidedBy
 from agent_kernel.tools.arguments import digest, parse
 
 logger = logging.getLogger(__name__)
@@ -28,6 +28,16 @@ async def judge(run: ActiveRun, tool_name: str, tool_input: str, *, edited: bool
             edited=edited,
         )
     )
+
+
+def permits(judgement: Judgement, by: DecidedBy | None) -> bool:
+    """Whether an approved call may start. Policy is judged again then: a rule may have changed while it waited."""
+    return judgement.approval == "allow" or (judgement.approval == "ask" and by in ("user", "script"))
+
+
+def asks_hands(run: ActiveRun, tool_name: str) -> bool:
+    """Whether `judge` has to wait for the tool's own callable."""
+    return run.registry.declaration(tool_name).approval == "dynamic"
 
 
 async def _declared(run: ActiveRun, tool_name: str, tool_input: str) -> Approval:

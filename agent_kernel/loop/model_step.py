@@ -1,22 +1,24 @@
 """The model node: one request, its tokens into the log, its calls into the ledger."""
 
 import asyncio
+from contextlib import ExitStack
 
 from agent_kernel.errors import BudgetExceeded, InvalidArguments, ModelError
 from agent_kernel.log import inbox, ledger
 from agent_kernel.log.journal import append_message
 from agent_kernel.log.runs import save_run
-from agent_kernel.loop import tool_messages
-from agent_kernel.loop.calls import settle
+from agent_kernel.loop import calls
+from agent_kernel.loop.judging import asks_hands, judge
 from agent_kernel.loop.results import answer_calls, write_tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit, Step
+from agent_kernel.loop.starting import turn_at_once
 from agent_kernel.loop.streaming import TurnStream
 from agent_kernel.models.base import ModelTurn, RequestedCall
-from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolStateEvent, UsageEvent
+from agent_kernel.protocol.events import LoggedEvent, MessageEvent, UsageEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import canonical, digest, parse
-from agent_kernel.tools.preview import preview, warnings
+from agent_kernel.tools.preview import CHANGES_FILES, preview, warnings
 
 
 async def call_model(run: ActiveRun) -> list[str]:
@@ -104,7 +106,8 @@ async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
 
 
 async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> list[tuple[ledger.Proposal, str | None]]:
-    """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any."""
+    """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any. Calls that policy
+    allows and whose turn at the kernel is free start in the same commit."""
     checked = [_check(run, call) for call in turn.tool_calls]
     run.spend(turn.usage, len(checked))
     body = _assistant_body(turn)
@@ -118,29 +121,32 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
         append_message(commit.sql, commit.number, message_id, run_id, body)
         if turn.content:
             commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=turn.content))
-        for proposal, fault in checked:
-            ledger.propose(commit.sql, commit.number, proposal)
-            commit.emit(
-                ToolStateEvent(
-                    run_id=run_id,
-                    tool_call_id=proposal.tool_call_id,
-                    tool_name=proposal.tool_name,
-                    tool_input=proposal.tool_input,
-                    state="proposed",
-                )
-            )
-            if fault is not None:
-                settle(commit, proposal.tool_call_id, "invalid", tool_messages.invalid(fault), reason=fault)
+        proposed = [calls.propose(commit, proposal, fault) for proposal, fault in checked]
         save_run(commit.sql, run.view)
         commit.emit(UsageEvent(run_id=run_id, usage=run.view.usage))
-        calls = [ledger.read_call(commit.sql, commit.number, proposal.tool_call_id) for proposal, _ in checked]
-        return {call.tool_call_id: call for call in calls}
+        allowed = ledger.Verdict(True, "policy")
+        started = [calls.decide_unasked(commit, approval_id, allowed, starts=True) for approval_id in starting]
+        return {call.tool_call_id: call for call in (*proposed, *started)}
 
-    proposed = await run.commit(work)
+    valid = [proposal for proposal, fault in checked if fault is None]
+    with ExitStack() as turns:
+        starting = [
+            proposal.approval_id
+            for proposal in valid
+            if turns.enter_context(turn_at_once(run, proposal, wanted=await _may_start(run, proposal)))
+        ]
+        proposed = await run.commit(work)
     run.unwritten.clear()
     run.remember(body)
     run.step = Step([proposal.tool_call_id for proposal, _ in checked], proposed)
     return checked
+
+
+async def _may_start(run: ActiveRun, proposal: ledger.Proposal) -> bool:
+    """Whether policy allows a call, and the hands need not be asked about it before it starts."""
+    if run.stopping is not None or asks_hands(run, proposal.tool_name) or proposal.tool_name in CHANGES_FILES:
+        return False
+    return (await judge(run, proposal.tool_name, proposal.tool_input, edited=False)).approval == "allow"
 
 
 def _check(run: ActiveRun, call: RequestedCall) -> tuple[ledger.Proposal, str | None]:

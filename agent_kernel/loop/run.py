@@ -112,6 +112,10 @@ class ActiveRun:
         self.invalid_steps = 0
         self.decisions: Broker[ToolCallView | None] = Broker()
         """Calls that wait for a decision; `None` wakes one whose run is parked."""
+        self.asked: dict[str, ToolCallView] = {}
+        """The same calls, by approval, as they were asked about."""
+        self.started: set[str] = set()
+        """Calls that started with their decision, and whose turn at the kernel is held for them."""
         self.answers: Broker[Outcome] = Broker()
         self.open_calls = 0
         """Calls whose tasks are at work or wait."""
@@ -187,7 +191,9 @@ class ActiveRun:
         """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
         first decision takes it up again as a restart of the server would. Does nothing where anything else goes on."""
         waiting = self.decisions.waiting()
-        if self._holds or self.stopping is not None or self.failure is not None or len(waiting) != self.open_calls:
+        if self._holds or self.started or self.stopping is not None or self.failure is not None:
+            return
+        if len(waiting) != self.open_calls:
             return
         self.parked = True
         for approval_id in waiting:

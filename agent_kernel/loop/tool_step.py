@@ -11,9 +11,10 @@ from agent_kernel.errors import AlreadyDecided, IllegalTransition, KernelGone
 from agent_kernel.log import ledger
 from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.batches import Batcher
-from agent_kernel.loop.judging import judge
+from agent_kernel.loop.judging import judge, permits
 from agent_kernel.loop.previews import with_file_diff
 from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.starting import end_turn, is_for_page, turn_at_once
 from agent_kernel.loop.waiting import said_to_wait
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import OutputView, ToolCallView
@@ -32,7 +33,9 @@ async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     try:
         call = run.step.proposed.pop(tool_call_id, None) or await _read(run, tool_call_id)
         decided = await _decided(run, call)
-        if decided.state == "approved":
+        if decided.state == "executing" and tool_call_id in run.started:
+            await _run_started(run, decided)
+        elif decided.state == "approved":
             await _run_approved(run, decided)
     except (IllegalTransition, AlreadyDecided) as race:
         # The call was cancelled or superseded between two of our steps; that outcome stands.
@@ -68,8 +71,6 @@ async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     match judgement.approval:
         case "deny":
             return await decide_without_asking(run, call, ledger.Verdict(False, "policy", judgement.reason))
-        case "allow" if run.scheduler.is_free(call.read_only) and not _is_for_page(run, call):
-            return await _run_allowed(run, call)
         case "allow":
             return await decide_without_asking(run, call, ledger.Verdict(True, "policy"))
         case "ask" if run.setting.attended:
@@ -79,8 +80,12 @@ async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
 
 
 async def decide_without_asking(run: ActiveRun, call: ToolCallView, verdict: ledger.Verdict) -> ToolCallView:
+    """Commit a decision, and the start of an approved call with it where its turn is free."""
     denial = tool_messages.denied(f"by {verdict.by}" if verdict.by != "user" else "by the user", verdict.reason)
-    return await run.commit(lambda commit: calls.decide(commit, call.approval_id, verdict, denial=denial))
+    with turn_at_once(run, call, wanted=verdict.approved) as starts:
+        return await run.commit(
+            lambda commit: calls.decide_unasked(commit, call.approval_id, verdict, denial=denial, starts=starts)
+        )
 
 
 def _scripted_verdict(run: ActiveRun, tool_name: str) -> ledger.Verdict:
@@ -98,8 +103,8 @@ async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     if seconds is not None:
         expires = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
     decision = run.decisions.expect(call.approval_id)
-    await run.commit(lambda commit: calls.request_approval(commit, call, expires))
-    return await _await_decision(run, call, decision)
+    asked = await run.commit(lambda commit: calls.request_approval(commit, call, expires))
+    return await _await_decision(run, asked, decision)
 
 
 async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -116,17 +121,20 @@ async def _await_decision(
 ) -> ToolCallView:
     """The call as it was decided, or as it is where the run was parked meanwhile."""
     settings = run.setting.settings
-    if settings.approval_seconds is None:
-        while not decision.done():
-            await asyncio.wait({decision}, timeout=settings.park_seconds)
-            if not decision.done():
-                run.park()
-        return decision.result() or call
+    run.asked[call.approval_id] = call
     try:
+        if settings.approval_seconds is None:
+            while not decision.done():
+                await asyncio.wait({decision}, timeout=settings.park_seconds)
+                if not decision.done():
+                    run.park()
+            return decision.result() or call
         async with asyncio.timeout(settings.approval_seconds):
             return await decision or call
     except TimeoutError:
         return await _expire(run, call)
+    finally:
+        del run.asked[call.approval_id]
 
 
 async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -137,26 +145,22 @@ async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
         return await _read(run, call.tool_call_id)  # it was decided in the same moment
 
 
-async def _run_allowed(run: ActiveRun, call: ToolCallView) -> ToolCallView:
-    """A call that policy allows, and whose turn it is: the decision and the start are one commit."""
-
-    def work(commit: Commit) -> ToolCallView:
-        decided = calls.decide(commit, call.approval_id, ledger.Verdict(True, "policy"), denial="")
-        calls.start(commit, decided)
-        return ledger.read_call(commit.sql, commit.number, call.tool_call_id)
-
-    async with run.scheduler.slot(read_only=call.read_only):
-        started = await run.commit(work)
-        await _carry_out(run, started)
-    return started
-
-
-def _is_for_page(run: ActiveRun, call: ToolCallView) -> bool:
-    return run.registry.declaration(call.tool_name).runs_in == "page"
+async def _run_started(run: ActiveRun, call: ToolCallView) -> None:
+    """A call that started with its decision."""
+    try:
+        if run.stopping is None:
+            await _carry_out(run, call)
+        else:  # Stop found the call started, and nothing of it to interrupt yet
+            text = tool_messages.cancelled_before_start(run.stopping)
+            await run.commit(
+                lambda commit: calls.settle(commit, call.tool_call_id, "cancelled", text, reason=run.stopping)
+            )
+    finally:
+        end_turn(run, call)
 
 
 async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
-    if _is_for_page(run, call):
+    if is_for_page(run, call.tool_name):
         await _ask_page(run, call)
         return
     async with run.scheduler.slot(read_only=call.read_only):
@@ -166,9 +170,8 @@ async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
 
 
 async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
-    """Policy is judged again at execution: a rule may have changed while the call waited for its turn."""
     judgement = await judge(run, call.tool_name, call.tool_input, edited=call.edited)
-    if judgement.approval == "allow" or (judgement.approval == "ask" and call.by in ("user", "script")):
+    if permits(judgement, call.by):
         return True
     reason = judgement.reason or "The rule that allowed this call is no longer in force."
     denial = tool_messages.denied("by policy", reason)

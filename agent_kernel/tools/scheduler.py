@@ -27,12 +27,14 @@ class CallScheduler:
         try:
             yield
         finally:
-            self._release(read_only)
+            self.release(read_only)
 
-    def is_free(self, read_only: bool) -> bool:
-        """Whether a call would get its turn at once."""
-        taken = self._readers >= self._most if read_only else self._readers > 0
-        return not (self._waiting or self._writing or taken)
+    def take(self, read_only: bool) -> bool:
+        """Take a turn, if one can be had at once. Whoever took it gives it back with `release`."""
+        if self._waiting or not self._is_free(read_only):
+            return False
+        self._give(read_only)
+        return True
 
     async def _acquire(self, read_only: bool) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -44,13 +46,13 @@ class CallScheduler:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 # The turn was given in the same moment: pass it on.
-                self._release(read_only)
+                self.release(read_only)
             else:
                 self._waiting.remove(entry)
                 self._wake()
             raise
 
-    def _release(self, read_only: bool) -> None:
+    def release(self, read_only: bool) -> None:
         if read_only:
             self._readers -= 1
         else:
@@ -61,14 +63,20 @@ class CallScheduler:
         """Give turns from the front of the queue, as many as may run together."""
         while self._waiting:
             turn, read_only = self._waiting[0]
-            if self._writing or (self._readers >= self._most if read_only else self._readers > 0):
+            if not self._is_free(read_only):
                 return
             if turn.cancelled():
                 # Its task has not run yet; it removes the entry itself and wakes the next.
                 return
             self._waiting.popleft()
-            if read_only:
-                self._readers += 1
-            else:
-                self._writing = True
+            self._give(read_only)
             turn.set_result(None)
+
+    def _is_free(self, read_only: bool) -> bool:
+        return not self._writing and (self._readers < self._most if read_only else self._readers == 0)
+
+    def _give(self, read_only: bool) -> None:
+        if read_only:
+            self._readers += 1
+        else:
+            self._writing = True

@@ -115,6 +115,12 @@ class Stage:
                 await self._changed.wait()
             return value
 
+    async def until_runs(self, tool_call_id: str | None = None) -> None:
+        """Wait until the hands have a call, or this call."""
+        async with asyncio.timeout(10):
+            while not [ran for ran in self.hands.ran if tool_call_id in (None, ran.tool_call_id)]:  # noqa: ASYNC110 -- hands tell nobody
+                await asyncio.sleep(0)
+
     def of(self, kind: str) -> list[Any]:
         return [event for event in self.events if event.type == kind]
 

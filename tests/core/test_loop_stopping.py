@@ -45,7 +45,7 @@ async def test_stop_cancels_what_waits_interrupts_what_runs_and_asks_the_model_n
         handle = await stage.start()
         first, _ = await stage.requests(2)
         await stage.conversation.decide(first.approval_id, Decision(approved=True))
-        await stage.until(lambda: stage.of("tool_start"))
+        await stage.until_runs("a")
         await stage.conversation.cancel_run(handle.run_id)
         result = await handle.wait()
     assert stage.hands.interrupted == ["a"]
@@ -101,10 +101,27 @@ async def test_a_call_that_does_not_end_when_interrupted_has_an_unknown_outcome(
     with ScriptedModel([call("run_python", code="while True: pass")]) as model:
         stage = await stages(model, hands=FunctionHands(stubborn), stop_seconds=0.05)
         handle = await stage.start(policy="allow")
-        await stage.until(lambda: stage.of("tool_start"))
+        await stage.until_runs()
         await stage.conversation.cancel_run(handle.run_id)
         result = await handle.wait()
     assert result.tool_calls[0].state == "unknown"
+
+
+async def test_stop_in_the_moment_of_the_start_keeps_the_call_from_the_kernel(stages: Any) -> None:
+    """The start is on the disk, and shown; the hands have not been asked yet."""
+    with ScriptedModel([call("run_python", code="1")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        [request] = await stage.requests()
+        deciding = asyncio.create_task(stage.conversation.decide(request.approval_id, Decision(approved=True)))
+        await stage.until(lambda: stage.of("tool_start"))
+        assert stage.hands.ran == []
+        await stage.conversation.cancel_run(handle.run_id)
+        await deciding
+        result = await handle.wait()
+    assert stage.hands.ran == []
+    assert result.tool_calls[0].state == "cancelled"
+    assert result.tool_calls[0].result == "Cancelled before it started. By you. Nothing ran."
 
 
 async def test_a_call_that_kills_the_kernel_is_unknown_and_the_model_hears_of_it(stages: Any) -> None:

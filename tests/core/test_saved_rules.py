@@ -134,6 +134,7 @@ async def test_a_removed_rule_leaves_the_header_and_the_next_call_asks(stages: A
 
         async def removed(ran: ApprovedCall, _: Any) -> str:
             if ran.tool_call_id == "a":
+                await stage.until(lambda: stage.of("run")[-1].run.policy.rules)
                 [rule] = (await stage.conversation.view()).runs[0].policy.rules
                 await stage.conversation.remove_rule(rule.rule_id)
             return "ok"

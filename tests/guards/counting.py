@@ -1,7 +1,7 @@
 """A brain whose SQL is counted, and a model that costs nothing."""
 
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from itertools import groupby
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn, RequestedCall, TextDelta
+from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.vocabulary import Approval
@@ -63,11 +64,21 @@ class CountedBrain:
         await brain._host.log.read(lambda sql: sql.set_trace_callback(counted.sql.append))
         return counted
 
-    async def run(self, approval: Approval = "allow") -> None:
-        """One run to its end; `approval` is the tool's."""
+    async def run(self, approval: Approval = "allow", before_decision: Callable[[], object] = lambda: None) -> None:
+        """One run to its end; `approval` is the tool's. A call that asks is approved, after `before_decision`."""
         probe = ToolDeclaration("probe", "Probe.", {"type": "object", "properties": {}}, approval=approval)
         spec = RunSpec(run_id=new_run_id(), prompt="Go on.", tools=(probe,))
-        await (await self.conversation.start_run(spec, self.hands)).wait()
+        frames = self.conversation.subscribe()
+        handle = await self.conversation.start_run(spec, self.hands)
+        async for frame in frames:
+            event = server_event_adapter.validate_json(frame)
+            if event.type == "approval_request":
+                before_decision()
+                await self.conversation.decide(event.approval_id, Decision(approved=True))
+            elif event.type == "complete":
+                break
+        frames.close()
+        await handle.wait()
 
     def clear(self) -> None:
         self.sql.clear()

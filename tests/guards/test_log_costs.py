@@ -38,13 +38,27 @@ async def cost_of_a_step(opened: Open, verb: str = "") -> float:
     return (counts[1] - counts[0]) / 4
 
 
-async def test_a_tool_step_is_three_commits(opened: Open) -> None:
-    """The proposal; the decision and the start; the outcome. Each is an fsync."""
-    assert await cost_of_a_step(opened, "COMMIT") <= 3
+async def test_a_tool_step_is_two_commits(opened: Open) -> None:
+    """The turn with its call, the decision and the start; the outcome. Each is an fsync."""
+    assert await cost_of_a_step(opened, "COMMIT") <= 2
 
 
-async def test_a_tool_step_is_some_thirty_statements(opened: Open) -> None:
-    assert await cost_of_a_step(opened) <= 34
+async def test_a_tool_step_is_two_dozen_statements(opened: Open) -> None:
+    assert await cost_of_a_step(opened) <= 25
+
+
+async def test_an_approved_call_is_one_commit_from_its_decision(opened: Open) -> None:
+    """The decision and the start, before the hands have the call."""
+    counted = await opened(calls=1)
+    at_the_hands: list[int] = []
+
+    def entered(*_: object) -> str:
+        at_the_hands.append(counted.count("COMMIT"))
+        return "ok"
+
+    counted.hands.act = entered
+    await counted.run("ask", before_decision=counted.clear)
+    assert at_the_hands == [1]
 
 
 async def test_a_run_without_calls_is_five_commits(opened: Open) -> None:
