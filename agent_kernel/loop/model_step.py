@@ -128,18 +128,22 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
         started = [calls.decide_unasked(commit, approval_id, allowed, starts=True) for approval_id in starting]
         return {call.tool_call_id: call for call in (*proposed, *started)}
 
-    valid = [proposal for proposal, fault in checked if fault is None]
     with ExitStack() as turns:
-        starting = [
-            proposal.approval_id
-            for proposal in valid
-            if turns.enter_context(turn_at_once(run, proposal, wanted=await _may_start(run, proposal)))
-        ]
+        starting = await _take_turns(run, [proposal for proposal, fault in checked if fault is None], turns)
         proposed = await run.commit(work)
     run.unwritten.clear()
     run.remember(body)
     run.step = Step([proposal.tool_call_id for proposal, _ in checked], proposed)
     return checked
+
+
+async def _take_turns(run: ActiveRun, proposals: list[ledger.Proposal], turns: ExitStack) -> list[str]:
+    """The approvals of the calls that start with the turn; `turns` holds their turns at the kernel."""
+    return [
+        proposal.approval_id
+        for proposal in proposals
+        if turns.enter_context(turn_at_once(run, proposal, wanted=await _may_start(run, proposal)))
+    ]
 
 
 async def _may_start(run: ActiveRun, proposal: ledger.Proposal) -> bool:
