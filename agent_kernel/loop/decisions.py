@@ -21,7 +21,7 @@ async def decide(run: ActiveRun, approval_id: str, decision: Decision, decided_b
     Raises `AlreadyDecided`, `DigestMismatch`, and `InvalidArguments` where an edit does not fit the tool or is denied
     by policy, or a rule was not offered; the call then goes on waiting.
     """
-    call = run.asked.get(approval_id)
+    call = run.open.asked.get(approval_id)
     if call is None:  # its task has not come so far yet
         call = await run.setting.log.read(lambda sql: ledger.find_approval(sql, approval_id))
     edit = await _edit(run, call, decision) if decision.approved else None

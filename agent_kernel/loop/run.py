@@ -82,6 +82,17 @@ class Step:
     """Calls that ran to their end."""
 
 
+@dataclass(slots=True)
+class OpenCalls:
+    """The calls whose tasks are at work or wait."""
+
+    tasks: int = 0
+    asked: dict[str, ToolCallView] = field(default_factory=dict)
+    """Those that wait for a decision, by approval, as they were asked about."""
+    started: set[str] = field(default_factory=set)
+    """Those that started with their decision, and whose turn at the kernel is held for them."""
+
+
 class ActiveRun:
     """The mutable side of a run. Used in the brain's event loop only."""
 
@@ -112,13 +123,8 @@ class ActiveRun:
         self.invalid_steps = 0
         self.decisions: Broker[ToolCallView | None] = Broker()
         """Calls that wait for a decision; `None` wakes one whose run is parked."""
-        self.asked: dict[str, ToolCallView] = {}
-        """The same calls, by approval, as they were asked about."""
-        self.started: set[str] = set()
-        """Calls that started with their decision, and whose turn at the kernel is held for them."""
         self.answers: Broker[Outcome] = Broker()
-        self.open_calls = 0
-        """Calls whose tasks are at work or wait."""
+        self.open = OpenCalls()
         self.executing: dict[str, asyncio.Task[Outcome]] = {}
         self.streaming: asyncio.Task[object] | None = None
 
@@ -191,9 +197,9 @@ class ActiveRun:
         """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
         first decision takes it up again as a restart of the server would. Does nothing where anything else goes on."""
         waiting = self.decisions.waiting()
-        if self._holds or self.started or self.stopping is not None or self.failure is not None:
+        if self._holds or self.open.started or self.stopping is not None or self.failure is not None:
             return
-        if len(waiting) != self.open_calls:
+        if len(waiting) != self.open.tasks:
             return
         self.parked = True
         for approval_id in waiting:

@@ -19,7 +19,7 @@ def turn_at_once(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool 
     if not wanted or is_for_page(run, call.tool_name) or not run.scheduler.take(call.read_only):
         yield False
         return
-    run.started.add(call.tool_call_id)
+    run.open.started.add(call.tool_call_id)
     try:
         yield True
     except BaseException:
@@ -28,5 +28,5 @@ def turn_at_once(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool 
 
 
 def end_turn(run: ActiveRun, call: ToolCallView | Proposal) -> None:
-    run.started.discard(call.tool_call_id)
+    run.open.started.discard(call.tool_call_id)
     run.scheduler.release(call.read_only)

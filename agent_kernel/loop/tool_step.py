@@ -29,11 +29,11 @@ NOBODY = "Nobody was there to ask: this notebook ran without a page."
 
 async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     """Decide on a call and run it. Returns when the ledger has its outcome, whoever brought it about."""
-    run.open_calls += 1
+    run.open.tasks += 1
     try:
         call = run.step.proposed.pop(tool_call_id, None) or await _read(run, tool_call_id)
         decided = await _decided(run, call)
-        if decided.state == "executing" and tool_call_id in run.started:
+        if decided.state == "executing" and tool_call_id in run.open.started:
             await _run_started(run, decided)
         elif decided.state == "approved":
             await _run_approved(run, decided)
@@ -41,7 +41,7 @@ async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
         # The call was cancelled or superseded between two of our steps; that outcome stands.
         logger.debug("%s", race)
     finally:
-        run.open_calls -= 1
+        run.open.tasks -= 1
 
 
 async def _decided(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -121,7 +121,7 @@ async def _await_decision(
 ) -> ToolCallView:
     """The call as it was decided, or as it is where the run was parked meanwhile."""
     settings = run.setting.settings
-    run.asked[call.approval_id] = call
+    run.open.asked[call.approval_id] = call
     try:
         if settings.approval_seconds is None:
             while not decision.done():
@@ -134,7 +134,7 @@ async def _await_decision(
     except TimeoutError:
         return await _expire(run, call)
     finally:
-        del run.asked[call.approval_id]
+        del run.open.asked[call.approval_id]
 
 
 async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
