@@ -168,6 +168,8 @@ def _audit(options: argparse.Namespace) -> int:
             return check_audit(connection) if options.check else export_audit(connection, options)
     except sqlite3.Error as error:
         raise _CannotGoOn(f"{path} can't be read as a log of Agent Kernel: {error}") from error
+    except ValueError as error:
+        raise _CannotGoOn(f"An entry of the audit trail can't be read (--check says which): {error}") from error
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has had enough, as `head` has
         return 0

@@ -1,6 +1,7 @@
 """The log: the one truth about conversations, runs, messages, events and tool calls (SQLite, append-only).
 
-`store` owns the connection, its thread and the transactions; `migrations` the schema; `journal` events and messages;
+`store` owns the connection, its thread and the transactions; `migrations` the schema; `journal` events and messages,
+`blocks` the events of what is over, `bodies` and `dictionaries` how texts are compressed;
 `inbox` the messages that a busy run has not taken yet; `ledger` the tool calls' state machine; `audit` the trail of
 decisions and outcomes; `runs` conversations and runs, `owners` whose they are; `rules` the always-allow rules.
 """

@@ -7,19 +7,23 @@ an export can be checked without this program. Entries are added in the transact
 to change or remove one, and they outlive their conversation. `audit_head` names the last entry, so that a cut-off end
 is noticed too.
 
+An entry is stored compressed against the hash of the entry before it, and every second one against that entry's text
+as well: an outcome says again what the decision said. The hash is the text's, so a change in what is stored shows.
+
 Whoever may write the file can remove the triggers and write a whole new chain. Only a hash that was noted elsewhere
 shows that: every event on the server's event log carries one, and so does `agent-kernel audit --check`.
 """
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 import orjson
 
+from agent_kernel.log.bodies import pack_against, unpack
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, Scope
@@ -149,22 +153,81 @@ def _of_call(call: ToolCallView) -> dict[str, Any]:
 
 
 def _append(sql: sqlite3.Connection, kind: Kind, fields: dict[str, Any]) -> None:
-    head = read_head(sql)
-    entry = {"version": VERSION, "number": head.number + 1, "previous": head.hash, "kind": kind, **fields}
+    last, before = _last_two(sql)
+    number = last.number + 1
+    entry = {"version": VERSION, "number": number, "previous": last.hash, "kind": kind, **fields}
     text = orjson.dumps(entry, option=orjson.OPT_SORT_KEYS)
+    known = _known(number, last.hash, lambda: _text(last, before.hash))
     # A trigger moves the head along.
-    sql.execute("INSERT INTO audit VALUES (?, ?, ?)", (head.number + 1, text.decode(), _hash(text)))
+    sql.execute(
+        "INSERT INTO audit VALUES (?, ?, ?)", (number, pack_against(text.decode(), known), bytes.fromhex(_hash(text)))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row as it is stored."""
+
+    number: int
+    stored: str | bytes
+    hash: str
+
+
+_NO_ROW = _Row(0, "", NO_ENTRY)
+
+
+def _last_two(sql: sqlite3.Connection) -> tuple[_Row, _Row]:
+    """The last row and the one before it."""
+    row = sql.execute(
+        "SELECT audit_head.number, last.entry, audit_head.hash, before.hash FROM audit_head "
+        "LEFT JOIN audit AS last ON last.number = audit_head.number "
+        "LEFT JOIN audit AS before ON before.number = audit_head.number - 1"
+    ).fetchone()
+    if row is None or row[1] is None:
+        return _NO_ROW, _NO_ROW
+    number, stored, last, before = row
+    return _Row(number, stored, _hex(last)), _Row(number - 1, "", _hex(before) if number > 1 else NO_ENTRY)
+
+
+def _hex(stored: str | bytes) -> str:
+    """A hash as it is written. Logs of schema 1 store it so, later ones its bytes."""
+    return stored.hex() if isinstance(stored, bytes) else stored
+
+
+def _known(number: int, hash_before: str, text_before: Callable[[], str]) -> bytes:
+    """What an entry is compressed against. Not every one against the text before it: to read one, all would be read."""
+    return (text_before() if number % 2 == 0 else "").encode() + hash_before.encode()
+
+
+def _text(row: _Row, hash_before: str, text_before: str = "") -> str:
+    """The entry of a row. `text_before` is used for those of even numbers. Raises `ValueError`."""
+    return unpack(row.stored, _known(row.number, hash_before, lambda: text_before))
 
 
 def read_head(sql: sqlite3.Connection) -> Head:
     row = sql.execute("SELECT number, hash FROM audit_head").fetchone()
-    return Head(*row) if row is not None else Head(0, NO_ENTRY)
+    return Head(row[0], _hex(row[1])) if row is not None else Head(0, NO_ENTRY)
+
+
+def _read_rows(sql: sqlite3.Connection, after: int = 0) -> Iterator[_Row]:
+    rows = sql.execute(
+        "SELECT number, typeof(entry), CAST(entry AS BLOB), hash FROM audit WHERE number > ? ORDER BY number", (after,)
+    )
+    for number, kind, stored, hashed in rows:
+        # Text that is none is what somebody has tampered with.
+        yield _Row(number, stored.decode(errors="replace") if kind == "text" else stored, _hex(hashed))
 
 
 def read_entries(sql: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:
-    """The entries after a number, oldest first."""
-    for row in sql.execute("SELECT number, entry, hash FROM audit WHERE number > ? ORDER BY number", (after,)):
-        yield Entry(*row)
+    """The entries after a number, oldest first. Raises `ValueError` at one that can't be read any more."""
+    # An even one needs the text of the odd one before it, which needs the hash of the one before that.
+    last_hash, last_text = NO_ENTRY, ""
+    for row in _read_rows(sql, after - 2):
+        if row.number >= after and (row.number > after or row.number % 2):
+            last_text = _text(row, last_hash, last_text)
+        if row.number > after:
+            yield Entry(row.number, last_text, row.hash)
+        last_hash = row.hash
 
 
 def export(
@@ -187,25 +250,31 @@ def export(
 
 def check(sql: sqlite3.Connection) -> Fault | None:
     """The first entry that was changed, moved or removed since it was written; `None` where all fit."""
-    last = Head(0, NO_ENTRY)
-    for entry in read_entries(sql):
+    last = Entry(0, "", NO_ENTRY)
+    for row in _read_rows(sql):
+        if row.number != last.number + 1:
+            return Fault(row.number, f"it follows entry {last.number}: what was between them was removed")
+        try:
+            entry = Entry(row.number, _text(row, last.hash, last.text), row.hash)
+        except ValueError:
+            return Fault(
+                row.number, "its content was changed, or it was not written after the entry that is before it now"
+            )
         why = _misfit(entry, last)
         if why is not None:
             return Fault(entry.number, why)
-        last = Head(entry.number, entry.hash)
-    head = sql.execute("SELECT number, hash FROM audit_head").fetchone()
+        last = entry
+    head = read_head(sql) if sql.execute("SELECT 1 FROM audit_head").fetchone() else None
     if head is None:
         return None if last.number == 0 else Fault(last.number, "the record of the last entry was removed")
-    if head[0] > last.number:
-        return Fault(last.number + 1, f"it was removed, with all that followed it up to {head[0]}")
-    if Head(*head) != last:
+    if head.number > last.number:
+        return Fault(last.number + 1, f"it was removed, with all that followed it up to {head.number}")
+    if head != Head(last.number, last.hash):
         return Fault(last.number, "it is not the entry that was written last")
     return None
 
 
-def _misfit(entry: Entry, last: Head) -> str | None:
-    if entry.number != last.number + 1:
-        return f"it follows entry {last.number}: what was between them was removed"
+def _misfit(entry: Entry, last: Entry) -> str | None:
     text = entry.text.encode()
     if _hash(text) != entry.hash:
         return "its content was changed"

@@ -1,17 +1,24 @@
 """Events and messages. Each is written once; `seq` is given out here, at the append."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from agent_kernel.log import blocks
 from agent_kernel.log.bodies import pack, unpack
-from agent_kernel.protocol.events import LoggedEvent
+from agent_kernel.protocol.events import LoggedEvent, RunEvent
 from agent_kernel.protocol.views import MessageView, OutputView
 
-_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?)"
+# Nothing where there are later events: then another server on the same log wrote to this conversation.
+_INSERT = (
+    "INSERT INTO events SELECT :conversation, :seq, :kind, :body "
+    "WHERE NOT EXISTS (SELECT 1 FROM events WHERE conversation = :conversation AND seq >= :seq)"
+)
+_ENVELOPE = {"seq", "conversation_id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +36,22 @@ class Journal:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._sql = connection
         self._last: dict[int, int] = {}
+        self._loose: Counter[int] = Counter()
+        """Events of each conversation that are rows of their own, as far as this process wrote them."""
+        self._due: set[int] = set()
         self._frames: list[Frame] = []
 
     def begin(self) -> list[Frame]:
         """Start to collect the frames of a transaction."""
         self._frames = []
         return self._frames
+
+    def finish(self) -> None:
+        """Before the commit: fold the events of conversations where a run ended, or where many have gathered."""
+        while self._due:
+            conversation = self._due.pop()
+            blocks.fold(self._sql, conversation)
+            del self._loose[conversation]
 
     def forget(self, frames: list[Frame]) -> None:
         """The transaction was rolled back: its numbers were never given out."""
@@ -44,20 +61,21 @@ class Journal:
     def append(self, conversation: int, conversation_id: str, event: LoggedEvent) -> int:
         """Append an event and return its `seq`. The envelope's `seq` and `conversation_id` are not stored in the
         body: they are the row's key, and are put back when it is read."""
-        body = event.model_dump_json(exclude={"seq", "conversation_id"})
-        seq = self._insert(conversation, event.type, pack(body))
+        body = event.model_dump_json(exclude=_ENVELOPE)
+        seq = self._insert(conversation, event.type, body)
         self._frames.append(Frame(conversation, seq, _frame_text(seq, conversation_id, body)))
+        self._loose[conversation] += 1
+        if self._loose[conversation] >= blocks.LOOSE or (isinstance(event, RunEvent) and event.run.ended_at):
+            self._due.add(conversation)
         return seq
 
-    def _insert(self, conversation: int, kind: str, body: str | bytes) -> int:
+    def _insert(self, conversation: int, kind: str, body: str) -> int:
         last = self._last.get(conversation)
+        row = {"conversation": conversation, "kind": kind, "body": body}
         seq = (last_seq(self._sql, conversation) if last is None else last) + 1
-        try:
-            self._sql.execute(_INSERT, (conversation, seq, kind, body))
-        except sqlite3.IntegrityError:
-            # Another server on the same log wrote to this conversation; inside a transaction its last `seq` stays so.
-            seq = last_seq(self._sql, conversation) + 1
-            self._sql.execute(_INSERT, (conversation, seq, kind, body))
+        if self._sql.execute(_INSERT, row | {"seq": seq}).rowcount != 1:
+            seq = last_seq(self._sql, conversation) + 1  # inside a transaction it stays so
+            self._sql.execute(_INSERT, row | {"seq": seq})
         self._last[conversation] = seq
         return seq
 
@@ -72,12 +90,20 @@ def last_seq(sql: sqlite3.Connection, conversation: int) -> int:
 
 
 def frames_after(sql: sqlite3.Connection, conversation: int, conversation_id: str, seq: int, limit: int) -> list[Frame]:
-    """The next `limit` events after `seq`, in order."""
+    """The next events after `seq`, in order: at least `limit` where there are so many, and to the end of a block."""
+    frames: list[Frame] = []
     rows = sql.execute(
-        "SELECT seq, body FROM events WHERE conversation = ? AND seq > ? ORDER BY seq LIMIT ?",
-        (conversation, seq, limit),
+        "SELECT seq, kind, body FROM events WHERE conversation = ? AND seq > ? ORDER BY seq", (conversation, seq)
     )
-    return [Frame(conversation, number, _frame_text(number, conversation_id, unpack(body))) for number, body in rows]
+    for row in rows:
+        frames.extend(
+            Frame(conversation, number, _frame_text(number, conversation_id, body))
+            for number, body in blocks.bodies(sql, conversation, row)
+            if number > seq
+        )
+        if len(frames) >= limit:
+            break
+    return frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,49 +129,47 @@ def outputs_by_call(sql: sqlite3.Connection, conversation: int, after: Mark = ST
     """The live outputs of each call, in order."""
     outputs: dict[str, list[OutputView]] = {}
     rows = sql.execute(
-        "SELECT body FROM events WHERE conversation = ? AND seq > ? AND kind = 'tool_output' ORDER BY seq",
-        (conversation, after.seq),
+        "SELECT seq, kind, body FROM events WHERE conversation = ? AND seq > ? AND kind IN (?, ?) ORDER BY seq",
+        (conversation, after.seq, *blocks.OUTPUT_KINDS),
     )
-    for (body,) in rows:
-        event = orjson.loads(unpack(body))
-        outputs.setdefault(event["tool_call_id"], []).append(OutputView.model_validate(event["output"]))
+    for row in rows:
+        for seq, body in blocks.bodies(sql, conversation, row):
+            if seq > after.seq and '"type":"tool_output"' in body:
+                event = orjson.loads(body)
+                if event["type"] == "tool_output":
+                    outputs.setdefault(event["tool_call_id"], []).append(OutputView.model_validate(event["output"]))
     return outputs
+
+
+def _events_of_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> Iterator[dict[str, Any]]:
+    rows = sql.execute("SELECT seq, kind, body FROM events WHERE conversation = ? ORDER BY seq", (conversation,))
+    for row in rows:
+        for _, body in blocks.bodies(sql, conversation, row):
+            if run_id in body and (event := orjson.loads(body))["run_id"] == run_id:
+                yield event
 
 
 def unfinished_messages(sql: sqlite3.Connection, conversation: int, run_id: str) -> list[str]:
     """Messages of a run whose tokens were shown but that never came to an end."""
     begun: dict[str, None] = {}
-    rows = sql.execute(
-        "SELECT kind, body FROM events WHERE conversation = ? AND kind IN ('token', 'reasoning', 'message') "
-        "ORDER BY seq",
-        (conversation,),
-    )
-    for kind, body in rows:
-        event = orjson.loads(unpack(body))
-        if event["run_id"] != run_id:
-            continue
-        if kind == "message":
-            begun.pop(event["message_id"], None)
-        else:
-            begun[event["message_id"]] = None
+    for event in _events_of_run(sql, conversation, run_id):
+        match event["type"]:
+            case "token" | "reasoning":
+                begun[event["message_id"]] = None
+            case "message":
+                begun.pop(event["message_id"], None)
     return list(begun)
 
 
 def unfinished_cards(sql: sqlite3.Connection, conversation: int, run_id: str) -> list[str]:
     """Calls of a run whose cards were shown while the model wrote them, and that it never finished."""
     shown: dict[str, None] = {}
-    rows = sql.execute(
-        "SELECT kind, body FROM events WHERE conversation = ? AND kind IN ('tool_state', 'tool_complete') ORDER BY seq",
-        (conversation,),
-    )
-    for kind, body in rows:
-        event = orjson.loads(unpack(body))
-        if event["run_id"] != run_id:
-            continue
-        if kind == "tool_state":
-            shown[event["tool_call_id"]] = None
-        else:
-            shown.pop(event["tool_call_id"], None)
+    for event in _events_of_run(sql, conversation, run_id):
+        match event["type"]:
+            case "tool_state":
+                shown[event["tool_call_id"]] = None
+            case "tool_complete":
+                shown.pop(event["tool_call_id"], None)
     known = sql.execute("SELECT tool_call_id FROM tool_calls WHERE conversation = ?", (conversation,))
     for (tool_call_id,) in known:
         shown.pop(tool_call_id, None)
@@ -155,11 +179,25 @@ def unfinished_cards(sql: sqlite3.Connection, conversation: int, run_id: str) ->
 def append_message(
     sql: sqlite3.Connection, conversation: int, message_id: str, run_id: str, body: dict[str, Any]
 ) -> None:
-    """Append a message in the log's form: the wire message, and beside it what only a person sees."""
+    """Append a message in the log's form: the wire message, and beside it what only a person sees. A tool message that
+    says what the ledger has as its call's result is stored as the number of that call."""
+    stored: int | str | bytes | None = None
+    if body["role"] == "tool":
+        stored = _same_result(sql, conversation, body)
+    if stored is None:
+        stored = pack(orjson.dumps(body).decode())
     sql.execute(
         "INSERT INTO messages SELECT ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM messages WHERE conversation = ?",
-        (conversation, message_id, run_id, pack(orjson.dumps(body).decode()), conversation),
+        (conversation, message_id, run_id, stored, conversation),
     )
+
+
+def _same_result(sql: sqlite3.Connection, conversation: int, body: dict[str, Any]) -> int | None:
+    row = sql.execute(
+        "SELECT number, result FROM tool_calls WHERE conversation = ? AND tool_call_id = ?",
+        (conversation, body["tool_call_id"]),
+    ).fetchone()
+    return row[0] if row is not None and row[1] is not None and unpack(row[1]) == body["content"] else None
 
 
 def read_messages(
@@ -167,11 +205,16 @@ def read_messages(
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(message_id, run_id, body) of every message, in order."""
     rows = sql.execute(
-        "SELECT message_id, run_id, body FROM messages WHERE conversation = ? AND position > ? ORDER BY position",
+        "SELECT message_id, messages.run_id, body, tool_call_id, result "
+        "FROM messages LEFT JOIN tool_calls ON tool_calls.number = body "
+        "WHERE messages.conversation = ? AND position > ? ORDER BY position",
         (conversation, after.position),
     )
-    for message_id, run_id, body in rows:
-        yield message_id, run_id, orjson.loads(unpack(body))
+    for message_id, run_id, body, tool_call_id, result in rows:
+        if isinstance(body, int):
+            yield message_id, run_id, {"role": "tool", "tool_call_id": tool_call_id, "content": unpack(result)}
+        else:
+            yield message_id, run_id, orjson.loads(unpack(body))
 
 
 def has_prompt(sql: sqlite3.Connection, conversation: int, run_id: str) -> bool:

@@ -17,6 +17,7 @@ import orjson
 
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
 from agent_kernel.log import audit
+from agent_kernel.log.bodies import pack, unpack
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope
@@ -132,6 +133,8 @@ def _compare_and_set(
     digest: str | None = None,
 ) -> ToolCallView:
     """With a `digest`, only for the arguments that have it."""
+    if columns.get("result") is not None:
+        columns = columns | {"result": pack(columns["result"])}
     origins = [state for state, targets in NEXT.items() if target in targets]
     assignments = "".join(f", {name} = :{name}" for name in columns)
     names = {f"origin{index}": origin for index, origin in enumerate(origins)}
@@ -254,4 +257,5 @@ def _view(row: tuple[Any, ...]) -> ToolCallView:
     values["by"] = values.pop("decided_via")
     values["warnings"] = orjson.loads(values["warnings"])
     values["preview"] = values["preview"] and orjson.loads(values["preview"])
+    values["result"] = values["result"] and unpack(values["result"])
     return ToolCallView.model_validate(values)

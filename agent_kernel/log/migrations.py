@@ -118,6 +118,11 @@ MIGRATIONS: tuple[str, ...] = (
         revoked_at TEXT
     );
     """,
+    """
+    -- The tables stay; rows of other forms may stand in them, and those of schema 1 stay as they are. `events` has
+    -- blocks (see `blocks`), `messages.body` may be the number of the tool call whose result it says, `audit.entry` is
+    -- compressed and `audit.hash` bytes. There are bodies of formats 2 and 3 (see `bodies`).
+    """,
 )
 
 

@@ -60,6 +60,7 @@ class Transactions:
             afters = [after for unit in units for after in self._do(unit, done, alone=len(units) == 1)]
             if listener is not None:
                 entries = list(audit.read_entries(self._sql, last))  # none of another server's on the same log
+            self._journal.finish()
             self._sql.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 -- raised again where the work was asked for
             if self._sql.in_transaction:

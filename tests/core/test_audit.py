@@ -4,7 +4,7 @@ import hashlib
 import json
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from agent_kernel import cli
 from agent_kernel.log import audit, ledger, runs
+from agent_kernel.log.bodies import pack_against, unpack
 from agent_kernel.log.migrations import migrate
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.commands import Decision
@@ -73,6 +74,29 @@ def tamper(sql: sqlite3.Connection, *statements: str) -> None:
         sql.execute(f"DROP TRIGGER {name}")
     for statement in statements:
         sql.execute(statement)
+
+
+def eve_for_ana(sql: sqlite3.Connection) -> Callable[[bytes], bytes]:
+    """The forger who knows how entries are stored: a changed text, compressed as it was."""
+    texts = {entry.number: entry for entry in audit.read_entries(sql)}
+
+    def forge(stored: bytes) -> bytes:
+        for number, entry in texts.items():
+            before = texts.get(number - 1, audit.Entry(0, "", audit.NO_ENTRY))
+            known = (before.text if number % 2 == 0 else "").encode() + before.hash.encode()
+            if unpack_if_so(stored, known) == entry.text:
+                assert "ana" in entry.text
+                return pack_against(entry.text.replace("ana", "eve"), known)
+        raise AssertionError("no such entry")
+
+    return forge
+
+
+def unpack_if_so(stored: bytes, known: bytes) -> str | None:
+    try:
+        return unpack(stored, known)
+    except ValueError:
+        return None
 
 
 def lines(sql: sqlite3.Connection) -> list[dict[str, Any]]:
@@ -169,7 +193,9 @@ REHASHED = json.dumps({"number": 3, "previous": "x"})
 @pytest.mark.parametrize(
     ("statements", "number", "why"),
     [
-        (["UPDATE audit SET entry = replace(entry, 'ana', 'eve') WHERE number = 3"], 3, "changed"),
+        (["UPDATE audit SET entry = eve_for_ana(entry) WHERE number = 3"], 3, "changed"),
+        (["UPDATE audit SET entry = eve_for_ana(entry) WHERE number = 4"], 4, "changed"),
+        (["UPDATE audit SET entry = replace(entry, x'00', x'01') WHERE number = 3"], 3, "changed"),
         (["UPDATE audit SET hash = '00' WHERE number = 3"], 3, "changed"),
         (["UPDATE audit SET entry = 'x', hash = '{sha:x}' WHERE number = 3"], 3, "can't be read"),
         ([f"UPDATE audit SET entry = '{REHASHED}', hash = '{{sha:{REHASHED}}}' WHERE number = 3"], 3, "not written"),
@@ -178,7 +204,7 @@ REHASHED = json.dumps({"number": 3, "previous": "x"})
         (
             ["DELETE FROM audit WHERE number = 3", "UPDATE audit SET number = number - 1 WHERE number > 3"],
             3,
-            "written as number 4",
+            "not written after",
         ),
         (
             [
@@ -187,7 +213,7 @@ REHASHED = json.dumps({"number": 3, "previous": "x"})
                 "UPDATE audit SET number = 4 WHERE number = 100",
             ],
             3,
-            "written as number 4",
+            "not written after",
         ),
         (["DELETE FROM audit WHERE number > 4"], 5, "removed, with all that followed it up to 6"),
         (["DELETE FROM audit"], 1, "removed"),
@@ -203,6 +229,7 @@ def test_tampering_is_noticed_and_the_first_bad_entry_is_named(
     why: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    sql.create_function("eve_for_ana", 1, eve_for_ana(sql))
     tamper(sql, *(_with_hash(statement) for statement in statements))
     fault = audit.check(sql)
     assert fault is not None
@@ -219,6 +246,16 @@ def _with_hash(statement: str) -> str:
         return statement
     text, _, after = rest.rpartition("}")
     return before + hashlib.sha256(text.encode()).hexdigest() + after
+
+
+def test_an_entry_that_cant_be_read_ends_the_export_in_words(
+    log: Path, sql: sqlite3.Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tamper(sql, "UPDATE audit SET entry = x'03' WHERE number = 3")
+    assert cli.main(["audit", "--log", str(log)]) == 1
+    told = capsys.readouterr()
+    assert len(told.out.splitlines()) == 2
+    assert "--check says which" in told.err
 
 
 def test_a_whole_new_chain_shows_by_a_hash_that_was_noted(sql: sqlite3.Connection) -> None:

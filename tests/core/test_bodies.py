@@ -26,4 +26,4 @@ def test_a_small_event_takes_less_than_half_of_its_size() -> None:
 
 def test_a_body_of_a_later_format_is_refused() -> None:
     with pytest.raises(ValueError, match="another version"):
-        unpack(b"\x02abc")
+        unpack(b"\x04abc")

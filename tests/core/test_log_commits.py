@@ -12,6 +12,7 @@ import pytest
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log import runs
+from agent_kernel.log.blocks import fold
 from agent_kernel.log.journal import Frame, frames_after
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import MOST_TOGETHER, Transaction
@@ -153,5 +154,20 @@ async def test_a_number_that_another_server_took_is_not_taken_again(opened: Open
             assert await opened.say("here") == number
             assert await other.write(lambda transaction: say(transaction, "there")) == number + 1
         assert await numbers(opened) == list(range(1, 9))
+    finally:
+        await other.aclose()
+
+
+async def test_a_number_within_a_block_that_another_server_made_is_not_taken_again(
+    opened: OpenLog, tmp_path: Path
+) -> None:
+    other = await Log.open(tmp_path / "log.sqlite")
+    try:
+        await opened.say("here")
+        for _ in range(5):
+            await other.write(lambda transaction: say(transaction, "there"))
+        await other.write(lambda transaction: fold(transaction.sql, 1))
+        assert await opened.say("here again") == 7
+        assert await numbers(opened) == list(range(1, 8))
     finally:
         await other.aclose()

@@ -2,12 +2,13 @@
 
 import json
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.log.bodies import unpack
+from agent_kernel.log.journal import frames_after
 
 FINAL = frozenset({"invalid", "success", "error", "denied", "cancelled", "superseded", "expired", "unknown"})
 ENDED = frozenset({"complete", "cancelled", "error"})
@@ -79,11 +80,9 @@ def read_frames(path: Path, conversation_id: str) -> list[dict[str, Any]]:
     """Every event of a conversation as the log holds it."""
     connection = sqlite3.connect(path)
     try:
-        rows = connection.execute(
-            "SELECT seq, body FROM events JOIN conversations ON conversation = number "
-            "WHERE conversation_id = ? ORDER BY seq",
-            (conversation_id,),
-        )
-        return [{"seq": seq, **json.loads(unpack(body))} for seq, body in rows]
+        (number,) = connection.execute(
+            "SELECT number FROM conversations WHERE conversation_id = ?", (conversation_id,)
+        ).fetchone()
+        return [json.loads(frame.text) for frame in frames_after(connection, number, conversation_id, 0, sys.maxsize)]
     finally:
         connection.close()
