@@ -28,6 +28,8 @@ AgentKernelError
 
 from typing import Any
 
+from agent_kernel.protocol.vocabulary import Limit
+
 
 class AgentKernelError(Exception):
     """Base of all errors that Agent Kernel raises on purpose."""
@@ -115,7 +117,11 @@ class ModelUnavailable(ModelError):
 
 
 class BudgetExceeded(AgentKernelError):
-    pass
+    """`reached` names the limits, as `Budget` has them."""
+
+    def __init__(self, message: str, reached: list[Limit]) -> None:
+        super().__init__(message)
+        self.reached = reached
 
 
 class ToolFailed(AgentKernelError):

@@ -1,5 +1,6 @@
 """The audit trail: one entry for each decision on a tool call and one for each outcome, chained by SHA-256. What else a
-person decides is in it too: a rule that is saved or removed, a run or a call that is stopped, a call that is undone.
+person decides is in it too: a rule that is saved or removed, a run or a call that is stopped, a call that is undone,
+a budget that is raised.
 
 An entry is one line of JSON in a canonical form: UTF-8, keys in order, no space between tokens, nothing escaped that
 need not be. Its `previous` is the SHA-256 of the entry before it, of exactly those bytes (64 zeros for the first), so
@@ -25,14 +26,14 @@ import orjson
 
 from agent_kernel.log.bodies import pack_against, unpack
 from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.protocol.views import BudgetRaise, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, Scope
 
 VERSION = 1
 NO_ENTRY = "0" * 64
 """What the first entry names as the one before it."""
 
-Kind = Literal["decision", "outcome", "rule", "stop", "undo"]
+Kind = Literal["decision", "outcome", "rule", "stop", "undo", "budget"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,22 @@ def record_rule(
         "decided_by": decided_by,
     }
     _append(sql, "rule", fields)
+
+
+def record_raise(sql: sqlite3.Connection, run: RunView, step: BudgetRaise) -> None:
+    """Add that a person raised a run's budget. `run` is as it was left by that."""
+    fields = {
+        "at": step.at,
+        "conversation_id": run.conversation_id,
+        "run_id": run.run_id,
+        "pause_id": step.pause_id,
+        "added": step.add.model_dump(exclude_none=True),
+        "budget": run.budget.model_dump(exclude_none=True),
+        "spent": run.usage.model_dump(),
+        "by": "user",
+        "decided_by": step.decided_by,
+    }
+    _append(sql, "budget", fields)
 
 
 def _of_call(call: ToolCallView) -> dict[str, Any]:

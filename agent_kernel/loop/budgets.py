@@ -4,6 +4,7 @@ import time
 
 from agent_kernel.errors import BudgetExceeded
 from agent_kernel.protocol.views import BudgetLimits, Usage
+from agent_kernel.protocol.vocabulary import Limit
 
 Budget = BudgetLimits
 """The public name: `ak.Budget(tokens=, tool_calls=, seconds=, steps=)`."""
@@ -20,25 +21,53 @@ def tighter(asked: BudgetLimits, default: BudgetLimits) -> BudgetLimits:
 
 
 class Meter:
-    """Counts a run's time against its limits. Seconds are measured on the monotonic clock."""
+    """The time that a run takes, without its pauses, on the monotonic clock."""
 
-    def __init__(self, limits: BudgetLimits) -> None:
-        self._limits = limits
-        self._started = time.monotonic()
+    def __init__(self, spent: float = 0.0) -> None:
+        self._spent = spent
+        self._since: float | None = time.monotonic()
 
-    def check(self, usage: Usage) -> None:
-        """Raises `BudgetExceeded` when another model call would go over a limit."""
-        spent = {
-            "tokens": usage.total_tokens,
-            "tool_calls": usage.tool_calls,
-            "steps": usage.steps,
-            "seconds": time.monotonic() - self._started,
-        }
-        for name, value in spent.items():
-            limit = getattr(self._limits, name)
-            if limit is not None and value >= limit:
-                words = name.replace("_", " ")
-                raise BudgetExceeded(
-                    f"Budget reached: {value:,.0f} of {limit:,.0f} {words}. The run stopped before its next model "
-                    "call. Nothing is lost: send another prompt to go on, with a larger budget if you wish."
-                )
+    @property
+    def seconds(self) -> float:
+        return self._spent + (time.monotonic() - self._since if self._since is not None else 0.0)
+
+    def pause(self) -> None:
+        self._spent, self._since = self.seconds, None
+
+    def go_on(self) -> None:
+        if self._since is None:
+            self._since = time.monotonic()
+
+
+def check(limits: BudgetLimits, usage: Usage, seconds: float) -> None:
+    """Raises `BudgetExceeded` when another model call would go over a limit."""
+    spent = _spent(usage, seconds)
+    reached = [name for name, value in spent.items() if (limit := _limit(limits, name)) is not None and value >= limit]
+    if not reached:
+        return
+    said = ", ".join(f"{spent[name]:,.0f} of {_limit(limits, name):,.0f} {name.replace('_', ' ')}" for name in reached)
+    raise BudgetExceeded(
+        f"Budget reached: {said}. The run stopped before its next model call. "
+        "Nothing is lost: send another prompt to go on, with a larger budget if you wish.",
+        reached,
+    )
+
+
+def raised(limits: BudgetLimits, add: BudgetLimits, usage: Usage, seconds: float) -> BudgetLimits:
+    """The limits with something added. It counts from what is spent, where that is past the limit already."""
+    spent = _spent(usage, seconds)
+    more = {
+        name: max(limit, spent[name]) + extra
+        for name in spent
+        if (limit := _limit(limits, name)) is not None and (extra := _limit(add, name)) is not None
+    }
+    return BudgetLimits.model_validate(limits.model_dump() | more)
+
+
+def _spent(usage: Usage, seconds: float) -> dict[Limit, float]:
+    return {"tokens": usage.total_tokens, "tool_calls": usage.tool_calls, "steps": usage.steps, "seconds": seconds}
+
+
+def _limit(limits: BudgetLimits, name: Limit) -> float | None:
+    value: float | None = getattr(limits, name)
+    return value

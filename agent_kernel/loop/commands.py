@@ -6,6 +6,7 @@ from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.stopping import Stop
 from agent_kernel.protocol.commands import (
     ApprovalResponseCommand,
+    BudgetCommand,
     CancelCommand,
     ClientCommand,
     Decision,
@@ -18,6 +19,9 @@ from agent_kernel.protocol.commands import (
     ToolRetryCommand,
     ToolUndoCommand,
 )
+from agent_kernel.protocol.views import BudgetLimits
+
+CallCommand = ToolResultCommand | ToolCancelCommand | ToolRetryCommand | ToolUndoCommand
 
 
 async def obey(command: ClientCommand, conversation: Conversation, person: str | None = None) -> None:
@@ -28,6 +32,23 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
         case ApprovalResponseCommand():
             decision = Decision.model_validate(command.model_dump(exclude={"type", "approval_id"}))
             await conversation.decide(command.approval_id, decision, decided_by=person)
+        case ToolResultCommand() | ToolCancelCommand() | ToolRetryCommand() | ToolUndoCommand():
+            await _obey_for_call(command, conversation, person)
+        case RuleRemoveCommand():
+            await conversation.remove_rule(command.rule_id, decided_by=person)
+        case BudgetCommand():
+            add = BudgetLimits.model_validate(command.add.model_dump())
+            await conversation.raise_budget(command.run_id, command.pause_id, add, decided_by=person)
+        case CancelCommand():
+            await conversation.cancel_run(command.run_id, Stop(decided_by=person))
+        case ResumeCommand() | PingCommand():
+            return  # answered by the connection itself
+        case _:
+            assert_never(command)
+
+
+async def _obey_for_call(command: CallCommand, conversation: Conversation, person: str | None) -> None:
+    match command:
         case ToolResultCommand():
             await conversation.tool_result(command.tool_call_id, command.output)
         case ToolCancelCommand():
@@ -36,11 +57,5 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
             await conversation.retry_call(command.tool_call_id)
         case ToolUndoCommand():
             await conversation.undo_call(command.tool_call_id, decided_by=person)
-        case RuleRemoveCommand():
-            await conversation.remove_rule(command.rule_id, decided_by=person)
-        case CancelCommand():
-            await conversation.cancel_run(command.run_id, Stop(decided_by=person))
-        case ResumeCommand() | PingCommand():
-            return  # answered by the connection itself
         case _:
             assert_never(command)

@@ -10,7 +10,7 @@ from agent_kernel.approvals.offers import with_offers
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, UnknownApproval, UnknownRun
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.loop import decisions, lifetime, saved_rules, stopping, undoing
+from agent_kernel.loop import decisions, lifetime, pausing, saved_rules, stopping, undoing
 from agent_kernel.loop.feed import Feed, Subscription
 from agent_kernel.loop.model_step import take_message
 from agent_kernel.loop.queue import Host, RunHandle, RunQueue
@@ -20,7 +20,7 @@ from agent_kernel.loop.specs import restored
 from agent_kernel.loop.stopping import SOMEBODY, Stop
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.views import ConversationView, RunView, ToolCallView
+from agent_kernel.protocol.views import BudgetLimits, ConversationView, RunView, ToolCallView
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import Hands, Outcome
 
@@ -62,6 +62,7 @@ class Conversation:
         self, spec: RunSpec, hands: Hands | None, *, scripted: Sequence[ScriptedDecision] = ()
     ) -> RunHandle:
         """Queue a run and return at once. Runs of one conversation go one after another."""
+        await self._leave_pause()
         view = lifetime.queued_view(self._host, self.row, spec)
         await lifetime.save_queued(self._host.log, self.row, spec, view, behind=self._queue.is_busy)
         return self._queue.add(spec, view, hands, scripted)
@@ -73,13 +74,9 @@ class Conversation:
     async def send_message(self, content: str) -> str:
         """The `message` command. While a run goes on, the message replaces calls that wait and is heard before the
         next model call; else it starts a run with the tools of the last one. Returns the run's id."""
+        await self._leave_pause()
         async with self._run_at_hand() as active:
-            if (
-                active is not None
-                and active.accepting
-                and active.stopping is None
-                and await take_message(active, content)
-            ):
+            if active is not None and active.accepting and not active.is_ending and await take_message(active, content):
                 await stopping.withdraw(active, "superseded", "By your new message.")
                 return active.view.run_id
         spec, last = RunSpec(run_id=new_run_id(), prompt=content), self._queue.last
@@ -121,6 +118,31 @@ class Conversation:
         async with self._run_at_hand():  # a parked run shows the change as well
             await saved_rules.rules_changed(self._host.active)
 
+    async def raise_budget(
+        self, run_id: str, pause_id: str, add: BudgetLimits, *, decided_by: str | None = None
+    ) -> None:
+        """Let a run that is paused go on with a larger budget. Raises `UnknownRun`, `AlreadyDecided`,
+        `InvalidArguments`."""
+        async with self._run_at_hand() as active:
+            if active is None or active.view.run_id != run_id:
+                await self._own_run(run_id)
+                said = "This run is not paused. Nothing was added."
+                raise AlreadyDecided(said, {"run_id": run_id, "pause_id": pause_id})
+            await pausing.raise_budget(active, pause_id, add, decided_by)
+
+    async def end_paused(self, run_id: str) -> None:
+        """End a run that is paused, because nobody is there to answer. One that is not is left alone."""
+        async with self._run_at_hand() as active:
+            if active is not None and active.view.run_id == run_id:
+                await pausing.give_up(active)
+
+    async def _leave_pause(self) -> None:
+        """Whoever asks for something new does not wait for a larger budget: the paused run ends."""
+        if self._queue.is_paused:
+            async with self._run_at_hand() as active:
+                if active is not None:
+                    await pausing.give_up(active)
+
     async def cancel_run(self, run_id: str, stop: Stop = SOMEBODY) -> None:
         """Stop a run, or take it out of the queue. A run that has ended stays as it is. Raises `UnknownRun`."""
         queued = self._queue.take_out(run_id)
@@ -132,9 +154,14 @@ class Conversation:
             if active is not None and active.view.run_id == run_id:
                 await stopping.stop_run(active, stop)
                 return
+        await self._own_run(run_id)
+
+    async def _own_run(self, run_id: str) -> RunView:
+        """Raises `UnknownRun`, also for another conversation's."""
         view = await self._host.log.read(lambda sql: runs.read_run(sql, run_id))
         if view.conversation_id != self.conversation_id:
             raise UnknownRun(run_id)
+        return view
 
     async def stop_all(self, stop: Stop) -> None:
         """Stop the run at hand and empty the queue."""

@@ -195,7 +195,7 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
         status, finish = "error", "error"
     elif run.stopping is not None:
         status, finish = "cancelled", "cancelled"
-    run.change(status=status, ended_at=utc_now(), error=run.failure)
+    run.change(status=status, ended_at=utc_now(), error=run.failure, paused=None)
 
     def work(commit: Commit) -> tuple[RunResult, Mark, list[dict[str, Any]]]:
         write_tool_messages(commit, run)

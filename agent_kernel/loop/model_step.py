@@ -3,12 +3,13 @@
 import asyncio
 from contextlib import ExitStack
 
-from agent_kernel.errors import BudgetExceeded, InvalidArguments, ModelError
+from agent_kernel.errors import InvalidArguments, ModelError
 from agent_kernel.log import inbox, ledger
 from agent_kernel.log.journal import append_message
 from agent_kernel.log.runs import save_run
 from agent_kernel.loop import calls
 from agent_kernel.loop.judging import asks_hands, judge
+from agent_kernel.loop.pausing import within_budget
 from agent_kernel.loop.results import answer_calls, write_tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit, Step
 from agent_kernel.loop.starting import turn_at_once
@@ -27,15 +28,11 @@ async def call_model(run: ActiveRun) -> list[str]:
     if run.parked:
         return []
     await answer_calls(run)
-    if run.stopping is not None or run.failure is not None:
+    if run.is_ending or not await within_budget(run):
         return []
     await _take_new_messages(run)
     try:
-        run.meter.check(run.view.usage)
         streamed = await _stream(run)
-    except BudgetExceeded as error:
-        await run.fail("BUDGET_EXCEEDED", str(error))
-        return []
     except ModelError as error:
         await run.fail("LLM_ERROR", str(error))
         return []

@@ -86,6 +86,8 @@ class ParkedRun:
     result: asyncio.Future[RunResult]
     meter: Meter
     mark: Mark
+    paused: bool
+    """It waits for a larger budget, not for a decision on a call."""
 
 
 class RunQueue:
@@ -107,6 +109,16 @@ class RunQueue:
     @property
     def is_busy(self) -> bool:
         return self._parked is not None or (self._worker is not None and not self._worker.done())
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the run at hand waits for a larger budget."""
+        if self._parked is not None:
+            return self._parked.paused
+        if self.active is not None:
+            return self.active.view.paused is not None
+        beginning = self._current or next(iter(self._waiting), None)
+        return beginning is not None and beginning.view.paused is not None
 
     def add(
         self, spec: RunSpec, view: RunView, hands: Hands | None, scripted: Sequence[ScriptedDecision] = ()
@@ -206,7 +218,9 @@ class RunQueue:
             self.active = None
             host.active.discard(run)
         if result is None:
-            self._parked = ParkedRun(run.view.run_id, queued.hands, queued.result, run.meter, run.begun)
+            self._parked = ParkedRun(
+                run.view.run_id, queued.hands, queued.result, run.meter, run.begun, run.view.paused is not None
+            )
             self.last = None
             self._feed.forget()
         return result

@@ -51,7 +51,7 @@ async def close(
             journal.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
         leave_messages(commit, run.run_id)
         error = ErrorView(code="KERNEL_DIED", message=reason)
-        ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
+        ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error, "paused": None})
         runs.save_run(commit.sql, ended)
         commit.emit(
             CompleteEvent(run_id=run.run_id, message_id=None, finish_reason="error", usage=run.usage, error=error)

@@ -103,7 +103,9 @@ class ActiveRun:
         self.policy = setting.policy
         self.registry = ToolRegistry(spec.tools)
         self.scheduler = CallScheduler()
-        self.meter = Meter(view.budget)
+        self.meter = Meter(view.paused.seconds if view.paused is not None else 0.0)
+        if view.paused is not None:
+            self.meter.pause()
         self.scripted = list(setting.scripted)
         self.begun = START
         """A place in the log before the run's beginning."""
@@ -135,6 +137,11 @@ class ActiveRun:
         self.failure: ErrorView | None = None
         self.last_message_id: str | None = None
         self.finish_reason: FinishReason = "stop"
+
+    @property
+    def is_ending(self) -> bool:
+        """Stopped or failed: it takes no further step."""
+        return self.stopping is not None or self.failure is not None
 
     def recall(self, messages: list[WireMessage]) -> None:
         """Begin with what was said before."""
@@ -197,9 +204,7 @@ class ActiveRun:
         """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
         first decision takes it up again as a restart of the server would. Does nothing where anything else goes on."""
         waiting = self.decisions.waiting()
-        if self._holds or self.open.started or self.stopping is not None or self.failure is not None:
-            return
-        if len(waiting) != self.open.tasks:
+        if self._holds or self.open.started or self.is_ending or len(waiting) != self.open.tasks:
             return
         self.parked = True
         for approval_id in waiting:

@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import contextlib
 import dataclasses
 import importlib.util
 import json
@@ -147,7 +148,9 @@ class EmbeddedHost:
                 continue
             match event["type"]:
                 case "run":
-                    run.update(RunView.model_validate(event["run"]))
+                    view = RunView.model_validate(event["run"])
+                    run.update(view)
+                    self._heed_pause(run, view, conversation, line, undecided)
                 case "approval_request" if line is not None:
                     undecided.add(event["tool_call_id"])
                     self._let_clicks_in(run, undecided)
@@ -158,24 +161,43 @@ class EmbeddedHost:
                     undecided.discard(event["tool_call_id"])
                     self._let_clicks_in(run, undecided)
 
+    def _heed_pause(
+        self, run: Run, view: RunView, conversation: Conversation, line: FaceLine | None, undecided: set[str]
+    ) -> None:
+        """A run that is paused waits for a click like a call that waits for approval."""
+        if line is None:
+            return
+        if view.paused is None:
+            undecided.discard(view.run_id)
+        else:
+            undecided.add(view.run_id)
+            if not line.seen.is_set():
+                self._tasks.spawn(self._end_unseen(conversation, line, view.run_id), "wait for a page")
+        self._let_clicks_in(run, undecided)
+
     def _let_clicks_in(self, run: Run, undecided: set[str]) -> None:
         """Where a cell that waits would keep out the click that it waits for, no cell waits."""
         if not hears_while_blocked(self._shop.shell):
             run.forbid_waiting(HELD_BACK.format(version=ipykernel_version()) if undecided else None)
 
     async def _deny_unseen(self, conversation: Conversation, line: FaceLine, approval_id: str) -> None:
+        if not await self._seen(line):
+            with contextlib.suppress(AlreadyDecided):
+                await conversation.decide(approval_id, Decision(approved=False, reason=NO_FACE))
+
+    async def _end_unseen(self, conversation: Conversation, line: FaceLine, run_id: str) -> None:
+        if not await self._seen(line):
+            await conversation.end_paused(run_id)
+
+    async def _seen(self, line: FaceLine) -> bool:
+        """Whether a page shows the run; one that has not by now is given a while."""
         await self._between_cells()
         try:
             async with asyncio.timeout(FACE_SECONDS):
                 await line.seen.wait()
         except TimeoutError:
             await self._between_cells()
-            if line.seen.is_set():
-                return
-            try:
-                await conversation.decide(approval_id, Decision(approved=False, reason=NO_FACE))
-            except AlreadyDecided:
-                return
+        return line.seen.is_set()
 
     async def _between_cells(self) -> None:
         """Where pages are heard between cells only, wait until what they have said by now is heard."""

@@ -14,6 +14,15 @@ class Command(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
+class BudgetAddition(Command):
+    """How much more of each limit a run may spend."""
+
+    tokens: int | None = Field(default=None, gt=0, le=10**12)
+    tool_calls: int | None = Field(default=None, gt=0, le=10**9)
+    seconds: float | None = Field(default=None, gt=0, le=10**9)
+    steps: int | None = Field(default=None, gt=0, le=10**9)
+
+
 class MessageCommand(Command):
     type: Literal["message"] = "message"
     content: str = Field(min_length=1)
@@ -68,6 +77,16 @@ class RuleRemoveCommand(Command):
     rule_id: str
 
 
+class BudgetCommand(Command):
+    """Add to the budget of a run that is paused, and let it go on."""
+
+    type: Literal["budget"] = "budget"
+    run_id: str
+    pause_id: str
+    """The pause that the person saw. An answer to an earlier one changes nothing."""
+    add: BudgetAddition
+
+
 class CancelCommand(Command):
     type: Literal["cancel"] = "cancel"
     run_id: str
@@ -90,6 +109,7 @@ ClientCommand = Annotated[
     | ToolRetryCommand
     | ToolUndoCommand
     | RuleRemoveCommand
+    | BudgetCommand
     | CancelCommand
     | ResumeCommand
     | PingCommand,

@@ -27,6 +27,10 @@ def new_tool_call_id() -> ToolCallId:
     return ToolCallId(f"call_{uuid.uuid4().hex}")
 
 
+def new_pause_id() -> str:
+    return f"pause_{uuid.uuid4().hex}"
+
+
 def new_approval_id() -> ApprovalId:
     """Unguessable: whoever can name an approval could answer it."""
     return ApprovalId(f"apr_{secrets.token_hex(16)}")

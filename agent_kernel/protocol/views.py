@@ -8,6 +8,7 @@ from agent_kernel.protocol.vocabulary import (
     CallState,
     DecidedBy,
     ErrorCode,
+    Limit,
     PolicyMode,
     Role,
     RunStatus,
@@ -36,6 +37,27 @@ class BudgetLimits(View):
     tool_calls: int | None = None
     seconds: float | None = None
     steps: int | None = None
+
+
+class PauseView(View):
+    """A run that reached its budget and waits for a person before its next model call."""
+
+    pause_id: str
+    reached: list[Limit]
+    seconds: float
+    """The time that the run has taken, without its pauses."""
+    since: str
+
+
+class BudgetRaise(View):
+    """What a person added to the budget of a run that was paused."""
+
+    pause_id: str
+    add: BudgetLimits
+    at: str
+    decided_by: str | None = None
+    steps: int
+    """How many turns the model had had by then."""
 
 
 class RuleView(View):
@@ -164,6 +186,9 @@ class RunView(View):
     started_at: str
     ended_at: str | None = None
     error: ErrorView | None = None
+    paused: PauseView | None = None
+    """Set while it waits for a larger budget; its status is `running` all the while."""
+    raises: list[BudgetRaise] = Field(default_factory=list)
 
 
 class ConversationView(View):

@@ -27,6 +27,9 @@ RunStatus = Literal["queued", "running", "complete", "cancelled", "error"]
 DecidedBy = Literal["user", "policy", "script"]
 Scope = Literal["once", "conversation", "project", "user"]
 Approval = Literal["ask", "allow", "deny"]
+Limit = Literal["tokens", "tool_calls", "steps", "seconds"]
+"""What a budget limits."""
+
 PolicyMode = Literal["ask", "allow", "deny", "plan"]
 Role = Literal["user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "content_filter", "cancelled", "error"]

@@ -30,6 +30,7 @@ COMMAND_TYPES = frozenset(
         "tool_retry",
         "tool_undo",
         "rule_remove",
+        "budget",
         "cancel",
         "resume",
         "ping",

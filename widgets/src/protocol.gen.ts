@@ -9,6 +9,7 @@ export interface AgentKernelProtocol {
     | ToolRetryCommand
     | ToolUndoCommand
     | RuleRemoveCommand
+    | BudgetCommand
     | CancelCommand
     | ResumeCommand
     | PingCommand;
@@ -77,6 +78,26 @@ export interface ToolUndoCommand {
 export interface RuleRemoveCommand {
   rule_id: string;
   type: "rule_remove";
+}
+/**
+ * Add to the budget of a run that is paused, and let it go on.
+ *
+ */
+export interface BudgetCommand {
+  add: BudgetAddition;
+  pause_id: string;
+  run_id: string;
+  type: "budget";
+}
+/**
+ * How much more of each limit a run may spend.
+ *
+ */
+export interface BudgetAddition {
+  seconds?: number | null;
+  steps?: number | null;
+  tokens?: number | null;
+  tool_calls?: number | null;
 }
 export interface CancelCommand {
   run_id: string;
@@ -211,8 +232,10 @@ export interface RunView {
   ended_at: string | null;
   error: ErrorView | null;
   model: string;
+  paused: PauseView | null;
   policy: PolicyView;
   prompt: string;
+  raises: BudgetRaise[];
   recorded: boolean;
   run_id: string;
   started_at: string;
@@ -242,6 +265,16 @@ export interface ErrorView {
   message: string;
 }
 /**
+ * A run that reached its budget and waits for a person before its next model call.
+ *
+ */
+export interface PauseView {
+  pause_id: string;
+  reached: ("tokens" | "tool_calls" | "steps" | "seconds")[];
+  seconds: number;
+  since: string;
+}
+/**
  * The policy in force for a run, as its header shows it.
  *
  */
@@ -258,6 +291,17 @@ export interface RuleView {
   scope: "once" | "conversation" | "project" | "user";
   text: string;
   tool_name: string;
+}
+/**
+ * What a person added to the budget of a run that was paused.
+ *
+ */
+export interface BudgetRaise {
+  add: BudgetLimits;
+  at: string;
+  decided_by: string | null;
+  pause_id: string;
+  steps: number;
 }
 /**
  * Tokens and calls spent so far.

@@ -1,0 +1,122 @@
+"""A run that reached its budget waits for a person before its next model call; where nobody can be asked, it ends.
+
+The pause is part of the run's row, so it outlives the process; a run that waits for long is parked like one that waits
+for an approval, and takes no task.
+"""
+
+import asyncio
+
+from agent_kernel.errors import AlreadyDecided, BudgetExceeded, InvalidArguments, LogUnavailable
+from agent_kernel.log import audit
+from agent_kernel.loop.budgets import check, raised
+from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.protocol.events import ErrorEvent, utc_now
+from agent_kernel.protocol.ids import new_pause_id
+from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, PauseView
+from agent_kernel.protocol.vocabulary import Limit
+
+
+async def within_budget(run: ActiveRun) -> bool:
+    """Whether the model may be asked again. False where the run is over, or parked."""
+    try:
+        check(run.view.budget, run.view.usage, run.meter.seconds)
+    except BudgetExceeded as exceeded:
+        if not run.setting.attended:
+            await run.fail("BUDGET_EXCEEDED", str(exceeded))
+            return False
+        if run.view.paused is None:
+            await _pause(run, exceeded.reached, str(exceeded))
+    pause = run.view.paused
+    if pause is not None and not await heard(run, pause.pause_id):
+        await give_up(run)
+    return not (run.parked or run.is_ending)
+
+
+async def heard(run: ActiveRun, key: str) -> bool:
+    """Wait until a person has said something about `key`, or the run is stopped or parked. False after the time that a
+    site gives for an answer."""
+    answer = run.decisions.expect(key)
+    settings = run.setting.settings
+    run.open.tasks += 1
+    try:
+        if settings.approval_seconds is not None:
+            await asyncio.wait({answer}, timeout=settings.approval_seconds)
+            return answer.done()
+        while not answer.done():
+            await asyncio.wait({answer}, timeout=settings.park_seconds)
+            if not answer.done():
+                run.park()
+        return True
+    finally:
+        run.open.tasks -= 1
+        answer.cancel()
+
+
+async def _pause(run: ActiveRun, reached: list[Limit], message: str) -> None:
+    run.meter.pause()
+    pause = PauseView(pause_id=new_pause_id(), reached=reached, seconds=run.meter.seconds, since=utc_now())
+    run.change(paused=pause)
+    # Clients that do not know of pauses learn why nothing moves.
+    said = ErrorEvent(
+        run_id=run.view.run_id,
+        code="BUDGET_EXCEEDED",
+        message=message.replace("The run stopped", "The run is paused").partition(" Nothing is lost")[0],
+        details={"pause_id": pause.pause_id},
+    )
+
+    def work(commit: Commit) -> None:
+        commit.emit(said)
+        run.save(commit)
+
+    await run.commit(work)
+
+
+async def raise_budget(run: ActiveRun, pause_id: str, add: BudgetLimits, decided_by: str | None) -> None:
+    """Add to the budget of a paused run, and let it go on. The first answer wins.
+
+    Raises `AlreadyDecided`, and `InvalidArguments` where a limit that is reached stays so.
+    """
+    before = run.view
+    pause = before.paused
+    if pause is None or pause.pause_id != pause_id:
+        raise AlreadyDecided(_already(run), {"run_id": before.run_id, "pause_id": pause_id})
+    budget = raised(before.budget, add, before.usage, pause.seconds)
+    try:
+        check(budget, before.usage, pause.seconds)
+    except BudgetExceeded as exceeded:
+        names = " and ".join(exceeded.reached).replace("_", " ")
+        raise InvalidArguments(f"Add {names} too: that limit is reached. Nothing was changed.") from exceeded
+    step = BudgetRaise(pause_id=pause_id, add=add, decided_by=decided_by, at=utc_now(), steps=before.usage.steps)
+    # Changed before the commit: a second answer that comes meanwhile finds the first one.
+    run.change(paused=None, budget=budget, raises=[*before.raises, step])
+
+    def work(commit: Commit) -> None:
+        audit.record_raise(commit.sql, run.view, step)
+        run.save(commit)
+
+    try:
+        await run.commit(work)
+    except LogUnavailable:
+        run.change(paused=pause, budget=before.budget, raises=before.raises)
+        raise
+    run.meter.go_on()
+    run.decisions.resolve(pause_id, None)
+
+
+async def give_up(run: ActiveRun) -> None:
+    """End a paused run: nobody answered, or something else was asked for."""
+    pause = run.view.paused
+    if pause is None:
+        return
+    try:
+        check(run.view.budget, run.view.usage, pause.seconds)
+    except BudgetExceeded as exceeded:
+        await run.fail("BUDGET_EXCEEDED", str(exceeded))
+    run.decisions.resolve(pause.pause_id, None)
+
+
+def _already(run: ActiveRun) -> str:
+    if not run.view.raises:
+        return "This run is not paused. Nothing was added."
+    last = run.view.raises[-1]
+    return f"Already decided: budget raised by {last.decided_by or 'a person'}, {last.at}. Nothing was added."
