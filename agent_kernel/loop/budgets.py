@@ -1,9 +1,10 @@
 """Hard limits of a run."""
 
 import time
+from typing import Self
 
 from agent_kernel.errors import BudgetExceeded
-from agent_kernel.protocol.views import BudgetLimits, Usage
+from agent_kernel.protocol.views import BudgetLimits, RunView, Usage
 from agent_kernel.protocol.vocabulary import Limit
 
 Budget = BudgetLimits
@@ -26,6 +27,15 @@ class Meter:
     def __init__(self, spent: float = 0.0) -> None:
         self._spent = spent
         self._since: float | None = time.monotonic()
+
+    @classmethod
+    def of(cls, run: RunView) -> Self:
+        """The meter of a run that begins now, or goes on as its row has it."""
+        if run.paused is None:
+            return cls()
+        meter = cls(run.paused.seconds)
+        meter.pause()
+        return meter
 
     @property
     def seconds(self) -> float:

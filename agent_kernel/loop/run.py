@@ -103,9 +103,7 @@ class ActiveRun:
         self.policy = setting.policy
         self.registry = ToolRegistry(spec.tools)
         self.scheduler = CallScheduler()
-        self.meter = Meter(view.paused.seconds if view.paused is not None else 0.0)
-        if view.paused is not None:
-            self.meter.pause()
+        self.meter = Meter.of(view)
         self.scripted = list(setting.scripted)
         self.begun = START
         """A place in the log before the run's beginning."""

@@ -1,5 +1,5 @@
 /** What a screen reader hears: changes of state, never tokens or output. */
-import { runEnded, type Call, type RunState } from "./state";
+import { pauseOf, runEnded, type Call, type RunState } from "./state";
 import { CALL_STATES } from "./text/words";
 import { visible } from "./text/invisible";
 
@@ -11,6 +11,7 @@ export function announcement(before: RunState, after: RunState): string | null {
   if (runEnded(after) && !runEnded(before) && status !== undefined && status in RUN_WORDS) {
     said.push(RUN_WORDS[status as keyof typeof RUN_WORDS]);
   }
+  if (pauseOf(after) !== null && pauseOf(before) === null) said.push("The budget is reached. The run is paused and waits for you.");
   return said.length === 0 ? null : said.join(" ");
 }
 

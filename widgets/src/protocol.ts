@@ -9,9 +9,13 @@ export type PolicyMode = RunView["policy"]["mode"];
 export type Scope = ApprovalRequestEvent["scopes"][number];
 export type {
   ApprovalResponseCommand,
+  BudgetCommand,
+  BudgetLimits,
+  BudgetRaise,
   ConversationView,
   ErrorEvent,
   OutputView,
+  PauseView,
   Preview,
   RuleOffer,
   RunView,

@@ -1,5 +1,5 @@
 /** One conversation as a page sees it: its runs' states, the line to the brain, and what is not sent yet. */
-import type { ApprovalResponseCommand, ClientCommand, ErrorEvent, ServerEvent, SessionEvent } from "../protocol";
+import type { ApprovalResponseCommand, BudgetCommand, ClientCommand, ErrorEvent, ServerEvent, SessionEvent } from "../protocol";
 import { emptyRun, patchCall, reduce, fromSnapshot, type Decider, type RunState } from "../state";
 import { Decisions, type PendingDecision } from "./decisions";
 import { Sequence } from "./sequence";
@@ -76,6 +76,22 @@ export class Channel {
   send(command: ClientCommand): void {
     if (!this.transport.send(command)) this.outbox.push(command);
     this.changed();
+  }
+
+  /** Let a paused run go on. Kept until the connection is back, like a decision. */
+  raiseBudget(command: BudgetCommand): void {
+    this.decisions.own.add(command.pause_id);
+    this.send(command);
+  }
+
+  /** Unsend a command that has not left the page. */
+  unsend(command: ClientCommand): void {
+    this.outbox = this.outbox.filter((kept) => kept !== command);
+    this.changed();
+  }
+
+  isQueued(command: ClientCommand): boolean {
+    return this.outbox.includes(command);
   }
 
   decisionsOff(now: number): boolean {
@@ -201,6 +217,13 @@ export class Channel {
   private refused(event: ErrorEvent): void {
     // A rule that is no longer there: somebody else has removed it, and the header says so.
     if (String(event.details["unknown"] ?? "").startsWith("rule_")) return;
+    const pause = event.details["pause_id"];
+    if (typeof pause === "string") {
+      this.decisions.own.delete(pause);
+      this.notByUs(String(event.details["run_id"]), pause);
+      this.tellRun(String(event.details["run_id"]), event);
+      return;
+    }
     const decision = this.decisionOf(event) ?? this.decisions.oldestSent();
     const callId = event.tool_call_id ?? decision?.callId ?? null;
     if (decision !== null) this.decisions.settle(decision.command.approval_id, false);
@@ -214,11 +237,22 @@ export class Channel {
     }
   }
 
+  /** Two answers to a pause crossed on the line. */
+  private notByUs(runId: string, pause: string): void {
+    const state = this.state(runId);
+    const items = state.items.map((item) => (item.kind === "raise" && item.id === pause ? { ...item, by: { ...item.by, kind: "other" as const, name: item.raise.decided_by ?? "another tab" } } : item));
+    this.runs.set(runId, { ...state, items });
+  }
+
+  private tellRun(runId: string, event: ErrorEvent): void {
+    this.runs.set(runId, reduce(this.state(runId), event, { live: true, own: this.decisions.own }));
+  }
+
   private tellRuns(event: ErrorEvent): void {
     for (const [runId, state] of this.runs) {
       const told = state.items.some((item) => item.kind === "notice" && item.problem.message === event.message);
       if (!told && (state.run?.status === "running" || state.run?.status === "queued")) {
-        this.runs.set(runId, reduce(state, event, { live: true, own: this.decisions.own }));
+        this.tellRun(runId, event);
       }
     }
   }

@@ -9,7 +9,7 @@ export interface PendingDecision {
 }
 
 export class Decisions {
-  /** Approvals that this page answered, for "Approved by you". */
+  /** Approvals and pauses that this page answered, for "Approved by you". */
   readonly own = new Set<string>();
   private pending: ReadonlyMap<string, PendingDecision> = new Map();
 

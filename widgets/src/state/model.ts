@@ -1,5 +1,5 @@
 /** What a view shows of a run: immutable, made by `reduce` and `fromSnapshot` only. */
-import type { CallState, ErrorCode, Preview, RuleOffer, RunView, Scope, Warning } from "../protocol";
+import type { BudgetRaise, CallState, ErrorCode, PauseView, Preview, RuleOffer, RunView, Scope, Warning } from "../protocol";
 import { NO_OUTPUTS, type Outputs } from "./outputs";
 
 /** Who decided, in the words a card shows; `null` where nobody has. */
@@ -55,6 +55,7 @@ export interface Call {
 export type Item =
   | { readonly kind: "answer"; readonly id: string }
   | { readonly kind: "call"; readonly id: string }
+  | { readonly kind: "raise"; readonly id: string; readonly raise: BudgetRaise; readonly by: Decider }
   | { readonly kind: "notice"; readonly id: string; readonly problem: Problem };
 
 export interface RunState {
@@ -122,6 +123,11 @@ export function waitingCalls(state: RunState): Call[] {
 
 export function callsInOrder(state: RunState): Call[] {
   return state.items.flatMap((item) => (item.kind === "call" && state.calls[item.id] ? [state.calls[item.id] as Call] : []));
+}
+
+/** The pause that waits for the person, if there is one. */
+export function pauseOf(state: RunState): PauseView | null {
+  return runEnded(state) ? null : (state.run?.paused ?? null);
 }
 
 /** True where the person is asked something. */

@@ -1,12 +1,12 @@
 /** Events to view state. Pure: the same events give the same state, whether they come live or again after a reload. */
-import type { ServerEvent } from "../protocol";
-import { emptyCall, type Call, type Decider, type RunState } from "./model";
+import type { BudgetRaise, RunView, ServerEvent } from "../protocol";
+import { emptyCall, type Call, type Decider, type Item, type RunState } from "./model";
 import { addOutput } from "./outputs";
 
 export interface Context {
   /** False while the events of the past are read again. */
   readonly live: boolean;
-  /** Approvals that this page answered. */
+  /** Approvals and pauses that this page answered. */
   readonly own: ReadonlySet<string>;
 }
 
@@ -23,7 +23,7 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
       if (event.role !== "assistant") return state;
       return event.content === "" ? takeBack(state, event.message_id) : setMessage(state, event.message_id, event.content);
     case "run":
-      return { ...state, run: event.run };
+      return { ...withRaises(state, event.run, context), run: event.run };
     case "usage":
       return state.run === null ? state : { ...state, run: { ...state.run, usage: event.usage } };
     case "complete":
@@ -94,7 +94,8 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
     case "tool_undone":
       return patchCall(state, event.tool_call_id, "", (call) => ({ ...call, undone: true, problem: null }));
     case "error":
-      return addProblem(state, event);
+      // A pause has its own card.
+      return typeof event.details["pause_id"] === "string" && event.code === "BUDGET_EXCEEDED" ? state : addProblem(state, event);
     case "session":
     case "pong":
       return state;
@@ -148,6 +149,18 @@ function setMessage(before: RunState, id: string, content: string): RunState {
 function takeBack(state: RunState, id: string): RunState {
   const tail = state.tail?.id === id ? null : state.tail;
   return { ...state, tail, items: state.items.filter((item) => item.kind !== "answer" || item.id !== id) };
+}
+
+/** What was added to the budget since, each where the run went on with it. */
+function withRaises(state: RunState, run: RunView, context: Context): RunState {
+  const known = state.items.filter((item) => item.kind === "raise").length;
+  if (run.raises.length === known) return state;
+  return { ...state, items: [...state.items, ...run.raises.slice(known).map((raise) => raiseItem(raise, context.live, context.own.has(raise.pause_id)))] };
+}
+
+export function raiseItem(raise: BudgetRaise, live: boolean, own: boolean): Item {
+  const by = decider("user", raise.decided_by, raise.at, live, own);
+  return { kind: "raise", id: raise.pause_id, raise, by: by as Decider };
 }
 
 function flushTail(state: RunState): RunState {

@@ -1,8 +1,8 @@
 /** A run's view state from the `session` event's snapshot. */
-import type { ConversationView, ToolCallView } from "../protocol";
+import type { BudgetRaise, ConversationView, ToolCallView } from "../protocol";
 import { emptyCall, emptyRun, type Call, type Item, type RunState } from "./model";
 import { addOutput, NO_OUTPUTS } from "./outputs";
-import { decider } from "./reduce";
+import { decider, raiseItem } from "./reduce";
 
 export function fromSnapshot(conversation: ConversationView, runId: string): RunState {
   const views = conversation.tool_calls.filter((view) => view.run_id === runId);
@@ -11,6 +11,12 @@ export function fromSnapshot(conversation: ConversationView, runId: string): Run
   const texts: Record<string, string> = {};
   const calls: Record<string, Call> = {};
   let step = 0;
+  let turns = 0;
+  const run = conversation.runs.find((view) => view.run_id === runId) ?? null;
+  const raises = [...(run?.raises ?? [])];
+  const placeRaises = (): void => {
+    while (raises[0] !== undefined && raises[0].steps <= turns) items.push(raiseItem(raises.shift() as BudgetRaise, false, false));
+  };
   const place = (view: ToolCallView): void => {
     items.push({ kind: "call", id: view.tool_call_id });
     calls[view.tool_call_id] = callFromView(view, step);
@@ -19,6 +25,8 @@ export function fromSnapshot(conversation: ConversationView, runId: string): Run
   for (const message of conversation.messages) {
     if (message.run_id !== runId || message.role !== "assistant") continue;
     if (items.some((item) => item.kind === "call")) step += 1;
+    placeRaises();
+    turns += 1;
     if (message.content !== "") {
       items.push({ kind: "answer", id: message.message_id });
       texts[message.message_id] = message.content;
@@ -29,7 +37,8 @@ export function fromSnapshot(conversation: ConversationView, runId: string): Run
     }
   }
   for (const view of [...byId.values()]) place(view);
-  const run = conversation.runs.find((view) => view.run_id === runId) ?? null;
+  turns = Infinity;
+  placeRaises();
   if (run?.error) items.push({ kind: "notice", id: "notice-snapshot", problem: run.error });
   const stepEnding = Object.values(calls).some((call) => call.step === step && call.endedAt !== null);
   return { ...emptyRun(runId), run, items, texts, calls, step, stepEnding };

@@ -31,6 +31,11 @@ export function limit(count: number): string {
   return tokens(count).replace(".0", "");
 }
 
+/** 200,000 */
+export function count(value: number): string {
+  return Math.round(value).toLocaleString("en-US");
+}
+
 export function plural(count: number, one: string): string {
   return `${count} ${one}${count === 1 ? "" : "s"}`;
 }

@@ -2,7 +2,7 @@
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
 import type { Hearing } from "../link/transport";
-import type { ClientCommand } from "../protocol";
+import type { BudgetLimits, ClientCommand, PauseView } from "../protocol";
 import type { Call } from "../state";
 
 export type Panel = "none" | "reason" | "edit" | "allow";
@@ -12,6 +12,9 @@ export type Retry = "no" | "offered" | "asked";
 
 /** Whether what a call wrote can be put back. */
 export type Undo = "no" | "offered" | "asked" | "done";
+
+/** Whether the answer to a pause is on its way. */
+export type Raising = "no" | "queued" | "sent";
 
 export interface Actions {
   readonly hearing: Hearing;
@@ -23,6 +26,8 @@ export interface Actions {
   retry(call: Call): void;
   undo(call: Call): void;
   openPanel(call: Call, panel: Panel): void;
+  raiseBudget(pause: PauseView, add: BudgetLimits): void;
+  takeBackRaise(): void;
 }
 
 export type Choice =

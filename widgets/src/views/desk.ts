@@ -3,11 +3,12 @@ import type { CardCommand } from "../keyboard";
 import type { Channel } from "../link/channel";
 import type { PendingDecision } from "../link/decisions";
 import type { Hearing } from "../link/transport";
-import type { ApprovalResponseCommand, ClientCommand } from "../protocol";
+import type { ApprovalResponseCommand, BudgetLimits, ClientCommand, PauseView } from "../protocol";
 import { callsInOrder, needsYou, runEnded, type Call, type RunState } from "../state";
-import type { Actions, Choice, Panel, Retry, Undo } from "./context";
+import type { Actions, Choice, Panel, Raising, Retry, Undo } from "./context";
 import { Draft } from "./edit";
 import { mayAlwaysAllow } from "./allow";
+import { BudgetAnswer } from "./raising";
 
 /** For this long after a decision no other card takes one: a second click was meant for the first card. */
 const GUARD_MS = 400;
@@ -24,6 +25,7 @@ export class RunDesk implements Actions {
   private readonly drafts = new Map<string, Draft>();
   private readonly retried = new Set<string>();
   private readonly takenBack = new Set<string>();
+  private readonly answer: BudgetAnswer;
   private focusedCall: string | null = null;
   private render: () => void = () => undefined;
   private frame: { cancel(): void } | null = null;
@@ -32,7 +34,9 @@ export class RunDesk implements Actions {
     private readonly channel: Channel,
     private readonly runId: string,
     private readonly root: () => HTMLElement | null,
-  ) {}
+  ) {
+    this.answer = new BudgetAnswer(channel, runId);
+  }
 
   /** Renders at most once a frame, however many events come. */
   watch(render: () => void): () => void {
@@ -224,6 +228,23 @@ export class RunDesk implements Actions {
         if (waits && !this.guarded) this.openPanel(call, command.kind);
         return waits;
     }
+  }
+
+  raisingOf(state: RunState, pause: PauseView): Raising {
+    return this.answer.stateOf(state, pause);
+  }
+
+  raiseBudget(pause: PauseView, add: BudgetLimits): void {
+    if (this.guarded || this.off || this.raisingOf(this.state, pause) !== "no") return;
+    // The card goes when the run goes on; the focus stays in the run.
+    if (this.root()?.contains(document.activeElement)) this.root()?.querySelector<HTMLElement>(".ak-badge")?.focus();
+    this.answer.send(this.state, pause, add);
+    this.guard();
+  }
+
+  takeBackRaise(): void {
+    this.answer.takeBack();
+    this.schedule();
   }
 
   private get state(): RunState {

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { DECISIONS_OFF_AFTER_MS, type Connection } from "../link/channel";
 import type { ErrorCode } from "../protocol";
 import type { Problem } from "../state";
-import { wholeSeconds } from "../text/format";
+import { timeOfDay, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { Button } from "./button";
 import { useSeconds } from "./context";
@@ -41,13 +41,18 @@ export function Notice({ problem }: { problem: Problem }): JSX.Element {
 const CONFLICTS = { waiting: "Nothing was decided.", decided: "Already decided.", undo: "Not undone." } as const;
 
 export function ProblemWords({ problem, about = "decided" }: { problem: Problem; about?: keyof typeof CONFLICTS }): JSX.Element {
-  const said = sentence(visible(problem.message));
+  const said = sentence(visible(inThisZone(problem.message.replace(/^Already decided: ./, (start) => start.slice(-1).toUpperCase()))));
   const meaning = about === "undo" ? "" : (MEANINGS[problem.code] ?? "");
   return (
     <span class="ak-grow">
       <b>{problem.code === "CONFLICT" ? CONFLICTS[about] : TITLES[problem.code]}</b> {said} {said.includes(meaning) ? "" : meaning}
     </span>
   );
+}
+
+/** The brain tells moments in UTC. */
+function inThisZone(text: string): string {
+  return text.replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, timeOfDay);
 }
 
 function sentence(text: string): string {

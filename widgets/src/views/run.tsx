@@ -4,9 +4,11 @@ import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
 import { announcement } from "../announcer";
 import { cardCommand, fieldOf } from "../keyboard";
 import type { Channel } from "../link/channel";
-import { callsInOrder, needsYou, runEnded, waitingCalls, type Call, type RunState } from "../state";
+import { callsInOrder, needsYou, pauseOf, runEnded, waitingCalls, type Call, type RunState } from "../state";
+import { byWhom } from "../text/words";
 import { Answer } from "./answer";
 import { BatchBar } from "./batch";
+import { BudgetCard, RaiseLine } from "./budget";
 import { Card } from "./card";
 import { ActionsContext, useSeconds } from "./context";
 import { isOpen } from "./folding";
@@ -58,6 +60,7 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
   const askable = desk.askable(waiting);
   const current = desk.currentCall(state);
   const firstWaiting = waiting[0]?.id;
+  const pause = pauseOf(state);
   return (
     <>
       {state.items.map((item) => {
@@ -66,6 +69,8 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
             const streaming = state.tail?.id === item.id;
             return <Answer key={item.id} text={streaming ? (state.tail?.text ?? "") : (state.texts[item.id] ?? "")} streaming={streaming} />;
           }
+          case "raise":
+            return <RaiseLine key={item.id} raise={item.raise} by={byWhom(item.by)} />;
           case "notice":
             return <Notice key={item.id} problem={item.problem} />;
           case "call": {
@@ -82,6 +87,9 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
           }
         }
       })}
+      {pause !== null && state.run !== null && (
+        <BudgetCard run={state.run} pause={pause} off={desk.off} gone={desk.gone} guarded={desk.guarded} raising={desk.raisingOf(state, pause)} />
+      )}
       {state.thinking !== null && !runEnded(state) && <Thinking text={state.thinking} />}
     </>
   );
@@ -130,6 +138,12 @@ function useAnnouncer(state: RunState, live: boolean): string {
 
 function handleKey(event: KeyboardEvent, desk: RunDesk): void {
   const element = event.target instanceof Element ? event.target.closest("[data-tool-call-id]") : null;
+  const pause = event.target instanceof Element ? event.target.closest("[data-pause-id]") : null;
+  if (pause !== null && cardCommand(event, { panel: "none", field: fieldOf(event.target) })?.kind === "send") {
+    pause.querySelector<HTMLElement>(".ak-actions button")?.click();
+    event.preventDefault();
+    event.stopPropagation();
+  }
   const call = desk.callById(element?.getAttribute("data-tool-call-id") ?? null);
   if (call === undefined) return;
   const command = cardCommand(event, { panel: desk.panelOf(call.id), field: fieldOf(event.target) });

@@ -19,7 +19,7 @@ export class Recording {
       policy: { mode: options.mode ?? "ask", rules: options.rules ?? [] },
       usage: { input_tokens: 0, output_tokens: 0, total_tokens: options.tokens ?? 18_240, tool_calls: 0, steps: 0 },
       budget: { tokens: options.budget === undefined ? 200_000 : options.budget, tool_calls: null, seconds: null, steps: null },
-      started_at: this.time(), ended_at: null, error: null,
+      started_at: this.time(), ended_at: null, error: null, paused: /** @type {any} */ (null), raises: /** @type {any[]} */ ([]),
     };
     this.send({ type: "run", run: this.view });
     this.send({ type: "message", message_id: `${name}-user`, role: "user", content: this.view.prompt });
@@ -55,6 +55,18 @@ export class Recording {
     this.propose(id, tool_name, input).answer(id, true, { by }).start(id, tool_name, input);
     outputs.forEach((output, index) => this.output(id, index, output));
     return this.end(id, tool_name, "success", { duration_ms: ms });
+  }
+  /** @param {string[]} reached @param {object} limits */
+  pause(reached, limits, usage = {}, seconds = 378) {
+    this.view = { ...this.view, usage: { ...this.view.usage, ...usage }, budget: { ...this.view.budget, ...limits }, paused: { pause_id: `pause_${this.frames.length}`, reached, seconds, since: this.time() } };
+    this.send({ type: "error", code: "BUDGET_EXCEEDED", message: "Budget reached.", tool_call_id: null, details: { pause_id: this.view.paused.pause_id } });
+    return this.send({ type: "run", run: this.view });
+  }
+  /** @param {object} add @param {string | null} decided_by */
+  raise(add, decided_by = null) {
+    const raise = { pause_id: this.view.paused.pause_id, add: { tokens: null, tool_calls: null, seconds: null, steps: null, ...add }, at: this.time(), decided_by, steps: this.view.usage.steps };
+    this.view = { ...this.view, paused: null, raises: [...this.view.raises, raise] };
+    return this.send({ type: "run", run: this.view });
   }
   finish(status = "complete") {
     this.send({ type: "complete", message_id: null, finish_reason: status === "complete" ? "stop" : status, usage: this.view.usage, error: null });

@@ -1,0 +1,147 @@
+import { describe, expect, test } from "vitest";
+import { fromSnapshot } from "../src/state";
+import type { ClientCommand, ConversationView } from "../src/protocol";
+import { accessibleName, brain, button, buttons, happens, key, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
+
+usePage();
+
+const paused = (run: Recording): Recording => run.did("t1", "run_python", { code: "1" }, 5).pause(["tokens"], { tokens: 200_000, tool_calls: 100, seconds: 1_800 }, { total_tokens: 200_000, tool_calls: 14 });
+const card = (root: HTMLElement): HTMLElement | null => root.querySelector('[role=group][aria-label="Budget reached"]');
+const answers = (): ClientCommand[] => PlayedSocket.sent.filter((command) => command.type === "budget");
+const said = (root: Element | null): string => (root?.textContent ?? "").replaceAll(/\s+/g, " ");
+
+function write(root: HTMLElement, name: string, text: string): void {
+  const field = root.querySelector<HTMLInputElement>(`input[aria-label="${name}"]`)!;
+  field.value = text;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+describe("a run at its budget", () => {
+  test("waits for the person, and shows what it has spent of each limit", async () => {
+    const root = await show(paused);
+    expect(said(root.querySelector(".ak-status"))).toBe("Waiting for you");
+    const meters = [...root.querySelectorAll("[role=meter]")].map((one) => `${accessibleName(one)}: ${one.getAttribute("aria-valuetext")}`);
+    expect(meters).toEqual(["Tokens: 200,000 of 200,000", "Tool calls: 14 of 100", "Time: 6 min 18 s of 30 min"]);
+    expect(root.querySelector("[role=alert]")).toBeNull();
+    expect(button(root, "Stop")).toBeTruthy();
+  });
+
+  test("goes on with what is in the field, which offers half of what there was", async () => {
+    const root = await show(paused);
+    expect(root.querySelector("input")!.value).toBe("100,000");
+    write(root, "Add tokens", "50 000");
+    await settle();
+    await press(root, "Continue");
+    expect(answers()).toEqual([{ type: "budget", run_id: expect.any(String), pause_id: brain.recording!.view.paused.pause_id, add: { tokens: 50_000, tool_calls: null, seconds: null, steps: null } }]);
+    expect(said(card(root))).toContain("You chose Continue.");
+    await happens((run) => run.raise({ tokens: 50_000 }));
+    expect(card(root)).toBeNull();
+    expect(said(root.querySelector(".ak-raised"))).toContain("Budget raised by you,");
+    expect(said(root.querySelector(".ak-raised"))).toContain("50,000 tokens.");
+  });
+
+  test("is asked for each limit that it reached, minutes for seconds", async () => {
+    const root = await show((run) => run.pause(["tool_calls", "seconds"], { tokens: null, tool_calls: 20, seconds: 600 }, { tool_calls: 20 }, 643));
+    await press(root, "Continue");
+    expect(answers()).toMatchObject([{ add: { tokens: null, tool_calls: 10, seconds: 300 } }]);
+  });
+
+  test.each(["", "0", "-5", "many", "1e99"])("%j is no amount: Continue is off and says why", async (text) => {
+    const root = await show(paused);
+    write(root, "Add tokens", text);
+    await settle();
+    await press(root, "Continue");
+    expect(answers()).toEqual([]);
+    const why = button(root, "Continue").getAttribute("aria-describedby")!;
+    expect(document.getElementById(why)!.textContent).toBe("Write a number above 0.");
+  });
+
+  test("Enter in the field and Ctrl Enter on the card continue; letters do nothing, a held key neither", async () => {
+    const root = await show(paused);
+    const field = root.querySelector("input")!;
+    await key(card(root)!, "a");
+    await key(field, "Enter", { repeat: true });
+    expect(answers()).toEqual([]);
+    expect((await key(field, "Enter")).defaultPrevented).toBe(true);
+    expect(answers()).toHaveLength(1);
+    await happens((run) => run.raise({ tokens: 1 }).pause(["tokens"], { tokens: 200_001 }, { total_tokens: 200_001 }));
+    await settle(500);
+    await key(card(root)!, "Enter", { ctrlKey: true });
+    expect(answers()).toHaveLength(2);
+  });
+
+  test("is answered once, and the focus stays in the run", async () => {
+    const root = await show(paused);
+    root.querySelector("input")!.focus();
+    await press(root, "Continue");
+    expect(buttons(card(root)!)).toEqual([]);
+    expect(root.contains(document.activeElement)).toBe(true);
+    expect(card(root)!.contains(document.activeElement)).toBe(false);
+  });
+
+  test("a second answer changed nothing, and the card says who was first", async () => {
+    const root = await show(paused);
+    await press(root, "Continue");
+    await happens((run) => run.raise({ tokens: 7 }, "ana"));
+    PlayedSocket.last.say({ type: "error", seq: 1, conversation_id: "", run_id: null, timestamp: "", code: "CONFLICT", message: "Already decided: budget raised by ana, 2026-11-20T14:03:02.000Z. Nothing was added.", tool_call_id: null, details: { run_id: brain.recording!.run, pause_id: brain.recording!.view.raises[0].pause_id } });
+    await settle();
+    expect(said(root.querySelector(".ak-raised"))).toContain("Budget raised by ana,");
+    expect(said(root.querySelector("[data-code=CONFLICT]"))).toMatch(/^Already decided\. Budget raised by ana, \d\d:03:02\. Nothing was added\./);
+  });
+
+  test("where the brain could not write it down, it can be tried again", async () => {
+    const root = await show(paused);
+    await press(root, "Continue");
+    PlayedSocket.last.say({ type: "error", seq: 1, conversation_id: "", run_id: null, timestamp: "", code: "INTERNAL_ERROR", message: "The log takes nothing: the disk is full.", tool_call_id: null, details: {} });
+    await settle(500);
+    await press(root, "Continue");
+    expect(answers()).toHaveLength(2);
+  });
+
+  test("without a connection an answer is kept, can be taken back, and is sent once when the line is back", async () => {
+    const root = await show(paused);
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle();
+    await press(root, "Continue");
+    expect(said(card(root))).toContain("It is sent when the connection is back.");
+    await press(root, "Take back");
+    await settle(500);
+    await press(root, "Continue");
+    PlayedSocket.refuse = false;
+    await settle(30_000);
+    expect(answers()).toHaveLength(1);
+    expect(said(card(root))).not.toContain("It is sent when");
+  });
+
+  test("after a minute without a connection nothing can be decided, and the card says so", async () => {
+    const root = await show(paused);
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle(70_000);
+    await press(root, "Continue");
+    expect(said(card(root))).toContain("Off until the connection is back.");
+    expect(said(card(root))).not.toContain("You chose");
+  });
+
+  test("a second page shows the same, and so does a page that comes later", async () => {
+    await show(paused);
+    const second = view(brain.recording!);
+    await settle();
+    expect(card(second)).not.toBeNull();
+    await happens((run) => run.raise({ tokens: 1 }, "ana"));
+    expect(card(second)).toBeNull();
+  });
+
+  test("a run that has ended asks for nothing", async () => {
+    const root = await show((run) => paused(run).finish("cancelled"));
+    expect(card(root)).toBeNull();
+  });
+});
+
+test("what was added stands where it was in a page that comes after many events", () => {
+  const recording = new Recording("c").pause(["tokens"], { tokens: 10 }, { total_tokens: 10, steps: 1 }).raise({ tokens: 5 });
+  const message = (id: string) => ({ message_id: id, run_id: recording.run, role: "assistant", content: id, tool_calls: [], tool_call_id: null, reasoning: "" });
+  const snapshot = { ...recording.session().snapshot, messages: [message("first"), message("second")] } as unknown as ConversationView;
+  expect(fromSnapshot(snapshot, recording.run).items.map((item) => item.kind)).toEqual(["answer", "raise", "answer"]);
+});
