@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
-from agent_kernel.log import audit
+from agent_kernel.log import trail
 from agent_kernel.log.bodies import pack, unpack
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
@@ -120,7 +120,7 @@ def move(
     """
     call = _compare_and_set(sql, conversation, tool_call_id, target, columns)
     if not NEXT[target]:
-        audit.record_outcome(sql, call)
+        trail.record_outcome(sql, call)
     return call
 
 
@@ -187,9 +187,9 @@ def decide(
         columns |= {"ended_at": now, "result": denial}
     target: CallState = "approved" if verdict.approved else "denied"
     decided = _compare_and_set(sql, conversation, call.tool_call_id, target, columns)
-    audit.record_decision(sql, decided, verdict.scope)
+    trail.record_decision(sql, decided, verdict.scope)
     if not verdict.approved:
-        audit.record_outcome(sql, decided)
+        trail.record_outcome(sql, decided)
     return decided
 
 

@@ -7,7 +7,7 @@ for an approval, and takes no task.
 import asyncio
 
 from agent_kernel.errors import AlreadyDecided, BudgetExceeded, InvalidArguments, LogUnavailable
-from agent_kernel.log import audit
+from agent_kernel.log import trail
 from agent_kernel.loop.budgets import check, raised
 from agent_kernel.loop.run import ActiveRun, Commit
 from agent_kernel.protocol.events import ErrorEvent, utc_now
@@ -91,7 +91,7 @@ async def raise_budget(run: ActiveRun, pause_id: str, add: BudgetLimits, decided
     run.change(paused=None, budget=budget, raises=[*before.raises, step])
 
     def work(commit: Commit) -> None:
-        audit.record_raise(commit.sql, run.view, step)
+        trail.record_raise(commit.sql, run.view, step)
         run.save(commit)
 
     try:

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from agent_kernel.errors import AlreadyDecided
-from agent_kernel.log import audit, ledger
+from agent_kernel.log import ledger, trail
 from agent_kernel.log.rules import add_rule, revoke_rule, rules_in_force
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop.effective_policy import effective_policy, scope_keys
@@ -17,7 +17,7 @@ from agent_kernel.protocol.vocabulary import Scope
 def save(sql: sqlite3.Connection, row: ConversationRow, scope: Scope, text: str, decided_by: str | None) -> None:
     """Put a rule in force, in the transaction of the decision that it came with."""
     rule_id = add_rule(sql, scope, scope_keys(row)[scope], text)
-    audit.record_rule(
+    trail.record_rule(
         sql, "saved", rule_id, conversation_id=row.conversation_id, text=text, scope=scope, decided_by=decided_by
     )
 
@@ -25,7 +25,7 @@ def save(sql: sqlite3.Connection, row: ConversationRow, scope: Scope, text: str,
 def remove(sql: sqlite3.Connection, row: ConversationRow, rule_id: str, decided_by: str | None) -> None:
     """Take a rule out of force. Raises `UnknownRule` for one that does not cover this conversation."""
     rule = revoke_rule(sql, rule_id, scope_keys(row))
-    audit.record_rule(
+    trail.record_rule(
         sql,
         "removed",
         rule_id,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_kernel.errors import IllegalTransition, LogUnavailable
-from agent_kernel.log import audit, ledger
+from agent_kernel.log import ledger, trail
 from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit
 from agent_kernel.protocol.views import RunView, ToolCallView
@@ -86,7 +86,7 @@ async def cancel_call(run: ActiveRun, tool_call_id: str, stop: Stop) -> None:
 def note(commit: Commit, run: RunView, stop: Stop, tool_call_ids: Sequence[str], *, whole_run: bool = False) -> None:
     """Put into the audit trail who stopped what, in the transaction that begins to do so."""
     if stop.by is not None:
-        audit.record_stop(
+        trail.record_stop(
             commit.sql,
             conversation_id=run.conversation_id,
             run_id=run.run_id,

@@ -1,0 +1,114 @@
+"""What the audit trail says of each decision and each end: one function for each kind of entry, called in the
+transaction that does what it tells."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from agent_kernel.log.audit import append
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import BudgetRaise, RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import DecidedBy, Scope
+
+
+def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -> None:
+    """Add a decision, in the transaction that makes it. `call` is as the decision left it."""
+    decision = "denied" if call.state == "denied" else "approved"
+    fields = {"at": call.decided_at or utc_now(), "decision": decision, "scope": scope}
+    append(sql, "decision", _of_call(call) | fields)
+
+
+def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> None:
+    """Add the end of a call, in the transaction that ends it."""
+    fields = {
+        "at": call.ended_at or utc_now(),
+        "state": call.state,
+        "started_at": call.started_at,
+        "duration_ms": call.duration_ms,
+    }
+    append(sql, "outcome", _of_call(call) | fields)
+
+
+def record_undo(sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None) -> None:
+    """Add that what a call wrote was taken back. `decided_by` is who did that."""
+    append(sql, "undo", _of_call(call) | {"at": utc_now(), "by": "user", "decided_by": decided_by, "reason": None})
+
+
+def record_stop(
+    sql: sqlite3.Connection,
+    *,
+    conversation_id: str,
+    run_id: str,
+    tool_call_ids: Sequence[str],
+    whole_run: bool,
+    by: DecidedBy,
+    decided_by: str | None,
+) -> None:
+    """Add that somebody stopped a run, or cancelled one call of it. `tool_call_ids` are the calls that this ended
+    before they started, and those that ran and were told to end; how each of them ended is an outcome of its own."""
+    fields = {
+        "at": utc_now(),
+        "conversation_id": conversation_id,
+        "run_id": run_id,
+        "tool_call_ids": list(tool_call_ids),
+        "whole_run": whole_run,
+        "by": by,
+        "decided_by": decided_by,
+    }
+    append(sql, "stop", fields)
+
+
+def record_rule(
+    sql: sqlite3.Connection,
+    action: Literal["saved", "removed"],
+    rule_id: str,
+    *,
+    conversation_id: str,
+    text: str,
+    scope: Scope,
+    decided_by: str | None,
+) -> None:
+    """Add that an always-allow rule came into force or was taken out of it, in the transaction that does so."""
+    fields = {
+        "at": utc_now(),
+        "action": action,
+        "rule_id": rule_id,
+        "conversation_id": conversation_id,
+        "rule": text,
+        "scope": scope,
+        "by": "user",
+        "decided_by": decided_by,
+    }
+    append(sql, "rule", fields)
+
+
+def record_raise(sql: sqlite3.Connection, run: RunView, step: BudgetRaise) -> None:
+    """Add that a person raised a run's budget. `run` is as it was left by that."""
+    fields = {
+        "at": step.at,
+        "conversation_id": run.conversation_id,
+        "run_id": run.run_id,
+        "pause_id": step.pause_id,
+        "added": step.add.model_dump(exclude_none=True),
+        "budget": run.budget.model_dump(exclude_none=True),
+        "spent": run.usage.model_dump(),
+        "by": "user",
+        "decided_by": step.decided_by,
+    }
+    append(sql, "budget", fields)
+
+
+def _of_call(call: ToolCallView) -> dict[str, Any]:
+    return {
+        "conversation_id": call.conversation_id,
+        "run_id": call.run_id,
+        "tool_call_id": call.tool_call_id,
+        "approval_id": call.approval_id,
+        "tool_name": call.tool_name,
+        "arguments": call.tool_input,
+        "digest": call.digest,
+        "edited": call.edited,
+        "by": call.by,
+        "decided_by": call.decided_by,
+        "reason": call.reason,
+    }
