@@ -76,6 +76,23 @@ class FunctionHands:
         return "Notebook: test.ipynb"
 
 
+class InterruptibleHands(FunctionHands):
+    """A call runs until it is interrupted; it says when it has begun."""
+
+    def __init__(self) -> None:
+        super().__init__(self._wait)
+        self._interrupted = asyncio.Event()
+
+    async def _wait(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        emit(OutputView(kind="stream", name="stdout", text="begun"))
+        await self._interrupted.wait()
+        return Outcome("cancelled", "KeyboardInterrupt")
+
+    async def interrupt(self, tool_call_id: str) -> bool:
+        self._interrupted.set()
+        return await super().interrupt(tool_call_id)
+
+
 class OneModel:
     """A model source with one model."""
 

@@ -1,6 +1,5 @@
 """The audit trail names who pressed Stop, when, and which calls that ended or interrupted."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -10,8 +9,7 @@ from agent_kernel.log import audit
 from agent_kernel.loop.commands import obey
 from agent_kernel.protocol.commands import CancelCommand, Decision, ToolCancelCommand
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
-from tests.core.brain_fixtures import FunctionHands, Stage
+from tests.core.brain_fixtures import InterruptibleHands, Stage
 
 TWO_CALLS = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
 
@@ -26,27 +24,13 @@ async def stops(stage: Stage) -> list[dict[str, Any]]:
     return [entry for entry in await entries(stage) if entry["kind"] == "stop"]
 
 
-class UntilInterrupted(FunctionHands):
-    def __init__(self) -> None:
-        super().__init__(self._wait)
-        self._interrupted = asyncio.Event()
-
-    async def _wait(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
-        await self._interrupted.wait()
-        return Outcome("cancelled", "KeyboardInterrupt")
-
-    async def interrupt(self, tool_call_id: str) -> bool:
-        self._interrupted.set()
-        return await super().interrupt(tool_call_id)
-
-
 async def test_stop_is_in_the_trail_before_the_ends_that_it_causes(stages: Any) -> None:
     with ScriptedModel([TWO_CALLS]) as model:
-        stage = await stages(model, hands=UntilInterrupted())
+        stage = await stages(model, hands=InterruptibleHands())
         handle = await stage.start()
         first, _ = await stage.requests(2)
         await stage.conversation.decide(first.approval_id, Decision(approved=True), decided_by="ana")
-        await stage.until(lambda: stage.of("tool_start"))
+        await stage.until(lambda: stage.of("tool_output"))
         await obey(CancelCommand(type="cancel", run_id=handle.run_id), stage.conversation, "eve")
         await handle.wait()
     [stop] = await stops(stage)
@@ -76,11 +60,11 @@ async def test_cancel_of_one_call_names_that_call_only(stages: Any) -> None:
 
 async def test_a_running_call_that_is_cancelled_is_noted_too(stages: Any) -> None:
     with ScriptedModel([call("run_python", code="1", call_id="a"), say("Done.")]) as model:
-        stage = await stages(model, hands=UntilInterrupted())
+        stage = await stages(model, hands=InterruptibleHands())
         handle = await stage.start()
         [first] = await stage.requests()
         await stage.conversation.decide(first.approval_id, Decision(approved=True))
-        await stage.until(lambda: stage.of("tool_start"))
+        await stage.until(lambda: stage.of("tool_output"))
         await obey(ToolCancelCommand(type="tool_cancel", tool_call_id="a"), stage.conversation, "eve")
         await handle.wait()
     [stop] = await stops(stage)

@@ -11,7 +11,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import Outcome
-from tests.core.brain_fixtures import FunctionHands
+from tests.core.brain_fixtures import FunctionHands, InterruptibleHands
 
 ASK_USER = ToolDeclaration(
     "ask_user",
@@ -22,26 +22,10 @@ ASK_USER = ToolDeclaration(
 )
 
 
-class Interruptible(FunctionHands):
-    """A call that runs until it is interrupted."""
-
-    def __init__(self) -> None:
-        super().__init__(self._sleep)
-        self.stopped = asyncio.Event()
-
-    async def _sleep(self, call: Any, emit: Any) -> Outcome:
-        await self.stopped.wait()
-        return Outcome("cancelled", "KeyboardInterrupt")
-
-    async def interrupt(self, tool_call_id: str) -> bool:
-        self.stopped.set()
-        return await super().interrupt(tool_call_id)
-
-
 async def test_stop_cancels_what_waits_interrupts_what_runs_and_asks_the_model_no_more(stages: Any) -> None:
     turn = calls(call("run_python", code="sleep", call_id="a"), call("run_python", code="2", call_id="b"))
     with ScriptedModel([turn]) as model:
-        stage = await stages(model, hands=Interruptible())
+        stage = await stages(model, hands=InterruptibleHands())
         handle = await stage.start()
         first, _ = await stage.requests(2)
         await stage.conversation.decide(first.approval_id, Decision(approved=True))

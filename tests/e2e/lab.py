@@ -1,21 +1,19 @@
 """A real JupyterLab (or Notebook, or bare server) with a private home, and what a person does in it."""
 
 import json
-import os
-import subprocess
 import sys
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 import nbformat
 from playwright.sync_api import Locator, Page, expect
 
-T = TypeVar("T")
+from tests.programs import Program, wait_until
+
 App = Literal["jupyterlab", "notebook", "jupyter_server"]
 TOKEN = "a-token-of-the-tests"
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -48,16 +46,6 @@ _OUTPUTS = "index => window.jupyterapp.shell.currentWidget.content.widgets[index
 _PROMPT = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.executionCount"
 
 
-def wait_until(look: Callable[[], T], what: str, seconds: float = 30) -> T:
-    """Look again and again until `look` returns something true."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if seen := look():
-            return seen
-        time.sleep(0.05)
-    raise AssertionError(f"Waited {seconds:.0f} s for {what}.")
-
-
 class LabServer:
     """A Jupyter server as a program of its own, on a port of its own choice."""
 
@@ -85,25 +73,18 @@ class LabServer:
             file = home / "lab-settings" / f"{plugin}.jupyterlab-settings"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(settings))
-        self._log = (home / "server.log").open("wb")
         self._start()
 
     def _start(self) -> None:
-        self._process = subprocess.Popen(
-            [*self._command(), *self._arguments],
-            env={**os.environ, **self._directories(), **self._variables},
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            cwd=self.root,
-        )
-        self.url = wait_until(self._find_url, "the server's info file", 60)
-        wait_until(self._answers, "the server to answer", 60)
+        command = [*self._command(), *self._arguments]
+        variables = {**self._directories(), **self._variables}
+        self._program = Program(command, self.home / "server.log", self.root, variables)
+        self.url = self._program.wait_until(self._find_url, "the server's info file")
+        self._program.wait_until(self._answers, "the server to answer")
 
     def kill(self) -> None:
         """The server ends without a chance to do anything."""
-        self._process.kill()
-        self._process.wait()
+        self._program.kill()
 
     def start_again(self) -> None:
         """After `kill`: the same server, at the same address."""
@@ -116,13 +97,7 @@ class LabServer:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._log.close()
+        self._program.stop()
 
     def _directories(self) -> dict[str, str]:
         places = {"CONFIG_DIR": "config", "DATA_DIR": "data", "RUNTIME_DIR": "runtime"}
@@ -161,7 +136,6 @@ class LabServer:
         return {"agent_kernel_server": self._extension, **(dict.fromkeys(others, False) if bare else {})}
 
     def _find_url(self) -> str | None:
-        self._check_alive()
         for file in (self.home / "runtime").glob("jpserver-*.json"):
             try:
                 info = json.loads(file.read_text())
@@ -171,7 +145,6 @@ class LabServer:
         return None
 
     def _answers(self) -> bool:
-        self._check_alive()
         try:
             self.api("GET", "api/status")
         except urllib.error.HTTPError as refused:
@@ -180,11 +153,8 @@ class LabServer:
             return False
         return True
 
-    def _check_alive(self) -> None:
-        assert self._process.poll() is None, self.log_text()[-4000:]
-
     def log_text(self) -> str:
-        return (self.home / "server.log").read_text(errors="replace")
+        return self._program.log_text()
 
     def api(self, method: str, path: str, body: object = None) -> Any:
         """JSON from the server's HTTP interface, as the user."""

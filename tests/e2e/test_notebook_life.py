@@ -5,9 +5,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
-from tests.e2e.lab import LabServer, NotebookPage, wait_until
+from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
 from tests.e2e.records import assert_record_is_saved, bundles
+from tests.programs import wait_until
 
 LOAD = "%load_ext agent_kernel"
 

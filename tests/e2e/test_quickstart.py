@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.conftest import RESULTS
-from tests.e2e.lab import LabServer, NotebookPage, wait_until
+from tests.e2e.lab import LabServer, NotebookPage
+from tests.programs import wait_until
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SUMMARY, PLOT, SAVE = 5, 7, 9

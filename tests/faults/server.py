@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -15,14 +14,10 @@ from typing import Any, Self
 
 import aiohttp
 
+from tests.programs import free_port
+
 TOKEN = "a-token-of-the-tests"
 STARTS_WITHIN = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def until(look: Any, what: str, seconds: float = 20.0) -> Any:

@@ -1,4 +1,7 @@
-"""A real Jupyter server with the extension, real kernels, and a fake model behind a real socket."""
+"""A real Jupyter server with the extension, real kernels, and a fake model behind a real socket.
+
+`tests/security` takes over all that `__all__` names.
+"""
 
 import asyncio
 import json
@@ -42,11 +45,16 @@ from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, Face, Kernel
 
 __all__ = [
+    "api",
     "echo_kernel_spec",
+    "extension",
+    "extension_traits",
+    "face",
     "http_server",
     "http_server_client",
     "http_server_port",
     "jp_argv",
+    "jp_asyncio_loop",
     "jp_auth_header",
     "jp_base_url",
     "jp_config_dir",
@@ -63,11 +71,15 @@ __all__ = [
     "jp_nbconvert_templates",
     "jp_root_dir",
     "jp_runtime_dir",
+    "jp_server_config",
     "jp_serverapp",
     "jp_system_config_path",
     "jp_system_jupyter_path",
     "jp_web_app",
     "jp_ws_fetch",
+    "kernel",
+    "model",
+    "server_traits",
 ]
 
 

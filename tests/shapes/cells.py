@@ -10,7 +10,8 @@ from typing import Any, Self
 
 import websocket
 
-from tests.e2e.lab import LabServer, wait_until
+from tests.e2e.lab import LabServer
+from tests.programs import wait_until
 
 SECONDS = 60.0
 Message = dict[str, Any]

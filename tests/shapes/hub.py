@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from tests.e2e.lab import LabServer, wait_until
-from tests.shapes.gateway import free_port
+from tests.e2e.lab import LabServer
+from tests.programs import Program, free_port
 
 PROXY = Path(__file__).parents[2] / ".cache" / "proxy"
 PROXY_PACKAGE = "configurable-http-proxy@^5"
@@ -69,34 +69,15 @@ class Hub:
                 admin=ADMIN,
             )
         )
-        self._log = (home / "hub.log").open("wb")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "jupyterhub", "-f", str(config)],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            cwd=home,
-        )
-        try:
-            wait_until(self._answers, "the Hub to answer", 60)
-        except BaseException:
-            self.__exit__()
-            raise
+        command = [sys.executable, "-m", "jupyterhub", "-f", str(config)]
+        self._program = Program(command, home / "hub.log", home, {})
+        self._program.wait_until(self._answers, "the Hub to answer")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._log.close()
-
-    def log_text(self) -> str:
-        return (self.home / "hub.log").read_text(errors="replace")
+        self._program.stop()
 
     def token_of(self, user: str) -> str:
         """A token with which a program acts as this user, who is made where there is none."""
@@ -111,7 +92,7 @@ class Hub:
     def start_server(self, user: str) -> UserServer:
         token = self.token_of(user)
         self._api("POST", f"users/{user}/server")
-        wait_until(lambda: self._is_ready(user), f"the server of {user}", 60)
+        self._program.wait_until(lambda: self._is_ready(user), f"the server of {user}")
         return UserServer(f"{self.url}user/{user}/", token, self.home / user)
 
     def _is_ready(self, user: str) -> bool:
@@ -119,7 +100,6 @@ class Hub:
         return bool(servers and servers[""]["ready"])
 
     def _answers(self) -> bool:
-        assert self._process.poll() is None, self.log_text()[-4000:]
         try:
             self._api("GET", "users")
         except (urllib.error.URLError, ConnectionError):

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.testing import call, say
-from tests.e2e.lab import LabServer, wait_until
+from tests.e2e.lab import LabServer
 from tests.e2e.model import Gate, WrittenModel
+from tests.programs import wait_until
 from tests.shapes.cells import Cells
 from tests.shapes.gateway import KernelGateway
 
