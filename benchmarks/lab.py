@@ -11,7 +11,8 @@ from playwright.sync_api import sync_playwright
 
 from benchmarks.frame import ModelServer, WorkerFailed, environment
 from tests.e2e.browser import find_browser
-from tests.e2e.lab import LabServer, NotebookPage, wait_until
+from tests.e2e.lab import LabServer, NotebookPage
+from tests.programs import wait_until
 
 LOAD = "%load_ext agent_kernel"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]

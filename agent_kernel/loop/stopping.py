@@ -45,17 +45,13 @@ async def stop_run(run: ActiveRun, stop: Stop) -> None:
 
 async def withdraw(run: ActiveRun, target: CallState, reason: str, stop: Stop | None = None) -> list[ToolCallView]:
     """End the calls that have not started, and wake whoever waits for them. `stop` is set where the run ends too."""
-    running = list(run.executing)
 
     def work(commit: Commit) -> list[ToolCallView]:
-        waiting = [
-            call
-            for call in ledger.list_calls(commit.sql, conversation=commit.number, run_id=run.view.run_id)
-            if call.state in ("proposed", "awaiting_approval", "approved")
-        ]
+        ours = ledger.list_calls(commit.sql, conversation=commit.number, run_id=run.view.run_id)
+        unfinished = [call for call in ours if call.state in ledger.UNFINISHED]
         if stop is not None:
-            note(commit, run.view, stop, [*(call.tool_call_id for call in waiting), *running], whole_run=True)
-        return [_end(commit, call, target, reason) for call in waiting]
+            note(commit, run.view, stop, [call.tool_call_id for call in unfinished], whole_run=True)
+        return [_end(commit, call, target, reason) for call in unfinished if call.state != "executing"]
 
     ended = await run.commit(work)
     for call in ended:

@@ -79,7 +79,7 @@ def error_words(code: ErrorCode) -> str:
         case "LLM_ERROR":
             return "The model did not answer."
         case "KERNEL_DIED":
-            return "The kernel died."
+            return "The kernel was lost."
         case "INTERNAL_ERROR":
             return "Something broke in Agent Kernel, not in your code."
         case "INVALID_FORMAT" | "ACCESS_DENIED" | "TOOL_ERROR" | "CONFLICT":

@@ -99,6 +99,12 @@ class AgentKernelServer(ExtensionApp):
         help="How long an interrupted call may take to end before its outcome counts as unknown, in seconds.",
     ).tag(config=True)
 
+    gateway_seconds = Float(
+        60.0,
+        min=0,
+        help="How long a kernel's gateway may be out of reach until the kernel's runs end, in seconds.",
+    ).tag(config=True)
+
     token_flush_seconds = Float(
         _DEFAULTS.token_flush_seconds, min=0, help="How long tokens are gathered before they are committed, in seconds."
     ).tag(config=True)
@@ -154,6 +160,7 @@ class AgentKernelServer(ExtensionApp):
             contents_manager=server.contents_manager,
             event_logger=server.event_logger,
             logger=self.log,
+            gateway_seconds=self.gateway_seconds,
         )
         self.service.listen()
 

@@ -42,6 +42,7 @@ class Service:
         contents_manager: Any,
         event_logger: Any,
         logger: Logger,
+        gateway_seconds: float,
     ) -> None:
         self._log_path = log_path
         self._models = models
@@ -55,7 +56,7 @@ class Service:
         self.tasks = TaskOwner()
         self.channels: set[ChannelHandler] = set()
         self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
-        self.kernels = KernelBridge(self.brain, self.records, kernel_manager, logger)
+        self.kernels = KernelBridge(self.brain, self.records, kernel_manager, logger, gateway_seconds)
 
     async def brain(self) -> Brain:
         """The brain; the first caller opens its log."""

@@ -18,7 +18,7 @@ from agent_kernel.loop.stopping import Stop
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel_server.kernels.calls import CallFeeds
 from agent_kernel_server.kernels.hands import KernelHands
-from agent_kernel_server.kernels.link import KernelLink, RequestRefused
+from agent_kernel_server.kernels.link import KernelLink, OutOfReach, RequestRefused
 from agent_kernel_server.kernels.messages import (
     Announce,
     CallEnded,
@@ -218,7 +218,12 @@ class AttachedKernel:
             feeder.cancel()
             await asyncio.gather(feeder, return_exceptions=True)
         await self._records.keep(spec.widget_model_id, result, await self._records.notebook_path(self.kernel_id))
-        await self._tell(link, "finish", {"result": finished_result(result)})
+        finish = {"result": finished_result(result)}
+        if isinstance(link.gone, OutOfReach):
+            # Asked anew, it is sent when the kernel is back, and a cell that waits for the run goes on.
+            self._tasks.spawn(self._tell(self.link, "finish", finish), f"end of {spec.run_id}")
+        else:
+            await self._tell(link, "finish", finish)
         await self._records.place(spec.widget_model_id, self._page_is_open)
 
     async def _page_is_open(self) -> bool:
@@ -253,13 +258,21 @@ class AttachedKernel:
         self._reach.restarted()
 
     def life_ended(self, reason: str, *, restarting: bool) -> None:
-        """See `Listener`. The kernel's namespace is lost. Every waiter is told now; the brain hears of it in a task."""
+        """See `Listener`. The kernel's namespace is lost."""
+        self._end_life(KernelGone(reason), restarting=restarting)
+
+    def out_of_reach(self, reason: str) -> None:
+        """See `Listener`."""
+        self._end_life(OutOfReach(reason), restarting=False)
+
+    def _end_life(self, error: KernelGone, *, restarting: bool) -> None:
+        """Every waiter is told now; the brain hears of it in a task."""
         self._announced.clear()
         if self._link is not None:
-            self._link.fail(KernelGone(reason))
+            self._link.fail(error)
         for conversation in list(self._conversations.values()):
             self._tasks.spawn(
-                conversation.kernel_gone(reason, restarting=restarting),
+                conversation.kernel_gone(str(error), restarting=restarting),
                 f"end of {conversation.conversation_id}",
             )
 

@@ -20,7 +20,7 @@ from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel_server.kernels.attach import AttachedKernel
 from agent_kernel_server.kernels.gateway import GatewayReach, take_over
 from agent_kernel_server.kernels.hands import KernelHands
-from agent_kernel_server.kernels.reach import LocalReach
+from agent_kernel_server.kernels.reach import Listener, LocalReach, Reach
 from agent_kernel_server.notebooks import RecordKeeper
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
@@ -30,12 +30,18 @@ START_LOOKS, START_PAUSE = 100, 0.05
 
 class KernelBridge:
     def __init__(
-        self, brain: Callable[[], Awaitable[Brain]], records: RecordKeeper, kernel_manager: Any, log: Logger
+        self,
+        brain: Callable[[], Awaitable[Brain]],
+        records: RecordKeeper,
+        kernel_manager: Any,
+        log: Logger,
+        gateway_seconds: float,
     ) -> None:
         self._brain = brain
         self._records = records
         self._manager = kernel_manager
         self._log = log
+        self._gateway_seconds = gateway_seconds
         self._tasks = TaskOwner()
         self._attached: dict[str, AttachedKernel] = {}
 
@@ -89,10 +95,9 @@ class KernelBridge:
         if attached is not None or kernel_id not in self._manager:
             return attached
         kernel = self._manager.get_kernel(kernel_id)
-        reach = GatewayReach if isinstance(kernel, GatewayKernelManager) else LocalReach
         attached = AttachedKernel(
             kernel_id,
-            lambda listener: reach(kernel, listener, self._log),
+            lambda listener: self._reach(kernel, listener),
             self._brain,
             self._records,
             self._log,
@@ -102,6 +107,11 @@ class KernelBridge:
         kernel.add_restart_callback(attached.died, "restart")
         kernel.add_restart_callback(lambda: self._lost(kernel_id, "The kernel died."), "dead")
         return attached
+
+    def _reach(self, kernel: Any, listener: Listener) -> Reach:
+        if isinstance(kernel, GatewayKernelManager):
+            return GatewayReach(kernel, listener, self._log, self._gateway_seconds)
+        return LocalReach(kernel, listener, self._log)
 
     async def on_kernel_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
         """A listener of Jupyter's `kernel_actions` events."""

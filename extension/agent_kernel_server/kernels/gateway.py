@@ -7,6 +7,7 @@ again when it is back. The gateway checks the signatures of what the kernel says
 import asyncio
 import json
 import uuid
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from logging import Logger
 from typing import Any
@@ -22,12 +23,10 @@ from tornado.web import HTTPError
 from tornado.websocket import WebSocketClientConnection, WebSocketClosedError, WebSocketError, websocket_connect
 
 from agent_kernel.loop.tasks import TaskOwner
-from agent_kernel_server.kernels.messages import EVENT_TYPE, kernel_event_adapter
+from agent_kernel_server.kernels.messages import EVENT_TYPE, GatewayFrame, kernel_event_adapter
 from agent_kernel_server.kernels.reach import Listener, Receive
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 5.0
-UNREACHABLE_SECONDS = 60.0
-"""After this long without its gateway a kernel's runs end."""
 PING_SECONDS = 20.0
 ALIVE_SECONDS = 10.0
 """How often the gateway is asked for the kernel: it keeps a line open also to one that was deleted."""
@@ -35,15 +34,23 @@ FRAME_BYTES = 256 * 1024 * 1024
 LOOKS, LOOK_PAUSE = 5, 1.0
 """How often a gateway that does not answer at the server's start is asked for a kernel, and the seconds in between."""
 
-Message = dict[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that is not answered yet."""
+
+    channel: str
+    text: str
+    receive: Receive
 
 
 class GatewayReach:
     remote = True
 
-    def __init__(self, kernel: Any, listener: Listener, log: Logger) -> None:
-        """`kernel`: jupyter_server's `GatewayKernelManager`."""
+    def __init__(self, kernel: Any, listener: Listener, log: Logger, lost_seconds: float) -> None:
+        """`kernel`: jupyter_server's `GatewayKernelManager`. After `lost_seconds` without its gateway its runs end."""
         self._kernel = kernel
+        self._lost_seconds = lost_seconds
         self._listener = listener
         self._log = log
         self._session = uuid.uuid4().hex
@@ -51,7 +58,7 @@ class GatewayReach:
         """The session of the kernel's present life, once heard. A restart that nobody told of shows by another one."""
         self._ended_life: str | None = None
         self._socket: WebSocketClientConnection | None = None
-        self._unanswered: dict[str, tuple[str, Receive]] = {}
+        self._unanswered: dict[str, Asked] = {}
         self._tasks = TaskOwner()
         self._tasks.spawn(self._stay_connected(), f"gateway's channel of {kernel.kernel_id}")
 
@@ -91,7 +98,7 @@ class GatewayReach:
         }
         parts = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "buffers": []}
         text = json.dumps({"channel": channel, **parts})
-        self._unanswered[message_id] = text, receive
+        self._unanswered[message_id] = Asked(channel, text, receive)
         if self._socket is not None:
             self._write(self._socket, text)
         return message_id
@@ -114,10 +121,9 @@ class GatewayReach:
             if not await self.is_alive():
                 self._listener.gone("The kernel is no longer at its gateway.")
                 return
-            if not told and asyncio.get_running_loop().time() - lost_at > UNREACHABLE_SECONDS:
+            if not told and asyncio.get_running_loop().time() - lost_at > self._lost_seconds:
                 told = True
-                reason = f"The kernel's gateway could not be reached for {UNREACHABLE_SECONDS:.0f} s."
-                self._listener.life_ended(reason, restarting=False)
+                self._listener.out_of_reach(f"The kernel's gateway could not be reached for {self._lost_seconds:g} s.")
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
 
@@ -132,8 +138,8 @@ class GatewayReach:
         self._socket = socket
         watch = self._tasks.spawn(self._close_when_gone(socket), f"watch over {self._kernel.kernel_id}")
         try:
-            for text, _ in list(self._unanswered.values()):
-                self._write(socket, text)
+            for asked in list(self._unanswered.values()):
+                self._write(socket, asked.text)
             while (frame := await socket.read_message()) is not None:
                 # The whole of IOPub comes along here: what is not for this server costs no parsing.
                 if isinstance(frame, str) and (self._session in frame or EVENT_TYPE in frame or '"status"' in frame):
@@ -149,26 +155,28 @@ class GatewayReach:
                 socket.close()
                 return
 
-    def _read(self, frame: str) -> None:
+    def _read(self, text: str) -> None:
         try:
-            message: Message = json.loads(frame)
-            channel, kind = message["channel"], message["header"]["msg_type"]
-            if channel != "iopub":
-                self._answer(message)
-            elif kind == EVENT_TYPE:
-                self._listener.hear(kernel_event_adapter.validate_python(message["content"]))
-            elif kind == "status":
-                self._status(message["header"].get("session"), message["content"]["execution_state"])
-        except (ValueError, TypeError, KeyError, ValidationError) as error:
+            frame = GatewayFrame.model_validate_json(text)
+            event = kernel_event_adapter.validate_python(frame.content) if _is_event(frame) else None
+        except ValidationError as error:
             self._log.debug("A frame from a gateway was dropped: %s", error)
+            return
+        if event is not None:
+            self._listener.hear(event)
+        elif frame.channel != "iopub":
+            self._answer(frame.channel, frame.parent_header.msg_id or "", frame.content)
+        elif frame.header.msg_type == "status":
+            self._status(frame.header.session, frame.content.get("execution_state"))
 
-    def _answer(self, message: Message) -> None:
-        message_id = message["parent_header"].get("msg_id")
-        waiting = self._unanswered.pop(message_id, None)
-        if waiting is not None:
-            waiting[1](message_id, message["content"])
+    def _answer(self, channel: str, message_id: str, content: dict[str, Any]) -> None:
+        """Only what was asked is answered, once, and on the channel where it was asked."""
+        asked = self._unanswered.get(message_id)
+        if asked is not None and asked.channel == channel:
+            del self._unanswered[message_id]
+            asked.receive(message_id, content)
 
-    def _status(self, session: str | None, state: str) -> None:
+    def _status(self, session: str | None, state: object) -> None:
         """The gateway says "restarting" and "dead"; all else comes from the kernel, with its session's id."""
         if state == "restarting":
             self.restarted()
@@ -179,6 +187,10 @@ class GatewayReach:
             known, self._life = self._life is not None, session
             if known:
                 self._listener.life_ended("The kernel was restarted.", restarting=False)
+
+
+def _is_event(frame: GatewayFrame) -> bool:
+    return frame.channel == "iopub" and frame.header.msg_type == EVENT_TYPE
 
 
 class GatewayWire:

@@ -21,6 +21,10 @@ class RequestRefused(AgentKernelError):
     """The kernel answered a request with an error."""
 
 
+class OutOfReach(KernelGone):
+    """Nobody has heard of the kernel for so long that its runs end; it may still be there."""
+
+
 class KernelLink:
     """A client of one kernel, from its start to its death or restart: then every waiter gets `KernelGone`.
 

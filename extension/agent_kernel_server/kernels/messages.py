@@ -65,6 +65,21 @@ KernelEvent = Annotated[Announce | Hello | CallOutput | CallEnded | CancelRun, F
 kernel_event_adapter: TypeAdapter[KernelEvent] = TypeAdapter(KernelEvent)
 
 
+class FrameHeader(KernelMessage):
+    msg_type: str = ""
+    msg_id: str | None = None
+    session: str | None = None
+
+
+class GatewayFrame(KernelMessage):
+    """A message of a kernel as its gateway passes it on, in the JSON of Jupyter's WebSocket protocol."""
+
+    channel: str
+    header: FrameHeader
+    parent_header: FrameHeader = FrameHeader()
+    content: dict[str, Any] = Field(default_factory=dict)
+
+
 class RunDeclaration(KernelMessage):
     """A run as its cell declared it."""
 

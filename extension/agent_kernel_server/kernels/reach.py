@@ -24,6 +24,10 @@ class Listener(Protocol):
         """The kernel's namespace is lost; `restarting`: after a death, by itself."""
         ...
 
+    def out_of_reach(self, reason: str) -> None:
+        """Nobody knows what the kernel does, and it may come back as it was."""
+        ...
+
     def gone(self, reason: str) -> None:
         """The kernel is lost for good."""
         ...

@@ -12,7 +12,7 @@ import { Icon } from "./icon";
 const TITLES: Readonly<Record<ErrorCode, string>> = {
   BUDGET_EXCEEDED: "Budget reached.",
   LLM_ERROR: "The model did not answer.",
-  KERNEL_DIED: "The kernel died.",
+  KERNEL_DIED: "The kernel was lost.",
   CONFLICT: "Already decided.",
   ACCESS_DENIED: "You may not decide here.",
   INVALID_FORMAT: "Not accepted.",
