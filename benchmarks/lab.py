@@ -17,7 +17,7 @@ from tests.programs import wait_until
 LOAD = "%load_ext agent_kernel"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
 WATCH = """
-window.bench = { seqs: [], clicks: [], token: 0, frames: [] };
+window.bench = { seqs: [], clicks: [], enters: [], token: 0, frames: [] };
 const epoch = time => performance.timeOrigin + time;
 const Plain = window.WebSocket;
 window.WebSocket = class extends Plain {
@@ -31,6 +31,7 @@ window.WebSocket = class extends Plain {
   }
 };
 document.addEventListener('click', event => bench.clicks.push(epoch(event.timeStamp)), true);
+document.addEventListener('keydown', event => event.key === 'Enter' && bench.enters.push(epoch(event.timeStamp)), true);
 bench.cards = () => document.querySelectorAll('[data-tool-call-id][role=group]').length;
 bench.answer = () => document.querySelector('[data-role=answer]')?.textContent ?? '';
 const look = now => {
@@ -41,7 +42,7 @@ const look = now => {
 };
 requestAnimationFrame(look);
 """
-"""Milliseconds: `clicks` and `token` since the epoch, `frames` and `firstCard` since the page began to load."""
+"""Milliseconds: `clicks`, `enters`, `token` since the epoch, `frames` and `firstCard` since the page began to load."""
 
 
 @dataclass(frozen=True, slots=True)
