@@ -15,6 +15,7 @@ from agent_kernel.notebook.link import install
 from agent_kernel.notebook.options import Policy
 from agent_kernel.notebook.remote import look_for_server
 from agent_kernel.notebook.toolbox import named_tools
+from agent_kernel.notebook.warming import warm_up_here
 from agent_kernel.notebook.workshop import workshop
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.vocabulary import PolicyMode
@@ -119,6 +120,7 @@ def _state() -> str:
 def load(shell: InteractiveShell) -> None:
     install()
     look_for_server(workshop())
+    warm_up_here(workshop())
     shell.register_magics(AgentMagics)
 
 

@@ -25,7 +25,12 @@ def is_served_from_afar(shop: Workshop) -> bool:
     """Whether such a server has answered. The first who asks waits a moment for it; a headless run does not."""
     if not shop.told_served.is_set():
         look_for_server(shop)
-        _search(shop).wait()
+    return was_found(shop)
+
+
+def was_found(shop: Workshop) -> bool:
+    """Whether such a server has answered, once it has had its time to. For any thread."""
+    _search(shop).wait()
     return shop.told_served.is_set()
 
 

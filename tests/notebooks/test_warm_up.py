@@ -1,0 +1,49 @@
+"""The second of imports that an agent in this process needs: made beforehand, and only where there will be one."""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from tests.notebooks.kernel import TestKernel
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+LOAD = "%load_ext agent_kernel\nimport sys, threading"
+WARMING = "[one.join(60) for one in threading.enumerate() if one.name == 'agent-kernel-warm-up']"
+HEAVY = "sorted({'langgraph', 'openai'} & set(sys.modules))"
+
+
+def test_a_notebook_without_such_a_server_has_its_imports_before_its_first_run(
+    start_kernel: Callable[..., TestKernel],
+) -> None:
+    kernel = start_kernel()
+    kernel.run(LOAD, allow_stdin=True)
+    kernel.run(f"waited = len({WARMING})", allow_stdin=True)
+    assert kernel.value("waited") == "1"
+    assert kernel.value(HEAVY) == "['langgraph', 'openai']"
+
+
+def test_a_kernel_whose_server_runs_the_agent_imports_nothing_for_it(start_kernel: Callable[..., TestKernel]) -> None:
+    kernel = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
+    kernel.run(LOAD, allow_stdin=True)
+    assert kernel.value(WARMING) == "[]"
+    assert kernel.value(HEAVY) == "[]"
+
+
+def test_a_kernel_whose_server_is_behind_a_gateway_imports_nothing_either(
+    start_kernel: Callable[..., TestKernel],
+) -> None:
+    kernel = start_kernel()
+    kernel.run("import agent_kernel.notebook as n; n.install()")
+    kernel.request("serve")
+    kernel.run(LOAD, allow_stdin=True)
+    kernel.run(WARMING)
+    assert kernel.value(HEAVY) == "[]"
+
+
+def test_a_headless_notebook_imports_nothing_before_it_runs_an_agent(start_kernel: Callable[..., TestKernel]) -> None:
+    kernel = start_kernel()
+    kernel.run(LOAD, allow_stdin=False)
+    assert kernel.value(WARMING) == "[]"
+    assert kernel.value(HEAVY) == "[]"
