@@ -49,6 +49,8 @@ class Brain:
         self._host = host
         self._conversations: dict[str, Conversation] = {}
         self._loading = asyncio.Lock()
+        self._arrival = asyncio.Condition(self._loading)
+        self._closed = False
 
     @classmethod
     async def open(
@@ -97,6 +99,9 @@ class Brain:
 
     async def aclose(self) -> None:
         """End all tasks and close the log. Runs that were under way are taken up by `recover` at the next start."""
+        async with self._arrival:
+            self._closed = True
+            self._arrival.notify_all()
         await self._host.tasks.aclose()
         for conversation in self._conversations.values():
             conversation.close()
@@ -119,12 +124,27 @@ class Brain:
                 row = await self._host.log.write(
                     lambda t: runs.add_conversation(t.sql, wanted, kernel_id, model, notebook_path)
                 )
-            return self._remember(Conversation(self._host, row, 0))
+            made = self._remember(Conversation(self._host, row, 0))
+            self._arrival.notify_all()
+            return made
 
     async def conversation(self, conversation_id: str) -> Conversation:
         """Raises `UnknownConversation`."""
         async with self._loading:
             return await self._load(conversation_id)
+
+    async def conversation_soon(self, conversation_id: str, seconds: float) -> Conversation:
+        """A conversation that may be about to be made. Raises `UnknownConversation` after so many seconds."""
+        async with self._arrival:
+            try:
+                return await self._load(conversation_id)
+            except UnknownConversation:
+                try:
+                    async with asyncio.timeout(seconds):
+                        await self._arrival.wait_for(lambda: self._closed or conversation_id in self._conversations)
+                    return self._conversations[conversation_id]
+                except (TimeoutError, KeyError):
+                    raise UnknownConversation(conversation_id) from None
 
     async def _load(self, conversation_id: str) -> Conversation:
         """Under the lock: a second object for the same conversation would take the log's events from the first."""

@@ -24,6 +24,9 @@ from agent_kernel_server.dispatch import InvalidFrame, Reply, parse_frame, reply
 from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of
 from agent_kernel_server.service import Service
 
+ANNOUNCED_SECONDS = 5.0
+"""How long a channel waits for its conversation: a page that shows a run may be here before the run is announced."""
+
 HOLD_SECONDS = 0.15
 REPLAYED_EVENTS = 50_000
 """A face that left off further back gets a second `session` instead: its snapshot replaces all that the face knows."""
@@ -43,6 +46,8 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
     _writer: asyncio.Task[None] | None = None
     _resume_from: int | None = None
     _far_behind = False
+    _left = False
+    """Whether the face has gone, which may be before its channel is open."""
 
     @property
     def service(self) -> Service:
@@ -66,10 +71,11 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
             raise web.HTTPError(403)
         brain = await self.service.brain()
         try:
-            self.conversation = await brain.conversation(conversation_id)
+            self.conversation = await brain.conversation_soon(conversation_id, ANNOUNCED_SECONDS)
         except UnknownConversation as error:
             raise web.HTTPError(404, str(error)) from error
-        await super().get(conversation_id)
+        if not self._left:
+            await super().get(conversation_id)
 
     def open(self, *_: str, **__: str) -> None:
         super().open()
@@ -183,6 +189,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
         await self.write_message(event.model_dump_json())
 
     def on_close(self) -> None:
+        self._left = True
         self.service.channels.discard(self)
         pings: Any = self.ping_callback
         if pings is not None:

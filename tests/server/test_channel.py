@@ -1,6 +1,7 @@
 """The WebSocket channel, as a page, a script and a stranger see it."""
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -115,7 +116,49 @@ async def test_an_unknown_id_gets_a_clear_error_and_changes_nothing(
     assert (await api("GET", "conversations", conversation_id))[1] == before
 
 
-async def test_a_channel_to_an_unknown_conversation_is_404(api: Api, face: Any) -> None:
+async def test_a_page_that_comes_before_its_run_is_announced_waits_for_it(
+    extension: AgentKernelServer, face: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert extension.service is not None
+    brain = await extension.service.brain()
+    opening = [asyncio.create_task(face("conv_soon")) for _ in range(2)]
+    await until(lambda: len(brain._arrival._waiters) == 2)
+    await brain.create_conversation(conversation_id="conv_soon")
+    for page in await asyncio.gather(*opening):
+        assert (await page.next())["conversation_id"] == "conv_soon"
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_a_page_that_leaves_before_its_run_is_announced_leaves_nothing(
+    extension: AgentKernelServer,
+    jp_http_port: int,
+    jp_base_url: str,
+    jp_auth_header: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service, handlers = extension.service, []
+    assert service is not None
+    brain = await service.brain()
+    on_close = channel.ChannelHandler.on_close
+    monkeypatch.setattr(channel.ChannelHandler, "on_close", lambda self: (handlers.append(self), on_close(self)))
+    _, writer = await asyncio.open_connection("localhost", jp_http_port)
+    upgrade = {"Host": f"localhost:{jp_http_port}", "Connection": "Upgrade", "Upgrade": "websocket"}
+    upgrade |= {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "eA==", **jp_auth_header}
+    lines = [f"GET {jp_base_url}agent-kernel/api/conversations/conv_soon/channel HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in upgrade.items()]
+    writer.write("\r\n".join([*lines, "", ""]).encode())
+    await until(lambda: brain._arrival._waiters)
+    writer.close()
+    await until(lambda: handlers)
+    await brain.create_conversation(conversation_id="conv_soon")
+    await until(lambda: handlers[0]._finished)
+    assert service.channels == set()
+
+
+async def test_a_channel_to_an_unknown_conversation_is_404(
+    api: Api, face: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel, "ANNOUNCED_SECONDS", 0.05)
     with pytest.raises(HTTPClientError, match="404"):
         await face("nowhere")
 
@@ -216,7 +259,8 @@ async def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_f
     model.add(say("First."), say("Second."))
     conversation_id = await api.new_conversation()
     await api.start_run(conversation_id)
-    view = await api.ended(conversation_id)
+    # The log says that a run has ended a moment before the conversation is idle.
+    view = await api.ended(conversation_id) | {"status": "idle"}
     last = view["last_seq"]
     monkeypatch.setattr(channel, "REPLAYED_EVENTS", last - 1)
     page = await face(conversation_id)
