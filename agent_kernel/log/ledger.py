@@ -20,7 +20,7 @@ from agent_kernel.log import trail
 from agent_kernel.log.bodies import pack, unpack
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
-from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope
+from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope, UnknownAnswer
 
 NEXT: dict[CallState, frozenset[CallState]] = {
     "proposed": frozenset({"invalid", "denied", "awaiting_approval", "approved", "cancelled", "superseded"}),
@@ -42,7 +42,7 @@ UNFINISHED: tuple[CallState, ...] = ("proposed", "awaiting_approval", "approved"
 _COLUMNS = (
     "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
     "read_only, recorded, warnings, preview, created_at, decided_at, started_at, ended_at, duration_ms, "
-    "result, truncated, output_file"
+    "result, truncated, output_file, undo, undone, waiting_behind, unknown_answer"
 )
 _FIELDS = [*_COLUMNS.split(", "), "conversation_id"]
 _VIEW = f"{_COLUMNS}, (SELECT conversation_id FROM conversations WHERE number = conversation)"
@@ -209,6 +209,37 @@ def set_preview(sql: sqlite3.Connection, conversation: int, tool_call_id: str, p
     )
 
 
+def set_waiting(sql: sqlite3.Connection, conversation: int, tool_call_id: str, cell: int | None) -> None:
+    """The user's own cell that the kernel runs before a call that is executing."""
+    sql.execute(
+        "UPDATE tool_calls SET waiting_behind = ? WHERE conversation = ? AND tool_call_id = ?",
+        (cell, conversation, tool_call_id),
+    )
+
+
+def set_undone(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> None:
+    """What the call wrote was taken back."""
+    sql.execute(
+        "UPDATE tool_calls SET undone = 1 WHERE conversation = ? AND tool_call_id = ?", (conversation, tool_call_id)
+    )
+
+
+def answer_unknown(sql: sqlite3.Connection, conversation: int, tool_call_id: str, answer: UnknownAnswer) -> bool:
+    """What a person wants done about a call whose outcome is unknown. False where that was said before."""
+    updated = sql.execute(
+        "UPDATE tool_calls SET unknown_answer = ? "
+        "WHERE conversation = ? AND tool_call_id = ? AND state = 'unknown' AND unknown_answer IS NULL",
+        (answer, conversation, tool_call_id),
+    ).rowcount
+    return updated == 1
+
+
+def unknown_digests(sql: sqlite3.Connection, conversation: int) -> set[str]:
+    """The arguments of the calls of which nobody knows whether they ran."""
+    rows = sql.execute("SELECT digest FROM tool_calls WHERE state = 'unknown' AND conversation = ?", (conversation,))
+    return {digest for (digest,) in rows}
+
+
 def read_call(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> ToolCallView:
     """Raises `UnknownToolCall`."""
     row = sql.execute(f"{_SELECT} WHERE conversation = ? AND tool_call_id = ?", (conversation, tool_call_id)).fetchone()
@@ -258,4 +289,6 @@ def _view(row: tuple[Any, ...]) -> ToolCallView:
     values["warnings"] = orjson.loads(values["warnings"])
     values["preview"] = values["preview"] and orjson.loads(values["preview"])
     values["result"] = values["result"] and unpack(values["result"])
+    if values["state"] != "executing":
+        values["waiting_behind"] = None  # what it was is of no more use
     return ToolCallView.model_validate(values)

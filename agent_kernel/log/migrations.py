@@ -123,6 +123,12 @@ MIGRATIONS: tuple[str, ...] = (
     -- blocks (see `blocks`), `messages.body` may be the number of the tool call whose result it says, `audit.entry` is
     -- compressed and `audit.hash` bytes. There are bodies of formats 2 and 3 (see `bodies`).
     """,
+    """
+    ALTER TABLE tool_calls ADD COLUMN undo TEXT;
+    ALTER TABLE tool_calls ADD COLUMN undone INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE tool_calls ADD COLUMN waiting_behind INTEGER;
+    ALTER TABLE tool_calls ADD COLUMN unknown_answer TEXT;
+    """,
 )
 
 

@@ -44,18 +44,17 @@ def settle(
     result: str,
     *,
     reason: str | None = None,
-    undo: str | None = None,
     **columns: Any,
 ) -> ToolCallView:
     """End a call: its outcome is committed, then shown. Raises `IllegalTransition` if it ended before."""
     if reason is not None:
         columns["reason"] = reason
     call = ledger.move(commit.sql, commit.number, tool_call_id, state, result=result, ended_at=utc_now(), **columns)
-    show_end(commit, call, undo)
+    show_end(commit, call)
     return call
 
 
-def show_end(commit: Commit, call: ToolCallView, undo: str | None = None) -> None:
+def show_end(commit: Commit, call: ToolCallView) -> None:
     commit.emit(
         ToolCompleteEvent(
             run_id=call.run_id,
@@ -68,7 +67,7 @@ def show_end(commit: Commit, call: ToolCallView, undo: str | None = None) -> Non
             output_file=call.output_file,
             state=call.state,
             reason=call.reason,
-            undo=undo,
+            undo=call.undo,
         )
     )
 

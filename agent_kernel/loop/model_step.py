@@ -179,11 +179,14 @@ def _assistant_body(turn: ModelTurn) -> dict[str, object]:
     if turn.reasoning:
         body["reasoning"] = turn.reasoning
     if turn.tool_calls:
-        body["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _parsable(call.arguments)}}
-            for call in turn.tool_calls
-        ]
+        body["tool_calls"] = [_wire_call(call) for call in turn.tool_calls]
     return body
+
+
+def _wire_call(call: RequestedCall) -> dict[str, object]:
+    function = {"name": call.name, "arguments": _parsable(call.arguments)}
+    wire: dict[str, object] = {"id": call.id, "type": "function", "function": function}
+    return wire if call.extra_content is None else wire | {"extra_content": call.extra_content}
 
 
 def _parsable(arguments: str) -> str:

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.loop.run import ActiveRun
+from agent_kernel.log import ledger
+from agent_kernel.loop.run import ActiveRun, Commit
 from agent_kernel.protocol.events import ToolStateEvent
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.hands import Hands
@@ -43,10 +44,18 @@ async def _watch(run: ActiveRun, call: ToolCallView, hands: Hands) -> None:
             return  # the call's own end says so
         if cell != shown:
             shown = cell
-            await run.emit(_state(call, cell))
+            await _show(run, call, cell)
         if cell is None:
             return
         await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _show(run: ActiveRun, call: ToolCallView, cell: int | None) -> None:
+    def work(commit: Commit) -> None:
+        ledger.set_waiting(commit.sql, commit.number, call.tool_call_id, cell)
+        commit.emit(_state(call, cell))
+
+    await run.commit(work)
 
 
 def _state(call: ToolCallView, cell: int | None) -> ToolStateEvent:

@@ -42,6 +42,9 @@ class RequestedCall:
     """Empty where the server sent none; the loop makes one."""
     name: str
     arguments: str
+    extra_content: dict[str, Any] | None = None
+    """What the server wants back with the call, as it was received: Gemini's thought signature. Without it Gemini 3
+    refuses the next request."""
 
 
 @dataclass(frozen=True, slots=True)

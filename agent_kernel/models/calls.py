@@ -23,6 +23,7 @@ class _Call:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
+    extra_content: dict[str, Any] | None = None
 
     @property
     def arguments(self) -> str:
@@ -65,7 +66,10 @@ class CallAssembler:
 
     def result(self) -> tuple[RequestedCall, ...]:
         """The calls in order. No arguments at all become `{}`, which is what servers mean by it."""
-        return tuple(RequestedCall(call.id, call.name, call.arguments.strip() or "{}") for call in self._calls)
+        return tuple(
+            RequestedCall(call.id, call.name, call.arguments.strip() or "{}", call.extra_content)
+            for call in self._calls
+        )
 
     def _add_piece(self, piece: dict[str, Any], position: int, *, alone: bool) -> ToolCallDelta | None:
         function = piece.get("function")
@@ -84,6 +88,8 @@ class CallAssembler:
         self._slots[index if index is not None else ("position", position)] = call
         self._last = call
         call.id = call.id or identifier
+        if isinstance(extra := piece.get("extra_content"), dict):
+            call.extra_content = extra
         had_name = bool(call.name)
         _take_name(call, name)
         _take_arguments(call, arguments)

@@ -13,6 +13,7 @@ from agent_kernel.protocol.vocabulary import (
     Role,
     RunStatus,
     Scope,
+    UnknownAnswer,
 )
 
 
@@ -171,6 +172,13 @@ class ToolCallView(View):
     """While it waits: where a decision may count."""
     rules: list[RuleOffer] = Field(default_factory=list)
     """While it waits: what Always allow may save."""
+    undo: str | None = None
+    """As `tool_complete` has it."""
+    undone: bool = False
+    waiting_behind: int | None = None
+    """As `tool_state` has it."""
+    unknown_answer: UnknownAnswer | None = None
+    """What a person has said about an unknown outcome; the run waits for that."""
 
 
 class RunView(View):

@@ -23,6 +23,9 @@ CallState = Literal[
 OutcomeStatus = Literal["success", "error", "denied", "cancelled", "unknown"]
 """What a face or the model is told of a call that ended; finer states fold into these."""
 
+UnknownAnswer = Literal["continue", "retry"]
+"""What a person wants of a call whose outcome is unknown: tell the model so, or have it ask for the call again."""
+
 RunStatus = Literal["queued", "running", "complete", "cancelled", "error"]
 DecidedBy = Literal["user", "policy", "script"]
 Scope = Literal["once", "conversation", "project", "user"]

@@ -75,9 +75,14 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
     by_id = {call.tool_call_id: call for call in tool_calls}
     answers: list[str] = []
     items: list[ToolCallView | Aside] = []
+    raises = list(run.raises)
+    turns = 0
     for message in messages:
         if message.role != "assistant":
             continue
+        while raises and raises[0].steps <= turns:
+            items.append(Aside(words.raised(raises.pop(0))))
+        turns += 1
         if message.content.strip():
             if message.tool_calls:
                 items.append(Aside(message.content))
@@ -144,7 +149,8 @@ def _summary(call: ToolCallView) -> str:
         value = next((item for item in arguments.values() if isinstance(item, str)), "")
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     line = reveal(next((part.strip() for part in text.split("\n") if part.strip()), ""))
-    return line if len(line) <= _SUMMARY else f"{line[: _SUMMARY - 3]}..."
+    # What follows is set off by a colon, and so may the line end that begins a block of Python.
+    return line.rstrip(" :") if len(line) <= _SUMMARY else f"{line[: _SUMMARY - 3]}..."
 
 
 def _code(call: ToolCallView) -> tuple[str, str]:

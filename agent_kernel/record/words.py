@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from agent_kernel.protocol.views import RunView, ToolCallView
+from agent_kernel.protocol.views import BudgetRaise, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, ErrorCode, PolicyMode, RunStatus
 
 STATES: dict[CallState, str] = {
@@ -86,6 +86,15 @@ def error_words(code: ErrorCode) -> str:
             return "The run failed."
         case _:
             assert_never(code)
+
+
+def raised(step: BudgetRaise) -> str:
+    """`Budget raised by ana: 100,000 tokens, 10 min.`"""
+    added = {"tokens": "tokens", "tool_calls": "tool calls", "steps": "steps"}
+    parts = [f"{value:,} {unit}" for name, unit in added.items() if (value := getattr(step.add, name)) is not None]
+    if step.add.seconds is not None:
+        parts.append(duration(step.add.seconds * 1000).removesuffix(" 0 s"))
+    return f"Budget raised by {step.decided_by or 'you'}: {', '.join(parts)}."
 
 
 def decided(call: ToolCallView) -> str:

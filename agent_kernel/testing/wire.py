@@ -68,6 +68,8 @@ def _call_pieces(call: RequestedCall, index: int, ids: bool, indices: bool) -> l
     first: Chunk = {**place, "type": "function", "function": {"name": call.name, "arguments": ""}}
     if ids:
         first["id"] = call.id or f"call_fake_{index}"
+    if call.extra_content is not None:
+        first["extra_content"] = call.extra_content
     return [first, *({**place, "function": {"arguments": piece}} for piece in odd_pieces(call.arguments))]
 
 

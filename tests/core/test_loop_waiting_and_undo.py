@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, UndoRefused
+from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.hands import ApprovedCall, Outcome
 from tests.core.brain_fixtures import FunctionHands
@@ -20,13 +21,17 @@ async def test_a_call_says_that_it_waits_behind_the_users_cell_and_when_it_begin
         async def act(_: ApprovedCall, __: Any) -> str:
             hands.behind = 9
             await stage.until(lambda: stage.of("tool_state")[-1].waiting_behind == 9)
+            snapshots.extend((await stage.conversation.view()).tool_calls)
             hands.behind = None
             await stage.until(lambda: stage.of("tool_state")[-1].waiting_behind is None)
             return "ran"
 
         hands: FunctionHands = stage.hands
         hands.act = act
+        snapshots: list[ToolCallView] = []
         await (await stage.start(policy="allow")).wait()
+        snapshots.extend((await stage.conversation.view()).tool_calls)
+    assert [view.waiting_behind for view in snapshots] == [9, None]
     waits = [event for event in stage.of("tool_state") if event.state == "executing"]
     assert [event.waiting_behind for event in waits] == [9, None]
     assert stage.events.index(waits[0]) > stage.events.index(stage.of("tool_start")[0])
@@ -50,6 +55,12 @@ def keeps(stage: Any) -> None:
     stage.hands.act = act
 
 
+async def shown(stage: Any, tool_call_id: str) -> tuple[str | None, bool]:
+    """What a page that is opened now offers to undo, and whether that was done."""
+    [view] = [one for one in (await stage.conversation.view()).tool_calls if one.tool_call_id == tool_call_id]
+    return view.undo, view.undone
+
+
 async def test_what_a_call_wrote_is_undone_and_the_model_hears_of_it_before_it_goes_on(stages: Any) -> None:
     turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("ok")]
     with ScriptedModel(turns) as model:
@@ -59,8 +70,10 @@ async def test_what_a_call_wrote_is_undone_and_the_model_hears_of_it_before_it_g
         handle = await stage.start(policy="allow", rules=rules)
         [waiting] = await stage.requests()
         assert stage.of("tool_complete")[0].undo == WRITTEN
+        assert await shown(stage, "a") == (WRITTEN, False)
         await stage.conversation.undo_call("a", decided_by="ana")
         assert stage.hands.undone == ["a"]
+        assert await shown(stage, "a") == (WRITTEN, True)
         with pytest.raises(IllegalTransition):
             await stage.conversation.undo_call("b")
         await stage.conversation.cancel_call(waiting.tool_call_id)

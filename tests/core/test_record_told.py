@@ -3,7 +3,16 @@
 import re
 import time
 
-from agent_kernel.protocol.views import ErrorView, MessageView, PolicyView, RuleView, ToolCallView, Warning
+from agent_kernel.protocol.views import (
+    BudgetLimits,
+    BudgetRaise,
+    ErrorView,
+    MessageView,
+    PolicyView,
+    RuleView,
+    ToolCallView,
+    Warning,
+)
 from agent_kernel.record import render_record
 from tests.core.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
 
@@ -237,3 +246,25 @@ def test_a_plot_stands_beside_the_answer_and_not_in_the_fold() -> None:
     assert answer.index("There it is.") < answer.index(f"data:image/png;base64,{PNG}")
     assert PNG not in transcript
     assert "(&lt;Figure&gt;: shown above)" in transcript
+
+
+def test_a_line_that_ends_in_a_colon_is_followed_by_one_colon() -> None:
+    loop = a_call(1, arguments={"code": "for fold, (train, test) in enumerate(splits):\n    fit(fold)"})
+    bundle = render_record(a_run(), [says("", loop)], [loop])
+    for text in bundle.values():
+        assert "::" not in text
+        assert ": Done" in text
+
+
+def test_a_raised_budget_is_told_where_the_run_went_on() -> None:
+    one, two = a_call(1), a_call(2)
+    step = BudgetRaise(
+        pause_id="p",
+        add=BudgetLimits(tokens=100_000, seconds=600),
+        at="2026-11-20T14:03:02.000Z",
+        decided_by="ana",
+        steps=1,
+    )
+    html = render_record(a_run(raises=[step]), [says("", one), says("", two)], [one, two])["text/html"]
+    before, after = html.split("Budget raised by ana: 100,000 tokens, 10 min.")
+    assert [part.count("<summary><code>run_python") for part in (before, after)] == [1, 1]

@@ -165,6 +165,10 @@ export interface ToolCallView {
   tool_input: string;
   tool_name: string;
   truncated: boolean;
+  undo: string | null;
+  undone: boolean;
+  unknown_answer: ("continue" | "retry") | null;
+  waiting_behind: number | null;
   warnings: Warning[];
 }
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ServerEvent } from "../src/protocol";
+import type { ConversationView, ServerEvent } from "../src/protocol";
 import { emptyRun, fromSnapshot, reduce, type RunState } from "../src/state";
 import { events, Recording } from "./page";
 
@@ -113,6 +113,7 @@ test("a snapshot shows what the events would have shown", () => {
           tool_input: '{"code":"1"}', digest: "", state: "success", reason: null, by: "user", result: "", decided_by: null,
           edited: false, recorded: false, read_only: false, warnings: [], preview: null, created_at: "", decided_at: null,
           started_at: null, ended_at: "x", duration_ms: 5, truncated: false, output_file: null, scopes: [], rules: [], outputs: [],
+          undo: null, undone: false, waiting_behind: null, unknown_answer: null,
         },
       ],
     },
@@ -122,4 +123,20 @@ test("a snapshot shows what the events would have shown", () => {
   expect(state.texts).toEqual(live.texts);
   expect(state.calls["t1"]?.state).toBe("success");
   expect([state.step, state.calls["t1"]?.step]).toEqual([live.step, live.calls["t1"]?.step]);
+});
+
+describe("a page that is opened after many events", () => {
+  const view = (id: string, more: object): object => ({
+    tool_call_id: id, approval_id: `apr_${id}`, conversation_id: "c", run_id: "run_c", tool_name: "write_file", tool_input: "{}", digest: "d", state: "success", reason: null, by: "user", result: "", decided_by: null, edited: false, recorded: false,
+    read_only: false, warnings: [], preview: null, created_at: "", decided_at: null, started_at: null, ended_at: null, duration_ms: null, truncated: false, output_file: null, outputs: [], scopes: [], rules: [], undo: null, undone: false, waiting_behind: null, unknown_answer: null, ...more,
+  });
+
+  test("still offers Undo, knows what was undone, and which cell a call waits behind", () => {
+    const tool_calls = [view("a", { undo: "2026-11-20T14:11:20Z" }), view("b", { undo: "", undone: true }), view("c", { state: "executing", waiting_behind: 9 })];
+    const snapshot = { ...new Recording("c").session().snapshot, tool_calls } as unknown as ConversationView;
+    const { calls } = fromSnapshot(snapshot, "run_c");
+    expect(calls["a"]).toMatchObject({ undo: "2026-11-20T14:11:20Z", undone: false });
+    expect(calls["b"]).toMatchObject({ undone: true });
+    expect(calls["c"]).toMatchObject({ waitingBehind: 9 });
+  });
 });

@@ -66,6 +66,9 @@ function callFromView(view: ToolCallView, step: number): Call {
     result: view.result,
     truncated: view.truncated,
     outputFile: view.output_file,
+    waitingBehind: view.waiting_behind,
+    undo: view.undo,
+    undone: view.undone,
     outputs: view.outputs.reduce((outputs, output, index) => addOutput(outputs, index, output), NO_OUTPUTS),
   };
 }
