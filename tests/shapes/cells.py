@@ -23,7 +23,7 @@ class Cells:
     def __init__(self, server: LabServer, kernel_id: str) -> None:
         self.server = server
         self.kernel_id = kernel_id
-        self._session = uuid.uuid4().hex
+        self.session = uuid.uuid4().hex
         self.heard: list[Message] = []
         self._socket = self._connect()
 
@@ -37,7 +37,7 @@ class Cells:
     def _connect(self) -> websocket.WebSocket:
         url = self.server.url.replace("http", "ws", 1)
         return websocket.create_connection(
-            f"{url}api/kernels/{self.kernel_id}/channels?session_id={self._session}",
+            f"{url}api/kernels/{self.kernel_id}/channels?session_id={self.session}",
             timeout=SECONDS,
             header=[f"Authorization: token {self.server.token}"],
         )
@@ -55,7 +55,7 @@ class Cells:
     def start(self, code: str) -> str:
         """Send a cell; the id by which its outputs are known."""
         message_id = uuid.uuid4().hex
-        header = {"msg_id": message_id, "msg_type": "execute_request", "session": self._session}
+        header = {"msg_id": message_id, "msg_type": "execute_request", "session": self.session}
         header |= {"username": "page", "version": "5.3", "date": "2026-01-01T00:00:00Z"}
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
         content |= {"allow_stdin": True, "stop_on_error": True}

@@ -31,14 +31,18 @@ class KernelGateway:
     def __exit__(self, *error: object) -> None:
         self._program.stop()
 
-    def arguments(self) -> list[str]:
-        """What makes a Jupyter server use this gateway."""
-        return [f"--gateway-url=http://127.0.0.1:{self.port}", f"--GatewayClient.auth_token={KEY}"]
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def arguments(self, url: str | None = None) -> list[str]:
+        """What makes a Jupyter server use this gateway, at its own address or through somebody else's."""
+        return [f"--gateway-url={url or self.url}", f"--GatewayClient.auth_token={KEY}"]
 
     def api(self, method: str, path: str) -> None:
         """What somebody does at the gateway, behind the server's back."""
         headers = {"Authorization": f"token {KEY}"}
-        url = f"http://127.0.0.1:{self.port}/{path}"
+        url = f"{self.url}/{path}"
         with urllib.request.urlopen(urllib.request.Request(url, method=method, headers=headers), timeout=30):
             pass
 

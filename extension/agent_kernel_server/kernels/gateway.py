@@ -166,8 +166,8 @@ class GatewayReach:
             self._listener.hear(event)
         elif frame.channel != "iopub":
             self._answer(frame.channel, frame.parent_header.msg_id or "", frame.content)
-        elif frame.header.msg_type == "status":
-            self._status(frame.header.session, frame.content.get("execution_state"))
+        elif frame.header.msg_type == "status" and isinstance(state := frame.content.get("execution_state"), str):
+            self._status(frame.header.session, state)
 
     def _answer(self, channel: str, message_id: str, content: dict[str, Any]) -> None:
         """Only what was asked is answered, once, and on the channel where it was asked."""
@@ -176,7 +176,7 @@ class GatewayReach:
             del self._unanswered[message_id]
             asked.receive(message_id, content)
 
-    def _status(self, session: str | None, state: object) -> None:
+    def _status(self, session: str | None, state: str) -> None:
         """The gateway says "restarting" and "dead"; all else comes from the kernel, with its session's id."""
         if state == "restarting":
             self.restarted()
