@@ -2,6 +2,6 @@
 
 `store` owns the connection, its thread and the transactions; `migrations` the schema; `journal` events and messages,
 `blocks` the events of what is over, `bodies` and `dictionaries` how texts are compressed;
-`inbox` the messages that a busy run has not taken yet; `ledger` the tool calls' state machine; `audit` the trail of
+`reading` what faces are told and `reader` the thread that reads it; `inbox` the messages that a busy run has not taken yet; `ledger` the tool calls' state machine; `audit` the trail of
 decisions and outcomes; `runs` conversations and runs, `owners` whose they are; `rules` the always-allow rules.
 """

@@ -10,7 +10,7 @@ A block's row has the `seq` of its last event, so that what follows a place in t
 import json
 import sqlite3
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from agent_kernel.log.bodies import KNOWN_BYTES, pack_against, unpack
@@ -31,6 +31,8 @@ _PLACES = struct.Struct(">II")
 
 Row = tuple[int, str, str | bytes]
 """`seq`, kind and body of a row of `events`."""
+Text = tuple[bool, str]
+"""What a message says: a call's result, or the message in the log's form."""
 
 
 def fold(sql: sqlite3.Connection, conversation: int) -> None:
@@ -40,7 +42,7 @@ def fold(sql: sqlite3.Connection, conversation: int) -> None:
         return
     (last,) = sql.execute("SELECT max(position) FROM messages WHERE conversation = ?", (conversation,)).fetchone()
     places = (told + 1, max(told, last or 0))
-    known = _known(sql, conversation, places)
+    known = _known(_texts(sql, conversation, *places))
     for first, end in pairwise(_cuts(loose)):
         seqs = [seq for seq, _ in loose[first:end]]
         text = "\n".join(body for _, body in loose[first:end])
@@ -52,16 +54,22 @@ def fold(sql: sqlite3.Connection, conversation: int) -> None:
         sql.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (conversation, seqs[-1], kind, packed))
 
 
-def bodies(sql: sqlite3.Connection, conversation: int, row: Row) -> Iterator[tuple[int, str]]:
-    """The events of a row, one or many, with their `seq`."""
+def bodies(
+    sql: sqlite3.Connection, conversation: int, row: Row, texts: Mapping[int, Text] | None = None
+) -> Iterator[tuple[int, str]]:
+    """The events of a row, one or many, with their `seq`. `texts` are those of the conversation's messages, by
+    position, where somebody has read them all already."""
     seq, kind, body = row
     if kind not in (QUIET, WITH_OUTPUTS):
         yield seq, unpack(body)
         return
     assert isinstance(body, bytes)
-    places = _PLACES.unpack_from(body)
-    texts = unpack(body[_PLACES.size :], _known(sql, conversation, places)).split("\n")
-    yield from enumerate(texts, start=seq - len(texts) + 1)
+    first, last = _PLACES.unpack_from(body)
+    told = (
+        _texts(sql, conversation, first, last) if texts is None else map(texts.__getitem__, range(last, first - 1, -1))
+    )
+    events = unpack(body[_PLACES.size :], _known(told)).split("\n")
+    yield from enumerate(events, start=seq - len(events) + 1)
 
 
 def _loose_rows(sql: sqlite3.Connection, conversation: int) -> tuple[list[tuple[int, str]], int]:
@@ -90,20 +98,26 @@ def _cuts(loose: Sequence[tuple[int, str]]) -> list[int]:
     return [*cuts, len(loose)]
 
 
-def _known(sql: sqlite3.Connection, conversation: int, places: tuple[int, ...]) -> bytes:
-    """The texts of these messages, as far back as the compressor looks. They never change."""
-    texts: list[bytes] = []
-    wanted = KNOWN_BYTES
-    newest_first = sql.execute(
+def _texts(sql: sqlite3.Connection, conversation: int, first: int, last: int) -> Iterator[Text]:
+    """Those of the messages from one position to another, the last first."""
+    rows = sql.execute(
         "SELECT body, result FROM messages LEFT JOIN tool_calls ON tool_calls.number = body "
         "WHERE messages.conversation = ? AND position BETWEEN ? AND ? ORDER BY position DESC",
-        (conversation, *places),
+        (conversation, first, last),
     )
-    for body, result in newest_first:
+    for body, result in rows:
+        yield (True, unpack(result)) if isinstance(body, int) else (False, unpack(body))
+
+
+def _known(texts: Iterable[Text]) -> bytes:
+    """What a block is packed against: messages, the last first, as far back as the compressor looks. They never
+    change."""
+    known: list[bytes] = []
+    wanted = KNOWN_BYTES
+    for is_result, text in texts:
         # A tool's result stands in events as JSON has it.
-        text = json.dumps(unpack(result), ensure_ascii=False) if isinstance(body, int) else unpack(body)
-        texts.append(text.encode())
-        wanted -= len(texts[-1])
+        known.append((json.dumps(text, ensure_ascii=False) if is_result else text).encode())
+        wanted -= len(known[-1])
         if wanted <= 0:
             break
-    return b"".join(reversed(texts))
+    return b"".join(reversed(known))

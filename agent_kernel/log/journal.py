@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,20 +125,30 @@ def mark(sql: sqlite3.Connection, conversation: int) -> Mark:
     return Mark(position or 0, last_seq(sql, conversation))
 
 
-def outputs_by_call(sql: sqlite3.Connection, conversation: int, after: Mark = START) -> dict[str, list[OutputView]]:
-    """The live outputs of each call, in order."""
-    outputs: dict[str, list[OutputView]] = {}
+def output_values(
+    sql: sqlite3.Connection, conversation: int, after: Mark = START, texts: Mapping[int, blocks.Text] | None = None
+) -> dict[str, list[dict[str, Any]]]:
+    """What `OutputView` has, of the live outputs of each call, in order. `texts` as `blocks.bodies` takes them."""
+    outputs: dict[str, list[dict[str, Any]]] = {}
     rows = sql.execute(
         "SELECT seq, kind, body FROM events WHERE conversation = ? AND seq > ? AND kind IN (?, ?) ORDER BY seq",
         (conversation, after.seq, *blocks.OUTPUT_KINDS),
     )
     for row in rows:
-        for seq, body in blocks.bodies(sql, conversation, row):
+        for seq, body in blocks.bodies(sql, conversation, row, texts):
             if seq > after.seq and '"type":"tool_output"' in body:
                 event = orjson.loads(body)
                 if event["type"] == "tool_output":
-                    outputs.setdefault(event["tool_call_id"], []).append(OutputView.model_validate(event["output"]))
+                    outputs.setdefault(event["tool_call_id"], []).append(event["output"])
     return outputs
+
+
+def outputs_by_call(sql: sqlite3.Connection, conversation: int, after: Mark = START) -> dict[str, list[OutputView]]:
+    """The live outputs of each call, in order."""
+    return {
+        tool_call_id: [OutputView.model_validate(output) for output in outputs]
+        for tool_call_id, outputs in output_values(sql, conversation, after).items()
+    }
 
 
 def _events_of_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> Iterator[dict[str, Any]]:
@@ -176,6 +186,10 @@ def unfinished_cards(sql: sqlite3.Connection, conversation: int, run_id: str) ->
     return list(shown)
 
 
+MESSAGE = "body, tool_call_id, result FROM messages LEFT JOIN tool_calls ON tool_calls.number = body"
+"""What `message_body` makes a message of."""
+
+
 def append_message(
     sql: sqlite3.Connection, conversation: int, message_id: str, run_id: str, body: dict[str, Any]
 ) -> None:
@@ -205,16 +219,24 @@ def read_messages(
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(message_id, run_id, body) of every message, in order."""
     rows = sql.execute(
-        "SELECT message_id, messages.run_id, body, tool_call_id, result "
-        "FROM messages LEFT JOIN tool_calls ON tool_calls.number = body "
-        "WHERE messages.conversation = ? AND position > ? ORDER BY position",
+        f"SELECT message_id, messages.run_id, {MESSAGE} WHERE messages.conversation = ? AND position > ? "
+        "ORDER BY position",
         (conversation, after.position),
     )
-    for message_id, run_id, body, tool_call_id, result in rows:
-        if isinstance(body, int):
-            yield message_id, run_id, {"role": "tool", "tool_call_id": tool_call_id, "content": unpack(result)}
-        else:
-            yield message_id, run_id, orjson.loads(unpack(body))
+    for message_id, run_id, *stored in rows:
+        yield message_id, run_id, message_body(*stored)[0]
+
+
+def message_body(
+    stored: int | str | bytes, tool_call_id: str | None, result: str | bytes | None
+) -> tuple[dict[str, Any], blocks.Text]:
+    """A message in the log's form, and the text that blocks are packed against."""
+    if isinstance(stored, int):
+        assert result is not None
+        text = unpack(result)
+        return {"role": "tool", "tool_call_id": tool_call_id, "content": text}, (True, text)
+    text = unpack(stored)
+    return orjson.loads(text), (False, text)
 
 
 def has_prompt(sql: sqlite3.Connection, conversation: int, run_id: str) -> bool:
@@ -225,16 +247,19 @@ def has_prompt(sql: sqlite3.Connection, conversation: int, run_id: str) -> bool:
     return row is not None
 
 
+def message_values(message_id: str, run_id: str, body: dict[str, Any]) -> dict[str, Any]:
+    """What `MessageView` has, of a message in the log's form."""
+    return {
+        "message_id": message_id,
+        "run_id": run_id,
+        "role": body["role"],
+        "content": body.get("content") or "",
+        "tool_calls": [call["id"] for call in body.get("tool_calls", ())],
+        "tool_call_id": body.get("tool_call_id"),
+        "reasoning": body.get("reasoning", ""),
+    }
+
+
 def message_views(sql: sqlite3.Connection, conversation: int, after: Mark = START) -> list[MessageView]:
-    return [
-        MessageView(
-            message_id=message_id,
-            run_id=run_id,
-            role=body["role"],
-            content=body.get("content") or "",
-            tool_calls=[call["id"] for call in body.get("tool_calls", ())],
-            tool_call_id=body.get("tool_call_id"),
-            reasoning=body.get("reasoning", ""),
-        )
-        for message_id, run_id, body in read_messages(sql, conversation, after)
-    ]
+    said = read_messages(sql, conversation, after)
+    return [MessageView.model_validate(message_values(*one)) for one in said]

@@ -267,6 +267,11 @@ def list_calls(
     return [_view(row) for row in rows]
 
 
+def count_calls(sql: sqlite3.Connection, state: CallState) -> int:
+    (count,) = sql.execute("SELECT count(*) FROM tool_calls WHERE state = ?", (state,)).fetchone()
+    return int(count)
+
+
 def _already(call: ToolCallView) -> str:
     who = call.decided_by or {"user": "a person", "policy": "policy", "script": "a script", None: "nobody"}[call.by]
     return (

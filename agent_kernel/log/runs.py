@@ -21,7 +21,8 @@ class ConversationRow:
     created_at: str
 
 
-_COLUMNS = "number, conversation_id, kernel_id, model, notebook_path, created_at"
+CONVERSATION = "number, conversation_id, kernel_id, model, notebook_path, created_at"
+"""What a `ConversationRow` is made of."""
 
 
 def add_conversation(
@@ -37,14 +38,17 @@ def add_conversation(
 
 def read_conversation(sql: sqlite3.Connection, conversation_id: str) -> ConversationRow:
     """Raises `UnknownConversation`."""
-    row = sql.execute(f"SELECT {_COLUMNS} FROM conversations WHERE conversation_id = ?", (conversation_id,)).fetchone()
+    row = sql.execute(
+        f"SELECT {CONVERSATION} FROM conversations WHERE conversation_id = ?", (conversation_id,)
+    ).fetchone()
     if row is None:
         raise UnknownConversation(conversation_id)
     return ConversationRow(*row)
 
 
-def list_conversations(sql: sqlite3.Connection) -> list[ConversationRow]:
-    return [ConversationRow(*row) for row in sql.execute(f"SELECT {_COLUMNS} FROM conversations ORDER BY number")]
+def count_conversations(sql: sqlite3.Connection) -> int:
+    (count,) = sql.execute("SELECT count(*) FROM conversations").fetchone()
+    return int(count)
 
 
 def delete_conversation(sql: sqlite3.Connection, conversation_id: str) -> None:
@@ -116,11 +120,6 @@ def run_of_widget(sql: sqlite3.Connection, widget_model_id: str) -> RunView | No
     """The run that a widget shows, if this log knows it."""
     row = sql.execute("SELECT view FROM runs WHERE widget_model_id = ?", (widget_model_id,)).fetchone()
     return _view(row[0]) if row else None
-
-
-def list_runs(sql: sqlite3.Connection, conversation: int) -> list[RunView]:
-    rows = sql.execute("SELECT view FROM runs WHERE conversation = ? ORDER BY number", (conversation,))
-    return [_view(view) for (view,) in rows]
 
 
 def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:

@@ -1,6 +1,6 @@
 """The log's file, its thread and its transactions.
 
-SQLite is used from one thread only, so writes are strictly ordered and never block an event loop. One call of
+The log is written from one thread only, so writes are strictly ordered and never block an event loop. One call of
 `Log.write` is all or nothing, and flushed to disk (`synchronous=FULL`) before it returns; the events it appended are
 handed to listeners after the commit and in commit order, so nothing is shown that is not on disk.
 """
@@ -17,6 +17,7 @@ from agent_kernel.errors import ConfigurationError, LogUnavailable
 from agent_kernel.log.journal import Frame
 from agent_kernel.log.migrations import migrate
 from agent_kernel.log.owners import Owner
+from agent_kernel.log.reader import Reader
 from agent_kernel.log.thread import After, LogThread
 from agent_kernel.log.transactions import MOST_TOGETHER, AuditListener, Transaction, Transactions, Unit
 
@@ -27,8 +28,11 @@ Listener = Callable[[list[Frame]], None]
 class Log:
     """An open log. Use `Log.open`; close it with `aclose`."""
 
-    def __init__(self, connection: sqlite3.Connection, owner: Owner | None, thread: LogThread) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, owner: Owner | None, thread: LogThread, reader: Reader | None
+    ) -> None:
         self._connection = connection
+        self._reader = reader
         self._owner = owner
         self._thread = thread
         self._listeners: dict[int, Listener] = {}
@@ -49,9 +53,12 @@ class Log:
             if isinstance(error, ConfigurationError):
                 raise
             raise LogUnavailable(f"The log at {path} can't be opened: {error}.") from error
-        return cls(connection, owner, thread)
+        return cls(connection, owner, thread, Reader(asyncio.get_running_loop(), path) if path is not None else None)
 
     async def aclose(self) -> None:
+        if self._reader is not None:
+            await self._reader.aclose()
+
         def close() -> None:
             self._connection.close()
             if self._owner is not None:
@@ -84,6 +91,11 @@ class Log:
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the log's thread. It sees all writes that were asked for before it, and maybe later ones."""
         return await self._thread.run(lambda: work(self._connection))
+
+    async def read_apart(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work`, which may take long, on a thread of its own and over one state of the log. It sees all writes
+        that were awaited before it, and holds none up; a log in memory has one connection, so there it does."""
+        return await (self._reader.run(work) if self._reader is not None else self.read(work))
 
     def _write_together(self) -> list[After]:
         """Write what has been asked for by now. There is one call for each unit; most find theirs written."""

@@ -1,4 +1,4 @@
-"""The log's one thread.
+"""The log's threads: one for writing, one for long reads.
 
 Not a `ThreadPoolExecutor`: that wakes the event loop once for the result and once more for the frames, and each wake-up
 costs as much as the SQL of a small commit.
@@ -23,10 +23,10 @@ Job = Callable[[], list[After]]
 class LogThread:
     """Works off jobs in order. Each reports to the event loop with one wake-up, in order as well."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str = "agent-kernel-log") -> None:
         self._loop = loop
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        threading.Thread(target=self._work, name="agent-kernel-log", daemon=True).start()
+        threading.Thread(target=self._work, name=name, daemon=True).start()
 
     def future(self) -> asyncio.Future[Any]:
         return self._loop.create_future()

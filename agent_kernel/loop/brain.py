@@ -18,12 +18,13 @@ from agent_kernel.loop.queue import Host, ModelSource, RunHandle
 from agent_kernel.loop.results import read_result
 from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.settings import BrainSettings, RunSpec
+from agent_kernel.loop.snapshots import read_list
 from agent_kernel.loop.specs import restored
 from agent_kernel.loop.stopping import Stop
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
-from agent_kernel.protocol.views import ConversationView, RunView, ToolCallView
+from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.tools.hands import Hands
 
 DEFAULT_SETTINGS = BrainSettings()
@@ -159,9 +160,11 @@ class Brain:
         )
         return self._remember(Conversation(self._host, row, last))
 
-    async def list_conversations(self) -> list[ConversationView]:
-        rows = await self._host.log.read(runs.list_conversations)
-        return [await (await self.conversation(row.conversation_id)).view() for row in rows]
+    async def list_conversations(self, *, after: str | None = None, limit: int = -1) -> bytes:
+        """The conversations as a JSON array, the oldest first, calls without their live outputs. `after` is the id of
+        the one before the first, `limit` how many at most. Raises `UnknownConversation`."""
+        busy = {one.row.number for one in self._conversations.values() if one.is_busy}
+        return await self._host.log.read_apart(lambda sql: read_list(sql, busy.__contains__, after=after, limit=limit))
 
     async def delete_conversation(self, conversation_id: str, *, decided_by: str | None = None) -> None:
         """Stop its runs and remove it from the log; the decisions stay. Raises `UnknownConversation`."""
@@ -174,7 +177,7 @@ class Brain:
 
     async def approvals(self, state: str | None = None) -> list[ToolCallView]:
         """Tool calls in a state, or all."""
-        calls = await self._host.log.read(lambda sql: ledger.list_calls(sql, state=state))
+        calls = await self._host.log.read_apart(lambda sql: ledger.list_calls(sql, state=state))
         return [with_offers(call) for call in calls]
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
@@ -201,14 +204,14 @@ class Brain:
         """The transcript of a run. Raises `UnknownRun`."""
         conversation = await self.find_run(run_id)
         number = conversation.row.number
-        return await self._host.log.read(lambda sql: read_result(sql, number, runs.read_run(sql, run_id)))
+        return await self._host.log.read_apart(lambda sql: read_result(sql, number, runs.read_run(sql, run_id)))
 
     async def counts(self) -> Mapping[str, int]:
         """How many conversations and waiting calls there are."""
         return await self._host.log.read(
             lambda sql: {
-                "conversations": len(runs.list_conversations(sql)),
-                "awaiting_approval": len(ledger.list_calls(sql, state="awaiting_approval")),
+                "conversations": runs.count_conversations(sql),
+                "awaiting_approval": ledger.count_calls(sql, "awaiting_approval"),
             }
         )
 

@@ -1,14 +1,11 @@
 """A conversation: its runs, one after another, and what faces may ask of it."""
 
-import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
-from typing import Literal
 
-from agent_kernel.approvals.offers import with_offers
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, UnknownApproval, UnknownRun
-from agent_kernel.log import journal, ledger, runs
+from agent_kernel.log import ledger, runs
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop import decisions, lifetime, pausing, saved_rules, stopping, undoing
 from agent_kernel.loop.feed import Feed, Subscription
@@ -16,6 +13,7 @@ from agent_kernel.loop.model_step import take_message
 from agent_kernel.loop.queue import Host, RunHandle, RunQueue
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
+from agent_kernel.loop.snapshots import Snapshot, read_snapshot
 from agent_kernel.loop.specs import restored
 from agent_kernel.loop.stopping import SOMEBODY, Stop
 from agent_kernel.protocol.commands import Decision
@@ -50,6 +48,11 @@ class Conversation:
     def in_memory(self) -> bool:
         """Whether a run is held in memory: one is under way, and not parked."""
         return self._queue.active is not None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run is under way or queued."""
+        return self._queue.is_busy
 
     def subscribe(self, after_seq: int | None = None) -> Subscription:
         """Committed events after `after_seq`, or from now on."""
@@ -227,31 +230,14 @@ class Conversation:
         stored = await self._host.log.read(lambda sql: runs.last_spec(sql, self.row.number))
         return restored(stored, prompt="").tools if stored is not None else ()
 
+    async def snapshot(self) -> Snapshot:
+        """The whole conversation as JSON, calls with their outputs."""
+        busy = self.is_busy
+        return await self._host.log.read_apart(lambda sql: read_snapshot(sql, self.conversation_id, lambda _: busy))
+
     async def view(self) -> ConversationView:
         """The whole conversation, calls with their outputs."""
-        row, active = self.row, self._queue.is_busy
-
-        def work(sql: sqlite3.Connection) -> ConversationView:
-            calls = ledger.list_calls(sql, conversation=row.number)
-            outputs = journal.outputs_by_call(sql, row.number)
-            waiting = any(call.state == "awaiting_approval" for call in calls)
-            status: Literal["idle", "running", "awaiting_approval"] = "running" if active else "idle"
-            return ConversationView(
-                conversation_id=row.conversation_id,
-                kernel_id=row.kernel_id,
-                model=row.model,
-                status="awaiting_approval" if waiting else status,
-                created_at=row.created_at,
-                messages=journal.message_views(sql, row.number),
-                tool_calls=[
-                    with_offers(call).model_copy(update={"outputs": outputs.get(call.tool_call_id, [])})
-                    for call in calls
-                ],
-                last_seq=journal.last_seq(sql, row.number),
-                runs=runs.list_runs(sql, row.number),
-            )
-
-        return await self._host.log.read(work)
+        return ConversationView.model_validate_json((await self.snapshot()).text)
 
     async def _run_of(self, tool_call_id: str, active: ActiveRun | None) -> ActiveRun:
         """The run at hand, if this call is one of its."""

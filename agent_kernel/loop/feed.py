@@ -57,7 +57,7 @@ class Feed:
             return []
         if self._recent and self._recent[0].seq <= seq + 1:
             return [frame for frame in self._recent if frame.seq > seq]
-        return await self._log.read(
+        return await self._log.read_apart(
             lambda sql: frames_after(sql, self._conversation, self._conversation_id, seq, _BATCH)
         )
 

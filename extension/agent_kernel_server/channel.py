@@ -19,7 +19,8 @@ from agent_kernel.errors import UnknownConversation
 from agent_kernel.loop.commands import obey
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.feed import Subscription
-from agent_kernel.protocol.events import ErrorEvent, Event, PongEvent, SessionEvent
+from agent_kernel.loop.snapshots import session_frame
+from agent_kernel.protocol.events import ErrorEvent, Event, PongEvent
 from agent_kernel_server.dispatch import InvalidFrame, Reply, parse_frame, reply_for
 from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of
 from agent_kernel_server.service import Service
@@ -107,19 +108,11 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
     async def _greet(self) -> Subscription:
         """Send a `session`; what follows it is in the subscription."""
         declared = await self.conversation.tools()
-        view = await self.conversation.view()
-        self._subscription = subscription = self.conversation.subscribe(view.last_seq)
+        snapshot = await self.conversation.snapshot()
+        self._subscription = subscription = self.conversation.subscribe(snapshot.last_seq)
         self._rewind()
-        await self._write(
-            SessionEvent(
-                seq=view.last_seq,
-                conversation_id=view.conversation_id,
-                tools=self.service.tools(declared) if declared else self.service.tools(),
-                snapshot=view,
-                pending=[call for call in view.tool_calls if call.state == "awaiting_approval"],
-                last_seq=view.last_seq,
-            )
-        )
+        tools = self.service.tools(declared) if declared else self.service.tools()
+        await self.write_message(session_frame(snapshot, tools))
         return subscription
 
     def _rewind(self) -> None:

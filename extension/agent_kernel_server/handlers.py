@@ -29,6 +29,9 @@ from agent_kernel_server.service import Service
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
 
+MOST_LISTED = 1_000_000
+"""A larger `limit` means this one: SQLite takes no number of any size."""
+
 CALL_STATES: frozenset[str] = frozenset(get_args(CallState))
 
 
@@ -107,9 +110,10 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         except ValidationError as error:
             raise invalid_body(error) from error
 
-    def send(self, body: BaseModel | Mapping[str, Any] | Sequence[BaseModel], status: int = 200) -> None:
+    def send(self, body: bytes | BaseModel | Mapping[str, Any] | Sequence[BaseModel], status: int = 200) -> None:
+        """An answer; `bytes` are JSON already."""
         self.set_status(status)
-        self.finish(orjson.dumps(body, default=_dump))
+        self.finish(body if isinstance(body, bytes) else orjson.dumps(body, default=_dump))
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None, None))[1]
@@ -150,7 +154,11 @@ class ConversationsHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        self.send(await (await self.brain()).list_conversations())
+        after, limit = self.get_query_argument("after", None), self.get_query_argument("limit", None)
+        if limit is not None and not (limit.isascii() and limit.isdecimal()):
+            raise Refusal(400, f"limit: {limit!r} is not a number of conversations", field="limit")
+        most = -1 if limit is None else min(int(limit), MOST_LISTED)
+        self.send(await (await self.brain()).list_conversations(after=after, limit=most))
 
     @web.authenticated
     @authorized
@@ -159,7 +167,7 @@ class ConversationsHandler(AgentKernelHandler):
         if body.kernel_id is not None and not self.service.has_kernel(body.kernel_id):
             raise Refusal(404, f"There is no kernel {body.kernel_id!r}.", field="kernel_id")
         conversation = await self.service.create_conversation(kernel_id=body.kernel_id, model=body.model)
-        self.send(await conversation.view(), 201)
+        self.send((await conversation.snapshot()).text, 201)
 
 
 class ConversationHandler(AgentKernelHandler):
@@ -167,7 +175,7 @@ class ConversationHandler(AgentKernelHandler):
     @authorized
     async def get(self, conversation_id: str) -> None:
         conversation = await (await self.brain()).conversation(conversation_id)
-        self.send(await conversation.view())
+        self.send((await conversation.snapshot()).text)
 
     @web.authenticated
     @authorized

@@ -1,0 +1,112 @@
+"""Conversations as JSON for faces and for HTTP, put together from the log's rows (see `log.reading`).
+
+The shape is that of `ConversationView` and `SessionEvent`. Tests hold both against what is made here.
+"""
+
+import sqlite3
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from agent_kernel.approvals.offers import with_offers
+from agent_kernel.log import journal, reading, runs
+from agent_kernel.log.blocks import Text
+from agent_kernel.log.reading import Values
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import ToolCallView, ToolView
+from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION
+
+IsBusy = Callable[[int], bool]
+"""Whether a run of a conversation, by its number, is under way or queued."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A conversation at one moment."""
+
+    conversation_id: str
+    text: bytes
+    """A `ConversationView` as JSON."""
+    pending: list[Values]
+    """The calls that wait for a decision."""
+    last_seq: int
+
+
+def read_snapshot(sql: sqlite3.Connection, conversation_id: str, is_busy: IsBusy) -> Snapshot:
+    """The whole conversation, calls with their outputs. Raises `UnknownConversation`."""
+    row = runs.read_conversation(sql, conversation_id)
+    [told] = _tell(sql, [(row, journal.last_seq(sql, row.number))], is_busy)
+    outputs = journal.output_values(sql, row.number, texts=told.texts)
+    for call in told.values["tool_calls"]:
+        call["outputs"] = outputs.get(call["tool_call_id"], [])
+    return Snapshot(conversation_id, orjson.dumps(told.values), told.pending, told.values["last_seq"])
+
+
+def read_list(sql: sqlite3.Connection, is_busy: IsBusy, *, after: str | None = None, limit: int = -1) -> bytes:
+    """A JSON array of conversations, the oldest first, calls without their live outputs; those after one of them, or
+    so many. Raises `UnknownConversation`."""
+    first = runs.read_conversation(sql, after).number if after is not None else 0
+    return orjson.dumps([told.values for told in _tell(sql, reading.list_rows(sql, first, limit), is_busy)])
+
+
+def session_frame(snapshot: Snapshot, tools: Sequence[ToolView]) -> bytes:
+    """The `session` event with a snapshot."""
+    return orjson.dumps(
+        {
+            "seq": snapshot.last_seq,
+            "conversation_id": snapshot.conversation_id,
+            "run_id": None,
+            "timestamp": utc_now(),
+            "type": "session",
+            "protocol": PROTOCOL_VERSION,
+            "tools": [tool.model_dump() for tool in tools],
+            "snapshot": orjson.Fragment(snapshot.text),
+            "pending": snapshot.pending,
+            "last_seq": snapshot.last_seq,
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    values: Values
+    """What `ConversationView` has."""
+    pending: list[Values]
+    texts: Mapping[int, Text]
+
+
+def _tell(sql: sqlite3.Connection, rows: Sequence[tuple[runs.ConversationRow, int]], is_busy: IsBusy) -> list[_Told]:
+    """Each conversation, without live outputs. It is as many statements for many as for one."""
+    if not rows:
+        return []
+    span = (rows[0][0].number, rows[-1][0].number)
+    messages, calls, views = reading.messages(sql, span), reading.calls(sql, span), reading.runs(sql, span)
+    told: list[_Told] = []
+    for row, last_seq in rows:
+        own = [_offered(call) for call in calls[row.number]]
+        pending = [call for call in own if call["state"] == "awaiting_approval"]
+        values: Values = {
+            "conversation_id": row.conversation_id,
+            "kernel_id": row.kernel_id,
+            "model": row.model,
+            "status": _status(pending, busy=is_busy(row.number)),
+            "created_at": row.created_at,
+            "messages": messages[row.number].messages,
+            "tool_calls": own,
+            "last_seq": last_seq,
+            "runs": views[row.number],
+        }
+        told.append(_Told(values, pending, messages[row.number].texts))
+    return told
+
+
+def _status(pending: Collection[Values], *, busy: bool) -> str:
+    return "awaiting_approval" if pending else "running" if busy else "idle"
+
+
+def _offered(call: Values) -> Values:
+    """A waiting call together with what Always allow offers for it."""
+    if call["state"] != "awaiting_approval":
+        return call
+    return with_offers(ToolCallView.model_validate_json(orjson.dumps(call))).model_dump()
