@@ -1,7 +1,8 @@
 """The log: the one truth about conversations, runs, messages, events and tool calls (SQLite, append-only).
 
-`store` owns the connection, its thread and the transactions; `migrations` the schema; `journal` events and messages,
-`blocks` the events of what is over, `bodies` and `dictionaries` how texts are compressed;
-`reading` what faces are told and `reader` the thread that reads it; `inbox` the messages that a busy run has not taken yet; `ledger` the tool calls' state machine; `audit` the trail of
-decisions and outcomes; `runs` conversations and runs, `owners` whose they are; `rules` the always-allow rules.
+`store` owns the file and its thread, `transactions` what is committed together, `migrations` the schema; `journal`
+events and messages, `blocks` the events of what is over, `bodies` and `dictionaries` how texts are compressed;
+`reading` what faces are told, `reader` the thread of long reads; `inbox` the messages that a busy run has not taken
+yet; `ledger` the tool calls' state machine, `call_rows` their columns; `audit` the trail of decisions and outcomes; `runs` conversations and runs,
+`owners` whose they are; `rules` the always-allow rules.
 """

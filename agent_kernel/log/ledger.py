@@ -10,6 +10,7 @@ the log (`store.Log.write`), so a decision and its event are committed together,
 """
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,8 @@ import orjson
 
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
 from agent_kernel.log import trail
-from agent_kernel.log.bodies import pack, unpack
+from agent_kernel.log.bodies import pack
+from agent_kernel.log.call_rows import CALL, call_values
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope, UnknownAnswer
@@ -39,15 +41,7 @@ NEXT: dict[CallState, frozenset[CallState]] = {
 UNDECIDED: tuple[CallState, ...] = ("proposed", "awaiting_approval")
 UNFINISHED: tuple[CallState, ...] = ("proposed", "awaiting_approval", "approved", "executing")
 
-_COLUMNS = (
-    "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
-    "read_only, recorded, warnings, preview, created_at, decided_at, started_at, ended_at, duration_ms, "
-    "result, truncated, output_file, undo, undone, waiting_behind, unknown_answer"
-)
-_FIELDS = [*_COLUMNS.split(", "), "conversation_id"]
-_VIEW = f"{_COLUMNS}, (SELECT conversation_id FROM conversations WHERE number = conversation)"
-"""What `_view` makes a call of, for a SELECT and for RETURNING alike."""
-_SELECT = f"SELECT {_VIEW} FROM tool_calls"
+_SELECT = f"SELECT {CALL} FROM tool_calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +86,7 @@ def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> T
     rows = sql.execute(
         "INSERT INTO tool_calls (conversation, tool_call_id, approval_id, run_id, tool_name, tool_input, digest, "
         "state, read_only, recorded, warnings, preview, created_at) "
-        f"VALUES (?, ?, ?, ?, ?, ?, ?, 'proposed', ?, ?, ?, ?, ?) RETURNING {_VIEW}",
+        f"VALUES (?, ?, ?, ?, ?, ?, ?, 'proposed', ?, ?, ?, ?, ?) RETURNING {CALL}",
         (
             conversation,
             proposal.tool_call_id,
@@ -142,7 +136,7 @@ def _compare_and_set(
     updated = sql.execute(
         f"UPDATE tool_calls SET state = :target{assignments} "
         f"WHERE conversation = :conversation AND tool_call_id = :call AND state IN ({placeholders}) "
-        f"AND digest = coalesce(:wanted, digest) RETURNING {_VIEW}",
+        f"AND digest = coalesce(:wanted, digest) RETURNING {CALL}",
         {"target": target, "conversation": conversation, "call": tool_call_id, "wanted": digest, **names, **columns},
     ).fetchall()
     if not updated:
@@ -288,12 +282,5 @@ def _dump_warnings(warnings: tuple[Warning, ...]) -> str:
     return orjson.dumps([warning.model_dump() for warning in warnings]).decode()
 
 
-def _view(row: tuple[Any, ...]) -> ToolCallView:
-    values = dict(zip(_FIELDS, row, strict=True))
-    values["by"] = values.pop("decided_via")
-    values["warnings"] = orjson.loads(values["warnings"])
-    values["preview"] = values["preview"] and orjson.loads(values["preview"])
-    values["result"] = values["result"] and unpack(values["result"])
-    if values["state"] != "executing":
-        values["waiting_behind"] = None  # what it was is of no more use
-    return ToolCallView.model_validate(values)
+def _view(row: Sequence[Any]) -> ToolCallView:
+    return ToolCallView.model_validate(call_values(row))

@@ -1,7 +1,7 @@
 """Messages, calls and runs as they are told to faces, made of their rows for many conversations at once.
 
 The values have the shape of the protocol's views, but are not validated: what the log holds was, when it was written,
-and to do it again at every look took longer than to read it. Texts that are JSON already are not read at all.
+and to do it again at every look took longer than to read it.
 """
 
 import sqlite3
@@ -10,22 +10,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+from pydantic import BaseModel
 
 from agent_kernel.log.blocks import Text
 from agent_kernel.log.bodies import unpack
+from agent_kernel.log.call_rows import CALL, call_values
 from agent_kernel.log.journal import MESSAGE, message_body, message_values
 from agent_kernel.log.runs import CONVERSATION, ConversationRow
-from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.protocol.views import RunView, ToolCallView
 
 Values = dict[str, Any]
 Span = tuple[int, int]
 """The numbers of the first and the last conversation."""
 
-_NOT_STORED = {"outputs", "scopes", "rules"}
-_OTHER_NAMES = {"by": "decided_via", "conversation_id": "conversations.conversation_id"}
-_CALL_FIELDS = [name for name in ToolCallView.model_fields if name not in _NOT_STORED]
-_CALL_COLUMNS = ", ".join(_OTHER_NAMES.get(name, f"tool_calls.{name}") for name in _CALL_FIELDS)
-_FLAGS = ("edited", "recorded", "read_only", "truncated")
+
+def _defaults(view: type[BaseModel]) -> Values:
+    return {
+        name: field.get_default(call_default_factory=True)
+        for name, field in view.model_fields.items()
+        if not field.is_required()
+    }
+
+
+_OF_CALLS, _OF_RUNS = _defaults(ToolCallView), _defaults(RunView)
 
 
 def list_rows(sql: sqlite3.Connection, after: int, limit: int) -> list[tuple[ConversationRow, int]]:
@@ -67,27 +74,19 @@ def calls(sql: sqlite3.Connection, span: Span) -> dict[int, list[Values]]:
     """Those of each conversation, in the order in which they were proposed; without outputs and offers."""
     found: dict[int, list[Values]] = defaultdict(list)
     rows = sql.execute(
-        f"SELECT conversation, {_CALL_COLUMNS} FROM tool_calls JOIN conversations "
-        "ON conversations.number = conversation WHERE conversation BETWEEN ? AND ? ORDER BY tool_calls.number",
-        span,
+        f"SELECT conversation, {CALL} FROM tool_calls WHERE conversation BETWEEN ? AND ? ORDER BY number", span
     )
     for conversation, *row in rows:
-        values = dict(zip(_CALL_FIELDS, row, strict=True))
-        for name in _FLAGS:
-            values[name] = bool(values[name])
-        values["result"] = values["result"] and unpack(values["result"])
-        values["warnings"] = orjson.Fragment(values["warnings"])
-        values["preview"] = values["preview"] and orjson.Fragment(values["preview"])
-        found[conversation].append({**values, "outputs": [], "scopes": [], "rules": []})
+        found[conversation].append(_OF_CALLS | call_values(row))
     return found
 
 
-def runs(sql: sqlite3.Connection, span: Span) -> dict[int, list[orjson.Fragment]]:
-    """Those of each conversation, in order."""
-    found: dict[int, list[orjson.Fragment]] = defaultdict(list)
+def runs(sql: sqlite3.Connection, span: Span) -> dict[int, list[Values]]:
+    """Those of each conversation, in order. One that an earlier version stored lacks what its view has got since."""
+    found: dict[int, list[Values]] = defaultdict(list)
     rows = sql.execute(
         "SELECT conversation, view FROM runs WHERE conversation BETWEEN ? AND ? ORDER BY conversation, number", span
     )
     for conversation, view in rows:
-        found[conversation].append(orjson.Fragment(unpack(view)))
+        found[conversation].append(_OF_RUNS | orjson.loads(unpack(view)))
     return found

@@ -1,0 +1,33 @@
+"""Tool calls as rows: which columns make a call, and what they mean."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from agent_kernel.log.bodies import unpack
+from agent_kernel.protocol.views import ToolCallView
+
+_COLUMNS = (
+    "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
+    "read_only, recorded, warnings, preview, created_at, decided_at, started_at, ended_at, duration_ms, "
+    "result, truncated, output_file, undo, undone, waiting_behind, unknown_answer"
+)
+_FIELDS = [*_COLUMNS.split(", "), "conversation_id"]
+CALL = f"{_COLUMNS}, (SELECT conversation_id FROM conversations WHERE number = conversation)"
+"""What `call_values` makes a call of, for a SELECT and for RETURNING alike."""
+_FLAGS = [name for name, field in ToolCallView.model_fields.items() if field.annotation is bool]
+
+
+def call_values(row: Sequence[Any]) -> dict[str, Any]:
+    """What `ToolCallView` has, of a row with the columns `CALL`."""
+    values = dict(zip(_FIELDS, row, strict=True))
+    values["by"] = values.pop("decided_via")
+    for name in _FLAGS:
+        values[name] = bool(values[name])
+    values["warnings"] = orjson.loads(values["warnings"])
+    values["preview"] = values["preview"] and orjson.loads(values["preview"])
+    values["result"] = values["result"] and unpack(values["result"])
+    if values["state"] != "executing":
+        values["waiting_behind"] = None  # what it was is of no more use
+    return values
