@@ -2,9 +2,16 @@ import type { JSX } from "preact";
 import { memo } from "preact/compat";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { StreamingMarkdown } from "../text/markdown";
+import { useGrowingText } from "./context";
 
-/** One message of the model. The text is put in by hand, so that finished blocks are never touched again. */
-export const Answer = memo(function Answer({ text, streaming }: { text: string; streaming: boolean }): JSX.Element {
+/** One message of the model; `null` is the one that is being written, which renders by itself as its text grows. */
+export const Message = memo(function Message({ text }: { text: string | null }): JSX.Element {
+  const actions = useGrowingText(text === null);
+  return <Answer text={text ?? actions.written()} streaming={text === null} />;
+});
+
+/** The text is put in by hand, so that finished blocks are never touched again. */
+const Answer = memo(function Answer({ text, streaming }: { text: string; streaming: boolean }): JSX.Element {
   const root = useRef<HTMLDivElement>(null);
   const stream = useRef<StreamingMarkdown | null>(null);
   useLayoutEffect(() => {

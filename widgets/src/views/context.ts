@@ -1,6 +1,6 @@
 /** What every view of a run needs, so that it does not travel through each of them. */
 import { createContext } from "preact";
-import { useContext, useEffect, useState } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useState } from "preact/hooks";
 import type { Hearing } from "../link/transport";
 import type { BudgetLimits, ClientCommand, PauseView } from "../protocol";
 import type { Call } from "../state";
@@ -23,6 +23,12 @@ export interface Actions {
   decide(call: Call, choice: Choice): void;
   takeBack(approvalId: string): void;
   send(command: ClientCommand): void;
+  /** The answer that is being written, as far as it has come. */
+  written(): string;
+  /** What the model thinks, as far as it has come. */
+  thought(): string;
+  /** Have `render` called when one of these two has grown. */
+  watchText(render: () => void): () => void;
   retry(call: Call): void;
   undo(call: Call): void;
   openPanel(call: Call, panel: Panel): void;
@@ -41,6 +47,14 @@ export const ActionsContext = createContext<Actions | null>(null);
 export function useActions(): Actions {
   const actions = useContext(ActionsContext);
   if (actions === null) throw new Error("a view outside of a run");
+  return actions;
+}
+
+/** Renders when the text that is being written grows, and lets nothing else render for it. */
+export function useGrowingText(active: boolean): Actions {
+  const actions = useActions();
+  const [, render] = useState(0);
+  useLayoutEffect(() => (active ? actions.watchText(() => render((n) => n + 1)) : undefined), [actions, active]);
   return actions;
 }
 

@@ -4,7 +4,7 @@ import type { Channel } from "../link/channel";
 import type { PendingDecision } from "../link/decisions";
 import type { Hearing } from "../link/transport";
 import type { ApprovalResponseCommand, BudgetLimits, ClientCommand, PauseView } from "../protocol";
-import { callsInOrder, needsYou, runEnded, type Call, type RunState } from "../state";
+import { callsInOrder, isMoreText, needsYou, runEnded, type Call, type RunState } from "../state";
 import type { Actions, Choice, Panel, Raising, Retry, Undo } from "./context";
 import { Draft } from "./edit";
 import { mayAlwaysAllow } from "./allow";
@@ -28,6 +28,10 @@ export class RunDesk implements Actions {
   private readonly answer: BudgetAnswer;
   private focusedCall: string | null = null;
   private render: () => void = () => undefined;
+  private readonly readers = new Set<() => void>();
+  private heardState: RunState;
+  /** More than a growing text has changed since the last frame. */
+  private stale = false;
   private frame: { cancel(): void } | null = null;
 
   constructor(
@@ -36,12 +40,14 @@ export class RunDesk implements Actions {
     private readonly root: () => HTMLElement | null,
   ) {
     this.answer = new BudgetAnswer(channel, runId);
+    this.heardState = this.state;
   }
 
   /** Renders at most once a frame, however many events come. */
   watch(render: () => void): () => void {
     this.render = render;
-    const stop = this.channel.subscribe(() => this.schedule());
+    this.heardState = this.state;
+    const stop = this.channel.subscribe(() => this.heard());
     render();
     const settle = setTimeout(() => (this.live = true), 1_000);
     return () => {
@@ -49,6 +55,19 @@ export class RunDesk implements Actions {
       clearTimeout(settle);
       this.frame?.cancel();
     };
+  }
+
+  written(): string {
+    return this.state.tail?.text ?? "";
+  }
+
+  thought(): string {
+    return this.state.thinking ?? "";
+  }
+
+  watchText(render: () => void): () => void {
+    this.readers.add(render);
+    return () => this.readers.delete(render);
   }
 
   get hearing(): Hearing {
@@ -251,11 +270,26 @@ export class RunDesk implements Actions {
     return this.channel.state(this.runId);
   }
 
+  private heard(): void {
+    const before = this.heardState;
+    this.heardState = this.state;
+    if (isMoreText(before, this.heardState)) this.nextFrame();
+    else this.schedule();
+  }
+
   private schedule(): void {
+    this.stale = true;
+    this.nextFrame();
+  }
+
+  private nextFrame(): void {
     if (this.frame !== null) return;
     const show = (): void => {
       this.frame = null;
-      this.render();
+      const { stale } = this;
+      this.stale = false;
+      if (stale) this.render();
+      for (const read of this.readers) read();
     };
     // A page in the background paints no frames, and is still read out.
     if (document.hidden) {

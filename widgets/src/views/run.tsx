@@ -6,7 +6,7 @@ import { cardCommand, fieldOf } from "../keyboard";
 import type { Channel } from "../link/channel";
 import { callsInOrder, needsYou, pauseOf, runEnded, waitingCalls, type Call, type RunState } from "../state";
 import { byWhom } from "../text/words";
-import { Answer } from "./answer";
+import { Message } from "./answer";
 import { BatchBar } from "./batch";
 import { BudgetCard, RaiseLine } from "./budget";
 import { Card } from "./card";
@@ -65,10 +65,8 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
     <>
       {state.items.map((item) => {
         switch (item.kind) {
-          case "answer": {
-            const streaming = state.tail?.id === item.id;
-            return <Answer key={item.id} text={streaming ? (state.tail?.text ?? "") : (state.texts[item.id] ?? "")} streaming={streaming} />;
-          }
+          case "answer":
+            return <Message key={item.id} text={state.tail?.id === item.id ? null : (state.texts[item.id] ?? "")} />;
           case "raise":
             return <RaiseLine key={item.id} raise={item.raise} by={byWhom(item.by)} />;
           case "notice":
@@ -90,7 +88,7 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
       {pause !== null && state.run !== null && (
         <BudgetCard run={state.run} pause={pause} off={desk.off} gone={desk.gone} guarded={desk.guarded} raising={desk.raisingOf(state, pause)} />
       )}
-      {state.thinking !== null && !runEnded(state) && <Thinking text={state.thinking} />}
+      {state.thinking !== null && !runEnded(state) && <Thinking />}
     </>
   );
 }

@@ -1,11 +1,13 @@
 /** What the model thinks before it speaks, as one line that can be opened. It goes when the model speaks. */
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
+import { useGrowingText } from "./context";
 import { Icon } from "./icon";
 import { Plain } from "./text";
 
-export function Thinking({ text }: { text: string }): JSX.Element {
+export function Thinking(): JSX.Element {
   const [open, setOpen] = useState(false);
+  const actions = useGrowingText(open);
   const id = useId();
   return (
     <div class="ak-card ak-thinking">
@@ -14,7 +16,7 @@ export function Thinking({ text }: { text: string }): JSX.Element {
         <span class="ak-muted">Thinking</span>
         <span class="ak-state"><Icon name={open ? "down" : "right"} tone="ak-chev" /></span>
       </button>
-      <div id={id} class="ak-say ak-muted" hidden={!open}>{open && <Plain text={text} />}</div>
+      <div id={id} class="ak-say ak-muted" hidden={!open}>{open && <Plain text={actions.thought()} />}</div>
     </div>
   );
 }

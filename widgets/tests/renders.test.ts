@@ -1,0 +1,90 @@
+/** Which components render when a token comes. A conversation with many cards must stream as fast as an empty one. */
+import { options, type FunctionComponent, type VNode } from "preact";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { card, happens, settle, show, usePage } from "./page";
+import type { Recording } from "./gallery/frames.js";
+
+usePage();
+
+const CARDS = 200;
+
+/** Preact's hook before a component renders; its own hooks and its developer tools hang there too. */
+const hooks = options as { __r?: ((vnode: VNode) => void) | undefined };
+const before = hooks.__r;
+let renders: string[] = [];
+
+beforeEach(() => {
+  hooks.__r = (vnode) => {
+    before?.(vnode);
+    if (typeof vnode.type === "function") renders.push((vnode.type as FunctionComponent).displayName ?? vnode.type.name);
+  };
+});
+afterEach(() => {
+  hooks.__r = before;
+});
+
+/** A conversation with many finished cards, in which an answer has begun. */
+async function longConversation(): Promise<HTMLElement> {
+  const root = await show((run) => {
+    for (let number = 0; number < CARDS; number += 1) run.did(`t${number}`, "run_python", { code: `print(${number})` }, 10);
+    run.say("An earlier answer.").say("It begins.", false);
+  });
+  renders = [];
+  return root;
+}
+
+const answer = (root: HTMLElement): string => [...root.querySelectorAll("[data-role=answer]")].at(-1)?.textContent?.trim() ?? "";
+
+/** The tokens of a text that goes on with the answer at hand. */
+function goesOn(run: Recording, text: string): void {
+  const { message_id } = run.frames.findLast((frame: { type: string }) => frame.type === "token");
+  for (const content of text.match(/\S+\s*/g) ?? []) run.send({ type: "token", message_id, content });
+}
+
+test("cards are counted when they do render", async () => {
+  await longConversation();
+  await happens((run) => run.ask("new", "run_python", { code: "1" }));
+  expect(renders.filter((name) => name === "Card").length).toBeGreaterThan(0);
+});
+
+test("a token renders the answer that is being written, and nothing else", async () => {
+  const root = await longConversation();
+  await happens((run) => goesOn(run, "And "));
+  expect(answer(root)).toBe("It begins.And");
+  expect(renders).toEqual(["Message", "Memo(Answer)", "Answer"]);
+});
+
+test("many tokens within a frame render once", async () => {
+  const root = await longConversation();
+  await happens((run) => goesOn(run, "word ".repeat(50)));
+  expect(answer(root)).toBe(`It begins.${"word ".repeat(50).trim()}`);
+  expect(renders.filter((name) => name === "Answer")).toHaveLength(1);
+});
+
+test("the answer is whole when it ends, and when something else happens in the same frame", async () => {
+  const root = await longConversation();
+  await happens((run) => {
+    goesOn(run, "one two ");
+    run.propose("late", "run_python", null);
+    goesOn(run, "three ");
+  });
+  expect(answer(root)).toBe("It begins.one two three");
+  expect(card(root, "late").dataset["state"]).toBe("proposed");
+  await happens((run) => goesOn(run, "four"));
+  expect(answer(root)).toBe("It begins.one two three four");
+});
+
+test("what the model thinks renders by itself, and only where it is shown", async () => {
+  const root = await longConversation();
+  const thinks = (content: string): Promise<void> => happens((run) => run.send({ type: "reasoning", message_id: "m", content }));
+  await thinks("Let me");
+  renders = [];
+  await thinks(" see");
+  expect(renders).not.toContain("Thinking");
+  root.querySelector<HTMLElement>(".ak-thinking button")?.click();
+  await settle();
+  renders = [];
+  await thinks(" what");
+  expect(root.querySelector(".ak-thinking")?.textContent).toContain("Let me see what");
+  expect(renders).not.toContain("Items");
+});
