@@ -7,7 +7,7 @@ from agent_kernel.loop import calls, saved_rules, tool_messages
 from agent_kernel.loop.judging import asks_hands, judge, permits
 from agent_kernel.loop.previews import shown_preview
 from agent_kernel.loop.run import ActiveRun, Commit
-from agent_kernel.loop.starting import turn_at_once
+from agent_kernel.loop.starting import set_going, turn_at_once
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import digest
@@ -38,6 +38,7 @@ async def decide(run: ActiveRun, approval_id: str, decision: Decision, decided_b
             return decided, calls.start(commit, decided) if starts else decided
 
         decided, now = await run.commit(work)
+        set_going(run, now)
     run.decisions.resolve(approval_id, now)
     return decided
 

@@ -137,6 +137,8 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
     except Exception as error:
         logger.exception("The run %s broke", run.view.run_id)
         broken = error
+    finally:
+        await run.open.aclose()
     run.accepting = False
     if run.parked and run.failure is None and broken is None:
         return None

@@ -12,7 +12,7 @@ from agent_kernel.loop.judging import asks_hands, judge
 from agent_kernel.loop.pausing import within_budget
 from agent_kernel.loop.results import answer_calls, write_tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit, Step
-from agent_kernel.loop.starting import turn_at_once
+from agent_kernel.loop.starting import set_going, turn_at_once
 from agent_kernel.loop.streaming import TurnStream
 from agent_kernel.models.base import ModelTurn, RequestedCall
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent, UsageEvent
@@ -128,6 +128,7 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
     with ExitStack() as turns:
         starting = await _take_turns(run, [proposal for proposal, fault in checked if fault is None], turns)
         proposed = await run.commit(work)
+        set_going(run, *proposed.values())
     run.unwritten.clear()
     run.remember(body)
     run.step = Step([proposal.tool_call_id for proposal, _ in checked], proposed)

@@ -89,8 +89,14 @@ class OpenCalls:
     tasks: int = 0
     asked: dict[str, ToolCallView] = field(default_factory=dict)
     """Those that wait for a decision, by approval, as they were asked about."""
-    started: set[str] = field(default_factory=set)
-    """Those that started with their decision, and whose turn at the kernel is held for them."""
+    started: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
+    """Those that started with their decision: each is carried out by a task of its own, which its node waits for."""
+
+    async def aclose(self) -> None:
+        """End what no node waits for any more."""
+        for task in self.started.values():
+            task.cancel()
+        await asyncio.gather(*self.started.values(), return_exceptions=True)
 
 
 class ActiveRun:
@@ -197,6 +203,10 @@ class ActiveRun:
             yield
         finally:
             self._holds -= 1
+
+    def running(self) -> list[str]:
+        """The calls that the hands have, or are about to get."""
+        return list(dict.fromkeys((*self.executing, *self.open.started)))
 
     def park(self) -> None:
         """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the

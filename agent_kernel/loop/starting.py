@@ -1,9 +1,12 @@
 """The start of a call together with its decision: one commit, where nothing has to be waited for in between."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agent_kernel.log.ledger import Proposal
+from agent_kernel.loop import calls, tool_messages
+from agent_kernel.loop.execution import carry_out
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.protocol.views import ToolCallView
 
@@ -15,18 +18,34 @@ def is_for_page(run: ActiveRun, tool_name: str) -> bool:
 @contextmanager
 def turn_at_once(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool = True) -> Iterator[bool]:
     """For the commit of a decision: whether the call can start with it, because its turn at the kernel is free. The
-    turn is then held until the call's task has seen it to its end, and given back where the commit fails."""
+    block ends with `set_going`, which keeps the turn; where the block fails, the turn is given back."""
     if not wanted or is_for_page(run, call.tool_name) or not run.scheduler.take(call.read_only):
         yield False
         return
-    run.open.started.add(call.tool_call_id)
     try:
         yield True
     except BaseException:
-        end_turn(run, call)
+        run.scheduler.release(call.read_only)
         raise
 
 
-def end_turn(run: ActiveRun, call: ToolCallView | Proposal) -> None:
-    run.open.started.discard(call.tool_call_id)
-    run.scheduler.release(call.read_only)
+def set_going(run: ActiveRun, *now: ToolCallView) -> None:
+    """Carry out those of the calls that started with their decision. Not the graph's business: it may not have come
+    to them yet, and waits for these tasks when it does."""
+    for call in now:
+        if call.state == "executing":
+            task = asyncio.create_task(_see_to_its_end(run, call), name=f"started {call.tool_call_id}")
+            run.open.started[call.tool_call_id] = task
+
+
+async def _see_to_its_end(run: ActiveRun, call: ToolCallView) -> None:
+    try:
+        if run.stopping is None:
+            await carry_out(run, call)
+        else:  # Stop found the call started, and nothing of it to interrupt yet
+            text = tool_messages.cancelled_before_start(run.stopping)
+            await run.commit(
+                lambda commit: calls.settle(commit, call.tool_call_id, "cancelled", text, reason=run.stopping)
+            )
+    finally:
+        run.scheduler.release(call.read_only)

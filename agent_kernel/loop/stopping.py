@@ -64,7 +64,7 @@ async def withdraw(run: ActiveRun, target: CallState, reason: str, stop: Stop | 
 async def cancel_call(run: ActiveRun, tool_call_id: str, stop: Stop) -> None:
     """Cancel one call, wherever it is. Raises `IllegalTransition` if it has ended."""
     asked = tool_call_id in run.answers.waiting()
-    if asked or tool_call_id in run.executing:
+    if asked or tool_call_id in run.running():
         await run.commit(lambda commit: note(commit, run.view, stop, [tool_call_id]))
         if not run.answers.resolve(tool_call_id, Outcome("cancelled", "The user skipped the question.")):
             await interrupt(run, tool_call_id)

@@ -5,25 +5,19 @@ import asyncio
 import logging
 import time
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
-from agent_kernel.errors import AlreadyDecided, IllegalTransition, KernelGone
+from agent_kernel.errors import AlreadyDecided, IllegalTransition
 from agent_kernel.log import ledger
 from agent_kernel.loop import calls, tool_messages
-from agent_kernel.loop.batches import Batcher
+from agent_kernel.loop.execution import carry_out, finish
 from agent_kernel.loop.judging import judge, permits
 from agent_kernel.loop.previews import with_file_diff
-from agent_kernel.loop.run import ActiveRun, Commit
-from agent_kernel.loop.starting import end_turn, is_for_page, turn_at_once
-from agent_kernel.loop.waiting import said_to_wait
-from agent_kernel.protocol.events import ToolOutputEvent
-from agent_kernel.protocol.views import OutputView, ToolCallView
-from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
-from agent_kernel.tools.spill import shorten
-from agent_kernel.tools.truncation import TextLimits
+from agent_kernel.loop.run import ActiveRun
+from agent_kernel.loop.starting import is_for_page, set_going, turn_at_once
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.tools.hands import Outcome
 
 logger = logging.getLogger(__name__)
-_FIRST_OUTPUT_SECONDS = 0.01
 NOBODY = "Nobody was there to ask: this notebook ran without a page."
 
 
@@ -33,14 +27,15 @@ async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     try:
         call = run.step.proposed.pop(tool_call_id, None) or await _read(run, tool_call_id)
         decided = await _decided(run, call)
-        if decided.state == "executing" and tool_call_id in run.open.started:
-            await _run_started(run, decided)
+        if tool_call_id in run.open.started:
+            await run.open.started[tool_call_id]
         elif decided.state == "approved":
             await _run_approved(run, decided)
     except (IllegalTransition, AlreadyDecided) as race:
         # The call was cancelled or superseded between two of our steps; that outcome stands.
         logger.debug("%s", race)
     finally:
+        run.open.started.pop(tool_call_id, None)
         run.open.tasks -= 1
 
 
@@ -83,9 +78,11 @@ async def decide_without_asking(run: ActiveRun, call: ToolCallView, verdict: led
     """Commit a decision, and the start of an approved call with it where its turn is free."""
     denial = tool_messages.denied(f"by {verdict.by}" if verdict.by != "user" else "by the user", verdict.reason)
     with turn_at_once(run, call, wanted=verdict.approved) as starts:
-        return await run.commit(
+        now = await run.commit(
             lambda commit: calls.decide_unasked(commit, call.approval_id, verdict, denial=denial, starts=starts)
         )
+        set_going(run, now)
+    return now
 
 
 def _scripted_verdict(run: ActiveRun, tool_name: str) -> ledger.Verdict:
@@ -145,20 +142,6 @@ async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
         return await _read(run, call.tool_call_id)  # it was decided in the same moment
 
 
-async def _run_started(run: ActiveRun, call: ToolCallView) -> None:
-    """A call that started with its decision."""
-    try:
-        if run.stopping is None:
-            await _carry_out(run, call)
-        else:  # Stop found the call started, and nothing of it to interrupt yet
-            text = tool_messages.cancelled_before_start(run.stopping)
-            await run.commit(
-                lambda commit: calls.settle(commit, call.tool_call_id, "cancelled", text, reason=run.stopping)
-            )
-    finally:
-        end_turn(run, call)
-
-
 async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
     if is_for_page(run, call.tool_name):
         await _ask_page(run, call)
@@ -166,7 +149,7 @@ async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
     async with run.scheduler.slot(read_only=call.read_only):
         if await _still_allowed(run, call):
             await run.commit(lambda commit: calls.start(commit, call))
-            await _carry_out(run, call)
+            await carry_out(run, call)
 
 
 async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
@@ -188,82 +171,4 @@ async def _ask_page(run: ActiveRun, call: ToolCallView) -> None:
         answer = run.answers.expect(call.tool_call_id)
         await run.commit(lambda commit: calls.start(commit, call))
         outcome = await answer
-    await _finish(run, call, outcome, time.monotonic(), [])
-
-
-async def _carry_out(run: ActiveRun, call: ToolCallView) -> None:
-    """Run a call that the ledger has as executing."""
-    run_id = run.view.run_id
-    index = -1
-
-    async def write(outputs: list[ToolOutputEvent]) -> None:
-        await run.emit(*outputs)
-
-    # What a quick call prints is committed with its outcome.
-    batcher = Batcher(write, run.setting.settings.token_flush_seconds, first=_FIRST_OUTPUT_SECONDS)
-
-    def emit(output: OutputView) -> None:
-        nonlocal index
-        index += 1
-        batcher.add(ToolOutputEvent(run_id=run_id, tool_call_id=call.tool_call_id, index=index, output=output))
-
-    started = time.monotonic()
-    try:
-        outcome = await _on_hands(run, call, emit)
-    except BaseException:
-        await batcher.aclose()
-        raise
-    await _finish(run, call, outcome, started, await batcher.drain())
-
-
-async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Outcome:
-    hands = run.setting.hands
-    if hands is None:
-        return Outcome("error", "This conversation has no kernel to run the call in.")
-    approved = ApprovedCall(call.tool_call_id, call.tool_name, call.tool_input, call.digest)
-    execution = asyncio.create_task(hands.execute(approved, emit), name=f"call {call.tool_call_id}")
-    run.executing[call.tool_call_id] = execution
-    try:
-        async with said_to_wait(run, call, hands):
-            return await execution
-    except KernelGone as gone:
-        return Outcome("unknown", tool_messages.unknown(str(gone)))
-    except asyncio.CancelledError:
-        current = asyncio.current_task()
-        if not execution.cancelled() or (current is not None and current.cancelling()):
-            raise
-        return Outcome("unknown", tool_messages.unknown("It did not end when it was interrupted."))
-    except Exception:
-        logger.exception("The hands failed on %s", call.tool_name)
-        return Outcome("unknown", tool_messages.unknown("Something broke between Agent Kernel and the kernel."))
-    finally:
-        del run.executing[call.tool_call_id]
-
-
-async def _finish(
-    run: ActiveRun, call: ToolCallView, outcome: Outcome, started: float, last_outputs: list[ToolOutputEvent]
-) -> None:
-    settings = run.setting.settings
-    limits = TextLimits(characters=settings.result_characters, lines=settings.result_lines)
-    shortening = partial(shorten, call.tool_name, outcome.content, limits, settings.output_directory)
-    # A text within the limits is kept as it is; a longer one is written to a file.
-    kept = shortening() if len(outcome.content) <= limits.characters else await asyncio.to_thread(shortening)
-    result = tool_messages.ended(call, outcome.status, kept.text)
-    duration = round((time.monotonic() - started) * 1000)
-    output_file = str(kept.output_file) if kept.output_file else None
-
-    def work(commit: Commit) -> ToolCallView:
-        for event in last_outputs:
-            commit.emit(event)
-        return calls.settle(
-            commit,
-            call.tool_call_id,
-            outcome.status,
-            result,
-            duration_ms=duration,
-            truncated=kept.truncated,
-            output_file=output_file,
-            undo=outcome.undo if outcome.status == "success" else None,
-        )
-
-    run.step.ended[call.tool_call_id] = await run.commit(work)
+    await finish(run, call, outcome, time.monotonic(), [])

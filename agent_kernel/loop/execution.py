@@ -1,0 +1,98 @@
+"""A call that the ledger has as executing, from the hands to its outcome."""
+
+import asyncio
+import logging
+import time
+from functools import partial
+
+from agent_kernel.errors import KernelGone
+from agent_kernel.loop import calls, tool_messages
+from agent_kernel.loop.batches import Batcher
+from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.waiting import said_to_wait
+from agent_kernel.protocol.events import ToolOutputEvent
+from agent_kernel.protocol.views import OutputView, ToolCallView
+from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.spill import shorten
+from agent_kernel.tools.truncation import TextLimits
+
+logger = logging.getLogger(__name__)
+_FIRST_OUTPUT_SECONDS = 0.01
+
+
+async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
+    """Run a call that the ledger has as executing."""
+    run_id = run.view.run_id
+    index = -1
+
+    async def write(outputs: list[ToolOutputEvent]) -> None:
+        await run.emit(*outputs)
+
+    # What a quick call prints is committed with its outcome.
+    batcher = Batcher(write, run.setting.settings.token_flush_seconds, first=_FIRST_OUTPUT_SECONDS)
+
+    def emit(output: OutputView) -> None:
+        nonlocal index
+        index += 1
+        batcher.add(ToolOutputEvent(run_id=run_id, tool_call_id=call.tool_call_id, index=index, output=output))
+
+    started = time.monotonic()
+    try:
+        outcome = await _on_hands(run, call, emit)
+    except BaseException:
+        await batcher.aclose()
+        raise
+    await finish(run, call, outcome, started, await batcher.drain())
+
+
+async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Outcome:
+    hands = run.setting.hands
+    if hands is None:
+        return Outcome("error", "This conversation has no kernel to run the call in.")
+    approved = ApprovedCall(call.tool_call_id, call.tool_name, call.tool_input, call.digest)
+    execution = asyncio.create_task(hands.execute(approved, emit), name=f"call {call.tool_call_id}")
+    run.executing[call.tool_call_id] = execution
+    try:
+        async with said_to_wait(run, call, hands):
+            return await execution
+    except KernelGone as gone:
+        return Outcome("unknown", tool_messages.unknown(str(gone)))
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if not execution.cancelled() or (current is not None and current.cancelling()):
+            raise
+        return Outcome("unknown", tool_messages.unknown("It did not end when it was interrupted."))
+    except Exception:
+        logger.exception("The hands failed on %s", call.tool_name)
+        return Outcome("unknown", tool_messages.unknown("Something broke between Agent Kernel and the kernel."))
+    finally:
+        del run.executing[call.tool_call_id]
+
+
+async def finish(
+    run: ActiveRun, call: ToolCallView, outcome: Outcome, started: float, last_outputs: list[ToolOutputEvent]
+) -> None:
+    settings = run.setting.settings
+    limits = TextLimits(characters=settings.result_characters, lines=settings.result_lines)
+    shortening = partial(shorten, call.tool_name, outcome.content, limits, settings.output_directory)
+    # A text within the limits is kept as it is; a longer one is written to a file.
+    kept = shortening() if len(outcome.content) <= limits.characters else await asyncio.to_thread(shortening)
+    result = tool_messages.ended(call, outcome.status, kept.text)
+    duration = round((time.monotonic() - started) * 1000)
+    output_file = str(kept.output_file) if kept.output_file else None
+
+    def work(commit: Commit) -> ToolCallView:
+        for event in last_outputs:
+            commit.emit(event)
+        return calls.settle(
+            commit,
+            call.tool_call_id,
+            outcome.status,
+            result,
+            duration_ms=duration,
+            truncated=kept.truncated,
+            output_file=output_file,
+            undo=outcome.undo if outcome.status == "success" else None,
+        )
+
+    run.step.ended[call.tool_call_id] = await run.commit(work)
