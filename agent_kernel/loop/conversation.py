@@ -1,7 +1,6 @@
 """A conversation: its runs, one after another, and what faces may ask of it."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, UnknownApproval, UnknownRun
@@ -78,7 +77,7 @@ class Conversation:
         """The `message` command. While a run goes on, the message replaces calls that wait and is heard before the
         next model call; else it starts a run with the tools of the last one. Returns the run's id."""
         await self._leave_pause()
-        async with self._run_at_hand() as active:
+        async with self._queue.at_hand() as active:
             if active is not None and active.accepting and not active.is_ending and await take_message(active, content):
                 await stopping.withdraw(active, "superseded", "By your new message.")
                 return active.view.run_id
@@ -90,35 +89,31 @@ class Conversation:
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
         """A person's decision. Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
-        async with self._run_at_hand() as active:
-            if active is None or not active.decisions.expects(approval_id):
-                await self._check_approval(approval_id, active)
+        async with self._queue.at_hand() as active:
+            call = active.open.asked.get(approval_id) if active is not None else None
+            if call is None:
+                call = await self._find_approval(approval_id, active)
             assert active is not None
-            decided = await decisions.decide(active, approval_id, decision, decided_by)
+            decided = await decisions.decide(active, call, decision, decided_by)
         if decision.approved and decision.scope != "once":
             await saved_rules.rules_changed(self._host.active)
         return decided
 
-    @asynccontextmanager
-    async def _run_at_hand(self) -> AsyncIterator[ActiveRun | None]:
-        """The run under way, held for the block so that it is not parked meanwhile."""
-        active = await self._queue.at_hand()
-        with active.held() if active is not None else nullcontext():
-            yield active
-
-    async def _check_approval(self, approval_id: str, active: ActiveRun | None) -> None:
-        """Say why a decision can't be taken: it is none of this conversation's, or its run is over."""
+    async def _find_approval(self, approval_id: str, active: ActiveRun | None) -> ToolCallView:
+        """A call of the run at hand. Says why a decision can't be taken: it is none of this conversation's, or its run
+        is over."""
         call = await self._host.log.read(lambda sql: ledger.find_approval(sql, approval_id))
         if call.conversation_id != self.conversation_id:
             raise UnknownApproval(approval_id)
         if active is None or active.view.run_id != call.run_id:
             raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
+        return call
 
     async def remove_rule(self, rule_id: str, *, decided_by: str | None = None) -> None:
         """Take back an always-allow rule that covers this conversation. A call that it allowed and that has not
         started is judged without it. Raises `UnknownRule`."""
         await self._host.log.write(lambda t: saved_rules.remove(t.sql, self.row, rule_id, decided_by))
-        async with self._run_at_hand():  # a parked run shows the change as well
+        async with self._queue.at_hand():  # a parked run shows the change as well
             await saved_rules.rules_changed(self._host.active)
 
     async def raise_budget(
@@ -126,7 +121,7 @@ class Conversation:
     ) -> None:
         """Let a run that is paused go on with a larger budget. Raises `UnknownRun`, `AlreadyDecided`,
         `InvalidArguments`."""
-        async with self._run_at_hand() as active:
+        async with self._queue.at_hand() as active:
             if active is None or active.view.run_id != run_id:
                 await self._own_run(run_id)
                 said = "This run is not paused. Nothing was added."
@@ -135,14 +130,14 @@ class Conversation:
 
     async def end_paused(self, run_id: str) -> None:
         """End a run that is paused, because nobody is there to answer. One that is not is left alone."""
-        async with self._run_at_hand() as active:
+        async with self._queue.at_hand() as active:
             if active is not None and active.view.run_id == run_id:
                 await pausing.give_up(active)
 
     async def _leave_pause(self) -> None:
         """Whoever asks for something new does not wait for a larger budget: the paused run ends."""
         if self._queue.is_paused:
-            async with self._run_at_hand() as active:
+            async with self._queue.at_hand() as active:
                 if active is not None:
                     await pausing.give_up(active)
 
@@ -153,7 +148,7 @@ class Conversation:
             queued.result.set_result(await lifetime.end_unstarted(self._host.log, self.row, queued.view, stop))
             return
         await self._queue.begun()
-        async with self._run_at_hand() as active:
+        async with self._queue.at_hand() as active:
             if active is not None and active.view.run_id == run_id:
                 await stopping.stop_run(active, stop)
                 return
@@ -170,14 +165,14 @@ class Conversation:
         """Stop the run at hand and empty the queue."""
         for queued in self._queue.waiting_runs():
             await self.cancel_run(queued.spec.run_id, stop)
-        async with self._run_at_hand() as active:
+        async with self._queue.at_hand() as active:
             if active is not None:
                 await stopping.stop_run(active, stop)
         await self._queue.drained()
 
     async def cancel_call(self, tool_call_id: str, stop: Stop = SOMEBODY) -> None:
         """Cancel one call. Raises `UnknownToolCall`, `IllegalTransition` where it has ended."""
-        async with self._run_at_hand() as active:
+        async with self._queue.at_hand() as active:
             await stopping.cancel_call(await self._run_of(tool_call_id, active), tool_call_id, stop)
 
     async def retry_call(self, tool_call_id: str) -> str:
@@ -193,13 +188,13 @@ class Conversation:
     async def undo_call(self, tool_call_id: str, *, decided_by: str | None = None) -> None:
         """Put back the file that a call of the run at hand replaced. Raises `UnknownToolCall`, `AlreadyDecided`,
         `IllegalTransition`, `UndoRefused`, `KernelGone`."""
-        async with self._run_at_hand() as active:
+        async with self._queue.at_hand() as active:
             run = await self._run_of(tool_call_id, active)
             await undoing.undo(run, await self._read_call(tool_call_id), decided_by)
 
     async def tool_result(self, tool_call_id: str, output: str) -> None:
         """A page's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""
-        async with self._run_at_hand() as at_hand:
+        async with self._queue.at_hand() as at_hand:
             active = await self._run_of(tool_call_id, at_hand)
             if not active.answers.resolve(tool_call_id, Outcome("success", output)):
                 call = await self._read_call(tool_call_id)
@@ -209,7 +204,7 @@ class Conversation:
         """The kernel died (`restarting`: it comes back by itself), or was restarted or shut down. Waiting calls are
         cancelled; where it does not come back by itself the runs end."""
         await self._queue.begun()
-        async with self._run_at_hand() as active:
+        async with self._queue.at_hand() as active:
             if active is None or active.setting.hands is None:
                 return
             if restarting:

@@ -14,16 +14,13 @@ from agent_kernel.tools.arguments import digest
 from agent_kernel.tools.preview import warnings
 
 
-async def decide(run: ActiveRun, approval_id: str, decision: Decision, decided_by: str | None) -> ToolCallView:
+async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided_by: str | None) -> ToolCallView:
     """Commit a person's decision, with the start of the call where its turn is free, and wake the call. The first
     decision wins. Returns the call as it was decided.
 
     Raises `AlreadyDecided`, `DigestMismatch`, and `InvalidArguments` where an edit does not fit the tool or is denied
     by policy, or a rule was not offered; the call then goes on waiting.
     """
-    call = run.open.asked.get(approval_id)
-    if call is None:  # its task has not come so far yet
-        call = await run.setting.log.read(lambda sql: ledger.find_approval(sql, approval_id))
     edit = await _edit(run, call, decision) if decision.approved else None
     verdict = ledger.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope, edit)
     denial = tool_messages.denied("by the user", decision.reason)
@@ -32,14 +29,14 @@ async def decide(run: ActiveRun, approval_id: str, decision: Decision, decided_b
     with turn_at_once(run, call, wanted=await _may_start(run, call, verdict)) as starts:
 
         def work(commit: Commit) -> tuple[ToolCallView, ToolCallView]:
-            decided = calls.decide(commit, approval_id, verdict, denial=denial, seen_digest=decision.digest)
+            decided = calls.decide(commit, call.approval_id, verdict, denial=denial, seen_digest=decision.digest)
             if decision.approved and decision.scope != "once":
                 saved_rules.save(commit.sql, row, decision.scope, _chosen_rule(decided, decision), decided_by)
             return decided, calls.start(commit, decided) if starts else decided
 
         decided, now = await run.commit(work)
         set_going(run, now)
-    run.decisions.resolve(approval_id, now)
+    run.decisions.resolve(call.approval_id, now)
     return decided
 
 

@@ -16,14 +16,15 @@ from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.budgets import tighter
 from agent_kernel.loop.effective_policy import effective_policy, scope_keys
 from agent_kernel.loop.graph import run_to_end
-from agent_kernel.loop.history import Past, read_history, unanswered_calls
+from agent_kernel.loop.history import unanswered_calls
 from agent_kernel.loop.model_step import add_user_message
-from agent_kernel.loop.prompts import SYSTEM_PROMPT
+from agent_kernel.loop.parking import keep_past
 from agent_kernel.loop.results import answer_calls, leave_messages, read_result, write_tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit, RunResult, RunSetting, Step
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.loop.specs import stored
 from agent_kernel.loop.stopping import Stop, note
+from agent_kernel.loop.visits import Visits
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ErrorView, PolicyView, RunView, Usage
@@ -76,6 +77,7 @@ async def begin(
     view: RunView,
     hands: Hands | None,
     scripted: Sequence[ScriptedDecision],
+    visits: Visits,
 ) -> ActiveRun:
     """Resolve the model and the policy, read the history, show that the run has begun, and log the prompt.
 
@@ -87,13 +89,14 @@ async def begin(
     keys = scope_keys(row)
     saved = await host.log.read(lambda sql: rules_in_force(sql, keys))
     policy, shown = effective_policy(host.settings, spec, saved)
-    setting = RunSetting(row, host.log, host.settings, model, policy, hands, host.attended, scripted)
+    setting = RunSetting(row, host.log, host.settings, model, policy, hands, host.attended, visits, scripted)
     run = ActiveRun(spec, setting, view)
     # The first look at the schemas imports the validator, which takes most of a second.
     await asyncio.to_thread(run.registry.openai_format)
     started_at = view.started_at if view.status == "running" else utc_now()
     run.change(status="running", model=model.name, recorded=model.recorded, policy=shown, started_at=started_at)
-    await _read_log(run, host.histories.take(row.number), continued=view.status == "running")
+    run.past = host.histories.take(row.number)
+    await _read_log(run, continued=view.status == "running")
     if run.view != view:
         await run.commit(run.save)
     if not run.prompted:
@@ -101,13 +104,12 @@ async def begin(
     return run
 
 
-async def _read_log(run: ActiveRun, past: Past, *, continued: bool) -> None:
+async def _read_log(run: ActiveRun, *, continued: bool) -> None:
     """What the log knows of the conversation and, of a run that an earlier process had begun, how far it came."""
     number, run_id = run.setting.conversation.number, run.view.run_id
 
     def work(sql: sqlite3.Connection) -> None:
-        system = {"role": "system", "content": run.spec.system or SYSTEM_PROMPT}
-        run.recall([system, *read_history(sql, number, past)])
+        run.recall(sql)
         if continued:
             run.step = Step(unanswered_calls(sql, number))
             run.prompted = journal.has_prompt(sql, number, run_id)
@@ -141,6 +143,7 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
         await run.open.aclose()
     run.accepting = False
     if run.parked and run.failure is None and broken is None:
+        await keep_past(host, run)
         return None
 
     async def write_end() -> tuple[RunResult, Mark]:
@@ -149,7 +152,7 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
         return await _end(run)
 
     result, end = await until_written(write_end, unwritten)
-    host.histories.keep(run.setting.conversation.number, Past(run.history[1:], end))
+    await keep_past(host, run, end)
     return result
 
 

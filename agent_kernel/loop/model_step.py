@@ -27,6 +27,8 @@ async def call_model(run: ActiveRun) -> list[str]:
     are to be decided and run; none where the run is over."""
     if run.parked:
         return []
+    if run.past is not None:
+        await run.setting.log.read(run.recall)
     await answer_calls(run)
     if run.is_ending or not await within_budget(run):
         return []

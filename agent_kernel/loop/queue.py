@@ -2,25 +2,24 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.log import runs
-from agent_kernel.log.journal import START, Mark
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.loop import lifetime, recovery, saved_rules
-from agent_kernel.loop.budgets import Meter
+from agent_kernel.loop import lifetime, parking, recovery, saved_rules
 from agent_kernel.loop.feed import Feed
 from agent_kernel.loop.history import Histories
+from agent_kernel.loop.parking import ParkedRun
 from agent_kernel.loop.results import read_result
 from agent_kernel.loop.run import ActiveRun, RunResult
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
-from agent_kernel.loop.specs import restored
 from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.loop.visits import Visits
 from agent_kernel.models.base import Model
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ErrorView, RunView
@@ -67,27 +66,13 @@ class QueuedRun:
     result: asyncio.Future[RunResult]
     begun: asyncio.Event
     """Set when the run is the one at hand, or could not begin."""
-    meter: Meter | None = None
-    mark: Mark = START
-    """Set for a run that was parked, as it was then."""
+    parked: bool = False
+    """Whether it was parked, and is the one at hand already."""
 
     @property
     def continued(self) -> bool:
         """Whether the run had begun before: in an earlier process, or before it was parked."""
         return self.view.status == "running"
-
-
-@dataclass(frozen=True, slots=True)
-class ParkedRun:
-    """All that is kept of a run that only waits for decisions; the rest is in the log."""
-
-    run_id: str
-    hands: Hands | None
-    result: asyncio.Future[RunResult]
-    meter: Meter
-    mark: Mark
-    paused: bool
-    """It waits for a larger budget, not for a decision on a call."""
 
 
 class RunQueue:
@@ -102,6 +87,7 @@ class RunQueue:
         self._parked: ParkedRun | None = None
         self._worker: asyncio.Task[None] | None = None
         self._waking = asyncio.Lock()
+        self._visits = Visits()
         self.active: ActiveRun | None = None
         self.last: QueuedRun | None = None
         """The run at hand or the last one, for prompts that come without a declaration of their own."""
@@ -139,17 +125,20 @@ class RunQueue:
                 return queued
         return None
 
-    async def at_hand(self) -> ActiveRun | None:
-        """The run under way. One that was parked, or that an earlier process left, is taken up again first."""
-        async with self._waking:
-            if self.active is not None and self.active.parked and self._worker is not None:
-                await asyncio.wait({self._worker})  # its tasks are about to end
-            if self._parked is not None:
-                await self._unpark(self._parked)
-            beginning = self._current or next(iter(self._waiting), None)
-            if self.active is None and beginning is not None and beginning.continued:
-                await beginning.begun.wait()
-            return self.active
+    @asynccontextmanager
+    async def at_hand(self) -> AsyncIterator[ActiveRun | None]:
+        """The run under way, for a block in which somebody acts on it: it is not parked meanwhile. One that was
+        parked, or that an earlier process left, is taken up again first."""
+        with self._visits.visit():
+            async with self._waking:
+                if self.active is not None and self.active.parked and self._worker is not None:
+                    await asyncio.wait({self._worker})  # its tasks are about to end
+                if self._parked is not None:
+                    await self._unpark(self._parked)
+                beginning = self._current or next(iter(self._waiting), None)
+                if self.active is None and beginning is not None and beginning.continued:
+                    await beginning.begun.wait()
+            yield self.active
 
     async def begun(self) -> None:
         """Wait until the run that is being begun is under way, or could not begin."""
@@ -161,23 +150,18 @@ class RunQueue:
         if self._worker is not None:
             await asyncio.wait({self._worker})
 
-    async def _unpark(self, parked: ParkedRun) -> None:
-        stored, view = await self._host.log.read(
-            lambda sql: (runs.read_spec(sql, parked.run_id), runs.read_run(sql, parked.run_id))
+    async def _unpark(self, kept: ParkedRun) -> None:
+        run = await parking.take_up(self._host, self._row, kept, self._visits)
+        self._waiting.appendleft(
+            QueuedRun(run.spec, run.view, kept.hands, (), kept.result, asyncio.Event(), parked=True)
         )
-        queued = QueuedRun(
-            restored(stored, view.prompt),
-            view,
-            parked.hands,
-            (),
-            parked.result,
-            asyncio.Event(),
-            parked.meter,
-            parked.mark,
-        )
-        self._waiting.appendleft(queued)
         self._parked = None
+        self._enter(run)
         self._start_worker()
+
+    def _enter(self, run: ActiveRun) -> None:
+        self.active = run
+        self._host.active.add(run)
 
     def _start_worker(self) -> None:
         if self._parked is None and (self._worker is None or self._worker.done()):
@@ -198,32 +182,36 @@ class RunQueue:
 
     async def _run(self, queued: QueuedRun) -> RunResult | None:
         """Carry a run out. `None` where it was parked."""
-        host, row = self._host, self._row
-        try:
-            run = await lifetime.begin(host, row, queued.spec, queued.view, queued.hands, queued.scripted)
-        except AgentKernelError as error:
-            return await self._end_failed_start(queued, str(error))
-        if queued.meter is not None:
-            run.meter, run.begun = queued.meter, queued.mark
-        self.active = run
-        host.active.add(run)
+        if not queued.parked:
+            try:
+                self._enter(await self._begin(queued))
+            except AgentKernelError as error:
+                return await self._end_failed_start(queued, str(error))
+        run = self.active
+        assert run is not None
         queued.begun.set()
         try:
+            if queued.parked:
+                # The graph takes a millisecond to start, in which the decision would wait for Python's lock.
+                await self._visits.over()
             # A rule may have changed between the look at the policy and here, or while the run was parked.
             await saved_rules.rules_changed([run])
-            if queued.continued:
+            if queued.continued and not queued.parked:
                 await saved_rules.judge_waiting(run)
-            result = await lifetime.carry_out(host, run, partial(self._end_unwritten, queued))
+            result = await lifetime.carry_out(self._host, run, partial(self._end_unwritten, queued))
         finally:
             self.active = None
-            host.active.discard(run)
+            self._host.active.discard(run)
         if result is None:
-            self._parked = ParkedRun(
-                run.view.run_id, queued.hands, queued.result, run.meter, run.begun, run.view.paused is not None
-            )
+            self._parked = parking.parked(run, queued.result)
             self.last = None
             self._feed.forget()
         return result
+
+    async def _begin(self, queued: QueuedRun) -> ActiveRun:
+        return await lifetime.begin(
+            self._host, self._row, queued.spec, queued.view, queued.hands, queued.scripted, self._visits
+        )
 
     async def _end_failed_start(self, queued: QueuedRun, reason: str) -> RunResult:
         host = self._host

@@ -6,8 +6,7 @@ model gets it.
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -19,8 +18,10 @@ from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
 from agent_kernel.loop.budgets import Meter
-from agent_kernel.loop.history import wire_message
+from agent_kernel.loop.history import Past, read_history, wire_message
+from agent_kernel.loop.prompts import SYSTEM_PROMPT
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
+from agent_kernel.loop.visits import Visits
 from agent_kernel.models.base import Model, TokenUsage, WireMessage
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent
 from agent_kernel.protocol.views import ErrorView, MessageView, PolicyView, RunView, ToolCallView, Usage
@@ -67,6 +68,7 @@ class RunSetting:
     hands: Hands | None
     attended: bool
     """False where nobody is there to ask: scripted decisions answer, or else the call is denied."""
+    visits: Visits
     scripted: Sequence[ScriptedDecision] = field(default_factory=tuple)
 
 
@@ -116,6 +118,8 @@ class ActiveRun:
         self.prompted = False
         """Whether the prompt is in the log. True from the start for a run that goes on after a restart."""
 
+        self.past: Past | None = Past()
+        """What is known of the conversation before the rest is read from the log; `None` from then on."""
         self.history: list[WireMessage] = []
         self.call_ids: set[str] = set()
         """The ids of the calls that the conversation has had."""
@@ -135,7 +139,6 @@ class ActiveRun:
         self.streaming: asyncio.Task[object] | None = None
 
         self.parked = False
-        self._holds = 0
         self.stopping: str | None = None
         """Why the run is being stopped; its steps look at it after every wait."""
         self.failure: ErrorView | None = None
@@ -147,13 +150,19 @@ class ActiveRun:
         """Stopped or failed: it takes no further step."""
         return self.stopping is not None or self.failure is not None
 
-    def recall(self, messages: list[WireMessage]) -> None:
-        """Begin with what was said before."""
-        self.history = messages
-        self.call_ids = {call["id"] for message in messages for call in message.get("tool_calls", ())}
+    def recall(self, sql: sqlite3.Connection) -> None:
+        """Read what was said before, unless that was done. For `Log.read`."""
+        if self.past is None:
+            return
+        system = {"role": "system", "content": self.spec.system or SYSTEM_PROMPT}
+        self.history = [system, *read_history(sql, self.setting.conversation.number, self.past)]
+        self.call_ids = {call["id"] for message in self.history for call in message.get("tool_calls", ())}
+        self.past = None
 
     def remember(self, body: dict[str, Any]) -> None:
-        """Add a logged message to what the model gets next."""
+        """Add a message that is in the log, or on its way there, to what the model gets next."""
+        if self.past is not None:
+            return  # it will be read with the rest
         self.history.append(wire_message(body))
         self.call_ids.update(call["id"] for call in body.get("tool_calls", ()))
 
@@ -195,15 +204,6 @@ class ActiveRun:
         self.change(policy=view)
         await self.commit(self.save)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Somebody is about to act on the run: it is not parked meanwhile."""
-        self._holds += 1
-        try:
-            yield
-        finally:
-            self._holds -= 1
-
     def running(self) -> list[str]:
         """The calls that the hands have, or are about to get."""
         return list(dict.fromkeys((*self.executing, *self.open.started)))
@@ -212,7 +212,7 @@ class ActiveRun:
         """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
         first decision takes it up again as a restart of the server would. Does nothing where anything else goes on."""
         waiting = self.decisions.waiting()
-        if self._holds or self.open.started or self.is_ending or len(waiting) != self.open.tasks:
+        if self.setting.visits or self.open.started or self.is_ending or len(waiting) != self.open.tasks:
             return
         self.parked = True
         for approval_id in waiting:

@@ -1,0 +1,73 @@
+"""What is kept of a run that only waits for decisions, and the way back: its first decision, and the call that starts
+with it, wait for nothing that only the model's next turn needs."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_kernel.log import inbox, journal, runs
+from agent_kernel.log.journal import Mark
+from agent_kernel.log.rules import rules_in_force
+from agent_kernel.log.runs import ConversationRow
+from agent_kernel.loop.budgets import Meter
+from agent_kernel.loop.effective_policy import effective_policy, scope_keys
+from agent_kernel.loop.history import Past
+from agent_kernel.loop.run import ActiveRun, RunResult, RunSetting, Step
+from agent_kernel.loop.specs import restored
+from agent_kernel.loop.visits import Visits
+from agent_kernel.models.base import Model
+from agent_kernel.tools.hands import Hands
+
+if TYPE_CHECKING:
+    from agent_kernel.loop.queue import Host
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedRun:
+    """All that is kept; the rest is in the log."""
+
+    run_id: str
+    calls: list[str]
+    """Of its step, in the model's order."""
+    model: Model
+    hands: Hands | None
+    result: asyncio.Future[RunResult]
+    meter: Meter
+    mark: Mark
+
+
+def parked(run: ActiveRun, result: asyncio.Future[RunResult]) -> ParkedRun:
+    setting = run.setting
+    return ParkedRun(run.view.run_id, run.step.calls, setting.model, setting.hands, result, run.meter, run.begun)
+
+
+async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: Visits) -> ActiveRun:
+    """The run as it was. Its history is read when the model is asked again."""
+    run_id, keys = kept.run_id, scope_keys(row)
+    stored, view, rules, messages = await host.log.read(
+        lambda sql: (
+            runs.read_spec(sql, run_id),
+            runs.read_run(sql, run_id),
+            rules_in_force(sql, keys),
+            inbox.read_kept(sql, row.number, run_id),
+        )
+    )
+    spec = restored(stored, view.prompt)
+    policy, _ = effective_policy(host.settings, spec, rules)
+    setting = RunSetting(row, host.log, host.settings, kept.model, policy, kept.hands, host.attended, visits)
+    run = ActiveRun(spec, setting, view)
+    run.meter, run.begun, run.prompted = kept.meter, kept.mark, True
+    run.step, run.inbox = Step(kept.calls), messages
+    run.past = host.histories.take(row.number)
+    return run
+
+
+async def keep_past(host: "Host", run: ActiveRun, upto: Mark | None = None) -> None:
+    """Keep what a run knows of its conversation, for the next run or for when this one is taken up."""
+    number = run.setting.conversation.number
+    if run.past is not None:
+        host.histories.keep(number, run.past)
+        return
+    if upto is None:
+        upto = await host.log.read(lambda sql: journal.mark(sql, number))
+    host.histories.keep(number, Past(run.history[1:], upto))
