@@ -36,6 +36,7 @@ async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided
 
         decided, now = await run.commit(work)
         set_going(run, now)
+    run.open.asked.pop(call.approval_id, None)
     run.decisions.resolve(call.approval_id, now)
     return decided
 

@@ -5,7 +5,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_kernel.log import inbox, journal, runs
+from agent_kernel.log import inbox, journal, ledger, runs
 from agent_kernel.log.journal import Mark
 from agent_kernel.log.rules import rules_in_force
 from agent_kernel.log.runs import ConversationRow
@@ -44,12 +44,13 @@ def parked(run: ActiveRun, result: asyncio.Future[RunResult]) -> ParkedRun:
 async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: Visits) -> ActiveRun:
     """The run as it was. Its history is read when the model is asked again."""
     run_id, keys = kept.run_id, scope_keys(row)
-    stored, view, rules, messages = await host.log.read(
+    stored, view, rules, messages, calls = await host.log.read(
         lambda sql: (
             runs.read_spec(sql, run_id),
             runs.read_run(sql, run_id),
             rules_in_force(sql, keys),
             inbox.read_kept(sql, row.number, run_id),
+            [ledger.read_call(sql, row.number, tool_call_id) for tool_call_id in kept.calls],
         )
     )
     spec = restored(stored, view.prompt)
@@ -59,6 +60,7 @@ async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: V
     run.meter, run.begun, run.prompted = kept.meter, kept.mark, True
     run.step, run.inbox = Step(kept.calls), messages
     run.past = host.histories.take(row.number)
+    run.open.asked = {call.approval_id: call for call in calls if call.state == "awaiting_approval"}
     return run
 
 

@@ -131,7 +131,7 @@ async def _await_decision(
     except TimeoutError:
         return await _expire(run, call)
     finally:
-        del run.open.asked[call.approval_id]
+        run.open.asked.pop(call.approval_id, None)
 
 
 async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
