@@ -211,6 +211,7 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
         return result, journal.mark(commit.sql, commit.number), left
 
     result, mark, left = await run.commit(work)
+    run.unwritten.clear()
     for body in left:
         run.remember(body)
     return result, mark

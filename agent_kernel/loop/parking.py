@@ -28,17 +28,28 @@ class ParkedRun:
 
     run_id: str
     calls: list[str]
-    """Of its step, in the model's order."""
+    """Of its step, in the model's order: those that no tool message in the log answers."""
     model: Model
     hands: Hands | None
     result: asyncio.Future[RunResult]
     meter: Meter
     mark: Mark
+    paused: bool
+    """It waits for a larger budget, not for a decision on a call."""
 
 
 def parked(run: ActiveRun, result: asyncio.Future[RunResult]) -> ParkedRun:
     setting = run.setting
-    return ParkedRun(run.view.run_id, run.step.calls, setting.model, setting.hands, result, run.meter, run.begun)
+    return ParkedRun(
+        run_id=run.view.run_id,
+        calls=[*(body["tool_call_id"] for body in run.unwritten), *run.step.calls],
+        model=setting.model,
+        hands=setting.hands,
+        result=result,
+        meter=run.meter,
+        mark=run.begun,
+        paused=run.view.paused is not None,
+    )
 
 
 async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: Visits) -> ActiveRun:
@@ -72,4 +83,5 @@ async def keep_past(host: "Host", run: ActiveRun, upto: Mark | None = None) -> N
         return
     if upto is None:
         upto = await host.log.read(lambda sql: journal.mark(sql, number))
-    host.histories.keep(number, Past(run.history[1:], upto))
+    logged = len(run.history) - len(run.unwritten)
+    host.histories.keep(number, Past(run.history[1:logged], upto))

@@ -76,8 +76,12 @@ async def test_a_paused_run_takes_no_task_and_no_memory_and_can_still_be_answere
         pause = await until_paused(stage)
         await until_parked(stage)
         await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=10))
-        assert (await handle.wait()).text == "Done."
+        result = await handle.wait()
+    assert result.text == "Done."
     assert len(stage.of("error")) == 1
+    calls = [c.tool_call_id for c in result.tool_calls]
+    for told in (model.requests[-1].messages, [message.model_dump() for message in result.messages]):
+        assert [message["tool_call_id"] for message in told if message["role"] == "tool"] == calls
 
 
 async def test_a_paused_run_is_paused_after_a_restart_and_goes_on_then(tmp_path: Path) -> None:

@@ -37,6 +37,23 @@ async def test_a_decision_on_a_parked_run_is_acted_on_as_on_any_other(stages: An
     ]
 
 
+async def test_a_parked_run_whose_history_is_no_longer_in_memory_goes_on_with_all_of_it(stages: Any) -> None:
+    turns = [call("run_python", code="1", call_id="a"), say("One."), call("run_python", code="2", call_id="b")]
+    with ScriptedModel([*turns, say("Two.")]) as model:
+        stage = await stages(model, **PARK)
+        for count in (1, 2):
+            handle = await stage.start(f"prompt {count}")
+            request = (await stage.requests(count))[-1]
+            await until_parked(stage)
+            stage.brain._host.histories.take(stage.conversation.row.number)
+            await stage.conversation.decide(request.approval_id, Decision(approved=True))
+            await handle.wait()
+    last = model.requests[-1].messages
+    roles = ["user", "assistant", "tool", "assistant", "user", "assistant", "tool"]
+    assert [message["role"] for message in last] == ["system", *roles]
+    assert [message.get("tool_call_id") for message in last if message["role"] == "tool"] == ["a", "b"]
+
+
 async def test_two_calls_of_a_parked_run_are_decided_one_after_the_other(stages: Any) -> None:
     turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
     with ScriptedModel([turn, say("Done.")]) as model:

@@ -1,5 +1,6 @@
 """A brain whose SQL is counted, and a model that costs nothing."""
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from itertools import groupby
@@ -58,14 +59,21 @@ class CountedBrain:
         self._seen = 0
 
     @classmethod
-    async def open(cls, path: Path, model: CountedModel) -> "CountedBrain":
-        brain = await Brain.open(path, model, BrainSettings())
+    async def open(cls, path: Path, model: CountedModel, **settings: float) -> "CountedBrain":
+        brain = await Brain.open(path, model, BrainSettings(**settings))  # type: ignore[arg-type]
         counted = cls(brain, await brain.create_conversation())
         await brain._host.log.read(lambda sql: sql.set_trace_callback(counted.sql.append))
         return counted
 
-    async def run(self, approval: Approval = "allow", before_decision: Callable[[], object] = lambda: None) -> None:
-        """One run to its end; `approval` is the tool's. A call that asks is approved, after `before_decision`."""
+    async def run(
+        self,
+        approval: Approval = "allow",
+        before_decision: Callable[[], object] = lambda: None,
+        *,
+        parked: bool = False,
+    ) -> None:
+        """One run to its end; `approval` is the tool's. A call that asks is approved, after `before_decision`, and once
+        the run is `parked` if that is wanted."""
         probe = ToolDeclaration("probe", "Probe.", {"type": "object", "properties": {}}, approval=approval)
         spec = RunSpec(run_id=new_run_id(), prompt="Go on.", tools=(probe,))
         frames = self.conversation.subscribe()
@@ -73,6 +81,8 @@ class CountedBrain:
         async for frame in frames:
             event = server_event_adapter.validate_json(frame)
             if event.type == "approval_request":
+                while parked and self.conversation.in_memory:  # noqa: ASYNC110 -- parking makes no sound
+                    await asyncio.sleep(0.005)
                 before_decision()
                 await self.conversation.decide(event.approval_id, Decision(approved=True))
             elif event.type == "complete":

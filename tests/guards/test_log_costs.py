@@ -47,18 +47,26 @@ async def test_a_tool_step_is_two_dozen_statements(opened: Open) -> None:
     assert await cost_of_a_step(opened) <= 25
 
 
-async def test_an_approved_call_is_one_commit_from_its_decision(opened: Open) -> None:
+@pytest.mark.parametrize("parked", [False, True], ids=["in memory", "parked"])
+async def test_an_approved_call_is_one_commit_from_its_decision_and_no_look_at_the_history(
+    tmp_path: Path, parked: bool
+) -> None:
     """The decision and the start, before the hands have the call."""
-    counted = await opened(calls=1)
-    at_the_hands: list[int] = []
+    settings = {"park_seconds": 0.01} if parked else {}
+    counted = await CountedBrain.open(tmp_path / "log.sqlite", CountedModel(calls=1), **settings)
+    until_the_hands: list[str] = []
 
     def entered(*_: object) -> str:
-        at_the_hands.append(counted.count("COMMIT"))
+        until_the_hands.extend(counted.sql)
         return "ok"
 
     counted.hands.act = entered
-    await counted.run("ask", before_decision=counted.clear)
-    assert at_the_hands == [1]
+    await counted.run("ask", before_decision=counted.clear, parked=parked)
+    await counted.brain.aclose()
+    assert until_the_hands.count("COMMIT") == 1
+    reads = [one for one in until_the_hands if one.startswith("SELECT")]
+    assert not [one for one in reads if "FROM messages" in one or "FROM events" in one]
+    assert len(until_the_hands) <= (24 if parked else 18)
 
 
 async def test_a_run_without_calls_is_five_commits(opened: Open) -> None:
