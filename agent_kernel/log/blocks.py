@@ -25,7 +25,8 @@ _MOST_FOLDED = 4_096
 QUIET, WITH_OUTPUTS = "block", "block with outputs"
 """Kinds. Outputs are looked for on their own."""
 OUTPUT_KINDS = ("tool_output", WITH_OUTPUTS)
-_OUTPUT_MARK = '"type":"tool_output"'
+OUTPUT_MARK = '"type":"tool_output"'
+"""In the text of every such event, and of few others."""
 _PLACES = struct.Struct(">II")
 """The positions of the first and the last message that a block was packed against; 1 and 0 where there were none."""
 
@@ -46,7 +47,7 @@ def fold(sql: sqlite3.Connection, conversation: int) -> None:
     for first, end in pairwise(_cuts(loose)):
         seqs = [seq for seq, _ in loose[first:end]]
         text = "\n".join(body for _, body in loose[first:end])
-        kind = WITH_OUTPUTS if _OUTPUT_MARK in text else QUIET
+        kind = WITH_OUTPUTS if OUTPUT_MARK in text else QUIET
         sql.execute(
             "DELETE FROM events WHERE conversation = ? AND seq BETWEEN ? AND ?", (conversation, seqs[0], seqs[-1])
         )

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,30 +125,27 @@ def mark(sql: sqlite3.Connection, conversation: int) -> Mark:
     return Mark(position or 0, last_seq(sql, conversation))
 
 
-def output_values(
-    sql: sqlite3.Connection, conversation: int, after: Mark = START, texts: Mapping[int, blocks.Text] | None = None
-) -> dict[str, list[dict[str, Any]]]:
-    """What `OutputView` has, of the live outputs of each call, in order. `texts` as `blocks.bodies` takes them."""
-    outputs: dict[str, list[dict[str, Any]]] = {}
+def outputs_by_call(sql: sqlite3.Connection, conversation: int, after: Mark = START) -> dict[str, list[OutputView]]:
+    """The live outputs of each call, in order."""
+    outputs: dict[str, list[OutputView]] = {}
     rows = sql.execute(
         "SELECT seq, kind, body FROM events WHERE conversation = ? AND seq > ? AND kind IN (?, ?) ORDER BY seq",
         (conversation, after.seq, *blocks.OUTPUT_KINDS),
     )
     for row in rows:
-        for seq, body in blocks.bodies(sql, conversation, row, texts):
-            if seq > after.seq and '"type":"tool_output"' in body:
-                event = orjson.loads(body)
-                if event["type"] == "tool_output":
-                    outputs.setdefault(event["tool_call_id"], []).append(event["output"])
+        for seq, event in outputs_of(blocks.bodies(sql, conversation, row)):
+            if seq > after.seq:
+                outputs.setdefault(event["tool_call_id"], []).append(OutputView.model_validate(event["output"]))
     return outputs
 
 
-def outputs_by_call(sql: sqlite3.Connection, conversation: int, after: Mark = START) -> dict[str, list[OutputView]]:
-    """The live outputs of each call, in order."""
-    return {
-        tool_call_id: [OutputView.model_validate(output) for output in outputs]
-        for tool_call_id, outputs in output_values(sql, conversation, after).items()
-    }
+def outputs_of(bodies: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The `tool_output` events among events, each with its `seq`."""
+    for seq, body in bodies:
+        if blocks.OUTPUT_MARK in body:
+            event = orjson.loads(body)
+            if event["type"] == "tool_output":
+                yield seq, event
 
 
 def _events_of_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> Iterator[dict[str, Any]]:

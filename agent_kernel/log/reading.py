@@ -6,16 +6,17 @@ and to do it again at every look took longer than to read it.
 
 import sqlite3
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 from pydantic import BaseModel
 
-from agent_kernel.log.blocks import Text
+from agent_kernel.log.blocks import OUTPUT_KINDS, Text, bodies
 from agent_kernel.log.bodies import unpack
 from agent_kernel.log.call_rows import CALL, call_values
-from agent_kernel.log.journal import MESSAGE, message_body, message_values
+from agent_kernel.log.journal import MESSAGE, message_body, message_values, outputs_of
 from agent_kernel.log.runs import CONVERSATION, ConversationRow
 from agent_kernel.protocol.views import RunView, ToolCallView
 
@@ -52,7 +53,7 @@ class Said:
     messages: list[Values] = field(default_factory=list)
     """In order."""
     texts: dict[int, Text] = field(default_factory=dict)
-    """By position, for `journal.output_values`."""
+    """By position: what blocks were packed against."""
 
 
 def messages(sql: sqlite3.Connection, span: Span) -> dict[int, Said]:
@@ -78,6 +79,20 @@ def calls(sql: sqlite3.Connection, span: Span) -> dict[int, list[Values]]:
     )
     for conversation, *row in rows:
         found[conversation].append(_OF_CALLS | call_values(row))
+    return found
+
+
+def outputs(sql: sqlite3.Connection, span: Span, said: Mapping[int, Said]) -> dict[int, dict[str, list[Values]]]:
+    """The live outputs of each conversation, by call, in order."""
+    found: dict[int, dict[str, list[Values]]] = defaultdict(lambda: defaultdict(list))
+    rows = sql.execute(
+        "SELECT conversation, seq, kind, body FROM events WHERE conversation BETWEEN ? AND ? AND kind IN (?, ?) "
+        "ORDER BY conversation, seq",
+        (*span, *OUTPUT_KINDS),
+    )
+    for conversation, *row in rows:
+        for _, event in outputs_of(bodies(sql, conversation, tuple(row), said[conversation].texts)):
+            found[conversation][event["tool_call_id"]].append(event["output"])
     return found
 
 

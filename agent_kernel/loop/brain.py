@@ -161,8 +161,8 @@ class Brain:
         return self._remember(Conversation(self._host, row, last))
 
     async def list_conversations(self, *, after: str | None = None, limit: int = -1) -> bytes:
-        """The conversations as a JSON array, the oldest first, calls without their live outputs. `after` is the id of
-        the one before the first, `limit` how many at most. Raises `UnknownConversation`."""
+        """The conversations as a JSON array, the oldest first. `after` is the id of the one before the first, `limit`
+        how many at most. Raises `UnknownConversation`."""
         busy = {one.row.number for one in self._conversations.values() if one.is_busy}
         return await self._host.log.read_apart(lambda sql: read_list(sql, busy.__contains__, after=after, limit=limit))
 

@@ -4,14 +4,13 @@ The shape is that of `ConversationView` and `SessionEvent`. Tests hold both agai
 """
 
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import orjson
 
 from agent_kernel.approvals.offers import with_offers
 from agent_kernel.log import journal, reading, runs
-from agent_kernel.log.blocks import Text
 from agent_kernel.log.reading import Values
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ToolCallView, ToolView
@@ -36,18 +35,15 @@ class Snapshot:
 def read_snapshot(sql: sqlite3.Connection, conversation_id: str, is_busy: IsBusy) -> Snapshot:
     """The whole conversation, calls with their outputs. Raises `UnknownConversation`."""
     row = runs.read_conversation(sql, conversation_id)
-    [told] = _tell(sql, [(row, journal.last_seq(sql, row.number))], is_busy)
-    outputs = journal.output_values(sql, row.number, texts=told.texts)
-    for call in told.values["tool_calls"]:
-        call["outputs"] = outputs.get(call["tool_call_id"], [])
-    return Snapshot(conversation_id, orjson.dumps(told.values), told.pending, told.values["last_seq"])
+    [(values, pending)] = _tell(sql, [(row, journal.last_seq(sql, row.number))], is_busy)
+    return Snapshot(conversation_id, orjson.dumps(values), pending, values["last_seq"])
 
 
 def read_list(sql: sqlite3.Connection, is_busy: IsBusy, *, after: str | None = None, limit: int = -1) -> bytes:
-    """A JSON array of conversations, the oldest first, calls without their live outputs; those after one of them, or
-    so many. Raises `UnknownConversation`."""
+    """A JSON array of conversations, the oldest first: those after one of them, or so many.
+    Raises `UnknownConversation`."""
     first = runs.read_conversation(sql, after).number if after is not None else 0
-    return orjson.dumps([told.values for told in _tell(sql, reading.list_rows(sql, first, limit), is_busy)])
+    return orjson.dumps([values for values, _ in _tell(sql, reading.list_rows(sql, first, limit), is_busy)])
 
 
 def session_frame(snapshot: Snapshot, tools: Sequence[ToolView]) -> bytes:
@@ -68,23 +64,18 @@ def session_frame(snapshot: Snapshot, tools: Sequence[ToolView]) -> bytes:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    values: Values
-    """What `ConversationView` has."""
-    pending: list[Values]
-    texts: Mapping[int, Text]
-
-
-def _tell(sql: sqlite3.Connection, rows: Sequence[tuple[runs.ConversationRow, int]], is_busy: IsBusy) -> list[_Told]:
-    """Each conversation, without live outputs. It is as many statements for many as for one."""
+def _tell(
+    sql: sqlite3.Connection, rows: Sequence[tuple[runs.ConversationRow, int]], is_busy: IsBusy
+) -> list[tuple[Values, list[Values]]]:
+    """What `ConversationView` has of each, and its calls that wait. It is as many statements for many as for one."""
     if not rows:
         return []
     span = (rows[0][0].number, rows[-1][0].number)
-    messages, calls, views = reading.messages(sql, span), reading.calls(sql, span), reading.runs(sql, span)
-    told: list[_Told] = []
+    said, calls, views = reading.messages(sql, span), reading.calls(sql, span), reading.runs(sql, span)
+    outputs = reading.outputs(sql, span, said)
+    told: list[tuple[Values, list[Values]]] = []
     for row, last_seq in rows:
-        own = [_offered(call) for call in calls[row.number]]
+        own = [_offered(call | {"outputs": outputs[row.number][call["tool_call_id"]]}) for call in calls[row.number]]
         pending = [call for call in own if call["state"] == "awaiting_approval"]
         values: Values = {
             "conversation_id": row.conversation_id,
@@ -92,12 +83,12 @@ def _tell(sql: sqlite3.Connection, rows: Sequence[tuple[runs.ConversationRow, in
             "model": row.model,
             "status": _status(pending, busy=is_busy(row.number)),
             "created_at": row.created_at,
-            "messages": messages[row.number].messages,
+            "messages": said[row.number].messages,
             "tool_calls": own,
             "last_seq": last_seq,
             "runs": views[row.number],
         }
-        told.append(_Told(values, pending, messages[row.number].texts))
+        told.append((values, pending))
     return told
 
 

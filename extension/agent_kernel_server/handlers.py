@@ -1,5 +1,6 @@
 """The HTTP routes. Each is thin: it checks who asks, reads the body, asks the brain and dumps a view."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, get_args
 
@@ -29,9 +30,7 @@ from agent_kernel_server.service import Service
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
 
-MOST_LISTED = 1_000_000
-"""A larger `limit` means this one: SQLite takes no number of any size."""
-
+LIMIT = re.compile("[0-9]{1,9}")
 CALL_STATES: frozenset[str] = frozenset(get_args(CallState))
 
 
@@ -155,9 +154,9 @@ class ConversationsHandler(AgentKernelHandler):
     @authorized
     async def get(self) -> None:
         after, limit = self.get_query_argument("after", None), self.get_query_argument("limit", None)
-        if limit is not None and not (limit.isascii() and limit.isdecimal()):
-            raise Refusal(400, f"limit: {limit!r} is not a number of conversations", field="limit")
-        most = -1 if limit is None else min(int(limit), MOST_LISTED)
+        if limit is not None and LIMIT.fullmatch(limit) is None:
+            raise Refusal(400, f"limit: {limit[:20]!r} is not a number of conversations", field="limit")
+        most = -1 if limit is None else int(limit)
         self.send(await (await self.brain()).list_conversations(after=after, limit=most))
 
     @web.authenticated

@@ -104,7 +104,7 @@ async def test_the_list_has_whole_conversations_in_pages(stages: Any, tmp_path: 
     listed = orjson.loads(await stage.brain.list_conversations())
     assert [one["conversation_id"] for one in listed] == names
     whole = orjson.loads((await stage.conversation.snapshot()).text)
-    assert listed[0] == whole | {"tool_calls": [one | {"outputs": []} for one in whole["tool_calls"]]}
+    assert listed[0] == whole
     assert (listed[1]["status"], listed[1]["messages"], listed[1]["last_seq"]) == ("idle", [], 0)
     page = orjson.loads(await stage.brain.list_conversations(after=names[1], limit=1))
     assert [one["conversation_id"] for one in page] == names[2:3]

@@ -53,5 +53,5 @@ async def test_a_list_is_as_many_statements_for_many_conversations_as_for_one(tm
         await counted.run()
     many = await statements_of_the_list(counted)
     assert len(orjson.loads(await counted.brain.list_conversations())) == 11
-    assert many == one <= 5
+    assert many == one <= 6
     await counted.brain.aclose()

@@ -58,6 +58,23 @@ async def test_a_conversation_is_made_listed_read_and_deleted(api: Api) -> None:
     assert (await api("GET", "conversations", made["conversation_id"]))[0] == 404
 
 
+async def test_conversations_are_listed_whole_and_in_pages(api: Api, model: FakeOpenAI) -> None:
+    model.add(say("Four."))
+    names = [await api.new_conversation() for _ in range(3)]
+    await api.start_run(names[1], "What is 2 + 2?")
+    whole = await api.ended(names[1])
+    listed = (await api("GET", "conversations"))[1]
+    assert [one["conversation_id"] for one in listed] == names
+    assert listed[1] == whole
+    page = (await api("GET", "conversations", params={"after": names[0], "limit": "1"}))[1]
+    assert page == [whole]
+    assert (await api("GET", "conversations", params={"limit": "0"})) == (200, [])
+    assert (await api("GET", "conversations", params={"after": "nowhere"}))[0] == 404
+    for limit in ("many", "-1", "9" * 5_000):
+        status, answer = await api("GET", "conversations", params={"limit": limit})
+        assert (status, answer["field"]) == (400, "limit")
+
+
 async def test_a_run_without_a_kernel_answers_without_tools(api: Api, model: FakeOpenAI) -> None:
     model.add(say("Four."))
     conversation_id = await api.new_conversation()
