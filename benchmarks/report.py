@@ -4,18 +4,51 @@ import json
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Self
 
 from benchmarks.frame import Figure, Report
 from benchmarks.plot import draw
 
 RESULTS = Path(__file__).parent / "results"
+LATEST = "latest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a figure depends on beside the code."""
+
+    when: str
+    """UTC, ISO 8601."""
+    machine: str
+    load: float | None
+    """How many programs wanted a processor in the minute before."""
+    rounds: int
+
+    @classmethod
+    def now(cls, rounds: int) -> Self:
+        load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+        return cls(datetime.now(UTC).isoformat(timespec="seconds"), machine(), load, rounds)
+
+    def __str__(self) -> str:
+        busy = "" if self.load is None else f"; load average before: {self.load:g}"
+        return f"{self.when[:10]}, {self.machine}; rounds: {self.rounds}{busy}"
 
 
 def machine() -> str:
-    return f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    kind = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores{_processor()}, {kind}"
+
+
+def _processor() -> str:
+    """Linux names it in a file only."""
+    file = Path("/proc/cpuinfo")
+    if not file.exists():
+        return f" ({platform.processor()})" if platform.processor() else ""
+    names = [line.partition(":")[2].strip() for line in file.read_text().splitlines() if line.startswith("model name")]
+    return f" ({names[0]})" if names else ""
 
 
 def number(value: float) -> str:
@@ -25,7 +58,7 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def as_table(reports: Mapping[str, Report]) -> str:
+def as_table(reports: Mapping[str, Report], circumstances: Circumstances) -> str:
     """Markdown, a row per figure."""
     rows = [("", "", "goal", "", "beside")]
     for report in reports.values():
@@ -34,7 +67,7 @@ def as_table(reports: Mapping[str, Report]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = [_line(row, widths) for row in rows]
     lines.insert(1, "|".join(["", *("-" * (width + 2) for width in widths), "---", ""]))
-    return "\n".join([*lines, "", *notes, f"{datetime.now(UTC):%Y-%m-%d}, {machine()}"])
+    return "\n".join([*lines, "", *notes, str(circumstances)])
 
 
 def _row(figure: Figure) -> tuple[str, str, str, str, str]:
@@ -48,13 +81,17 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
     return f"| {' | '.join([*cells, row[-1]])} |"
 
 
-def write_results(reports: Mapping[str, Report]) -> None:
-    """`latest.json` keeps what earlier runs found of scenarios that this one left out."""
+def write_results(name: str, report: Report, circumstances: Circumstances) -> None:
+    """`latest.json` keeps what earlier runs found of other scenarios; each says when and where it was measured."""
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / "latest.json"
-    kept = json.loads(path.read_text())["scenarios"] if path.exists() else {}
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    for name, report in reports.items():
-        kept[name] = {"when": when, **asdict(report)}
-    path.write_text(json.dumps({"machine": machine(), "scenarios": kept}, indent=1))
+    kept = read_results()
+    kept[name] = {**asdict(circumstances), **asdict(report)}
+    (RESULTS / LATEST).write_text(json.dumps({"scenarios": kept}, indent=1))
     draw(kept, RESULTS / "latest.svg")
+
+
+def read_results() -> dict[str, Any]:
+    """The newest report of each scenario, with its circumstances."""
+    path = RESULTS / LATEST
+    scenarios: dict[str, Any] = json.loads(path.read_text())["scenarios"] if path.exists() else {}
+    return scenarios

@@ -20,7 +20,6 @@ def run(rounds: int) -> Report:  # noqa: ARG001
         on.wait("() => bench.firstCard")
         on.wait(f"() => bench.cards() >= {CALLS} && bench.answer()")
         first = on.look("() => bench.firstCard")
-        navigation = on.look("() => performance.getEntriesByType('mark').length && 0 || performance.now()")
         before = on.look("() => bench.frames.length")
         on.notebook.page.wait_for_timeout(SECONDS * 1000)
         frames = on.look("() => bench.frames")[before:]
@@ -28,7 +27,7 @@ def run(rounds: int) -> Report:  # noqa: ARG001
         on.wait_for_end()
     pauses = sorted(later - earlier for earlier, later in itertools.pairwise(frames))
     steps = (requests[CALLS]["ns"] - requests[0]["ns"]) / 1e6 / CALLS
-    report = Report(raw={"pauses": pauses, "seen": navigation})
+    report = Report(raw={"pauses": pauses})
     report.figures += [
         Figure("a reload with 500 cards -> the first is painted", first / 1e3, "s"),
         Figure(

@@ -2,12 +2,16 @@
 
 import subprocess
 import sys
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.frame import Figure, Goal, Series
+import benchmarks.__main__ as benchmark
+from benchmarks.frame import WITHOUT_PEERS, Figure, Goal, Report, Series
+from benchmarks.readme import Line, readme_line
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.scenarios.growth import exponent
 
@@ -27,6 +31,40 @@ def test_a_scenario_prints_its_row_without_peers() -> None:
     assert "added time per tool step, log on disk" in done.stdout
     assert "raw aiohttp, log" in done.stdout
     assert "create_agent" not in done.stdout
+
+
+def test_the_help_says_what_each_scenario_measures() -> None:
+    command = [sys.executable, "-m", "benchmarks", "--help"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+    for name in SCENARIOS:
+        (line,) = [line for line in said.splitlines() if line.split()[:1] == [name]]
+        assert len(line.split()) > 4, line
+
+
+def test_a_scenario_that_fails_costs_the_others_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def load(name: str) -> SimpleNamespace:
+        report = Report(figures=[Figure(name, 1.0, "ms", Goal(2.0, "2 ms"))])
+        return SimpleNamespace(run=(lambda rounds: report) if name.endswith("steps") else None)
+
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "tokens,steps", "--no-peers", "--no-files"])
+    monkeypatch.setattr(benchmark, "import_module", load)
+    monkeypatch.setenv(WITHOUT_PEERS, "1")
+    assert benchmark.main() == 1
+    printed = capsys.readouterr()
+    assert "| benchmarks.scenarios.steps | 1 ms | at most 2 ms | met" in " ".join(printed.out.split())
+    assert "Not measured, see above: tokens" in printed.err
+
+
+def test_the_readmes_table_has_each_goal_with_its_ratio_and_verdict() -> None:
+    figures = [
+        asdict(Figure("a cost", 4.0, "ms", beside={"a peer": 16.0, "another": 1.0})),
+        asdict(Figure("... by a peer's", 0.25, "x", Goal(0.2, "0.2 times a peer's"))),
+        asdict(Figure("something else", 1.0, "ms", Goal(2, "2 ms"))),
+    ]
+    line = readme_line(Line("A cost", "scenario", "a cost", ("a peer",)), figures)
+    assert line == "| A cost | 4 ms | at most 0.2 times a peer's: **0.25 x** (missed) | a peer 16 |"
 
 
 def test_a_goal_is_met_up_to_its_limit_and_missed_beyond() -> None:
