@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -62,8 +62,12 @@ class Face:
 class Server:
     """`async with Server(directory, environment) as server`. It may be killed and started again on the same data."""
 
-    def __init__(self, directory: Path, environment: Mapping[str, str], *options: str) -> None:
+    def __init__(
+        self, directory: Path, environment: Mapping[str, str], *options: str, extensions: Iterable[str] = ()
+    ) -> None:
+        """`extensions` are loaded beside Agent Kernel's own."""
         self.directory = directory
+        self._extensions = dict.fromkeys(["agent_kernel_server", *extensions], True)
         self._options = options
         self._environment = {
             **os.environ,
@@ -99,7 +103,7 @@ class Server:
             *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--ip=127.0.0.1"),
             *(f"--port={self.port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}"),
             *(f"--ServerApp.root_dir={self.directory}", f"--AgentKernelServer.data_dir={self.log_path.parent}"),
-            '--ServerApp.jpserver_extensions={"agent_kernel_server": True}',
+            f"--ServerApp.jpserver_extensions={self._extensions}",
             *("--AgentKernelServer.token_flush_seconds=0.002", "--ServerApp.log_level=WARN"),
             *self._options,
         ]

@@ -2,23 +2,28 @@
 
 import asyncio
 import contextlib
-import json
+import os
 import resource
+import subprocess
+import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.testing import FakeOpenAI
+from agent_kernel.testing.fake_openai import FAKE_KEY
 from tests.faults import checks
-from tests.faults.planned_model import DONE, PlannedModel
-from tests.faults.server import Face, Server, until
+from tests.faults.server import Face, Server, free_port, until
+from tests.load import probe
+from tests.load.model import DONE, plan
 
 SETTLES_WITHIN = 20.0
 SPARE_FILES = 8
 """A kept connection to the model, a thread's pipe: what may stay open."""
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -26,26 +31,45 @@ class Held:
     """What the server's process holds."""
 
     memory_mb: float
+    """Its resident set."""
     files: int
+
+
+@dataclass(frozen=True)
+class Settled(Held):
+    """What it holds when nothing goes on: garbage is collected, and free memory was given back."""
+
+    objects: Counter[str]
+    """By type, of the packages that a run makes objects of."""
+    blocks: int
+    """Memory blocks of Python that are in use."""
 
 
 @dataclass(frozen=True)
 class Measure:
     name: str
     seconds: float
-    before: Held
+    before: Settled
     peak: Held
-    after: Held
+    after: Settled
 
     def row(self) -> list[str]:
         memory = " -> ".join(f"{held.memory_mb:.0f}" for held in (self.before, self.peak, self.after))
         files = " -> ".join(str(held.files) for held in (self.before, self.peak, self.after))
-        return [self.name, f"{self.seconds:.1f}", memory, files]
+        objects = " -> ".join(f"{held.objects.total():,}" for held in (self.before, self.after))
+        blocks = " -> ".join(f"{held.blocks / 1e3:,.0f}" for held in (self.before, self.after))
+        return [self.name, f"{self.seconds:.1f}", memory, files, objects, blocks]
+
+    @property
+    def kept(self) -> Counter[str]:
+        """Objects that are there afterwards and were not before."""
+        return self.after.objects - self.before.objects
 
 
 def table(measures: list[Measure]) -> str:
-    rows = [["load", "seconds", "memory, MB: before -> most -> after", "open files: before -> most -> after"]]
-    rows += [["---", "---:", "---:", "---:"], *(measure.row() for measure in measures)]
+    rows = [["load", "seconds", "memory, MB: before -> most -> after", "open files: before -> most -> after",
+             "objects of a run: before -> after", "Python's blocks, thousands: before -> after"]]  # fmt: skip
+    rows += [["---", *["---:"] * 5], *(measure.row() for measure in measures)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -63,21 +87,27 @@ class LoadedServer:
         memory = next(line for line in (process / "status").read_text().splitlines() if line.startswith("VmRSS"))
         return Held(int(memory.split()[1]) / 1024, len(list((process / "fd").iterdir())))
 
-    async def settled(self, before: Held) -> Held:
+    async def settled(self, before: Held | None = None) -> Settled:
         """What it holds once it has let go of files, or after a while."""
 
         async def look() -> bool:
-            return self.held().files <= before.files + SPARE_FILES
+            return before is None or self.held().files <= before.files + SPARE_FILES
 
         with contextlib.suppress(AssertionError):
             await until(look, "the files to be closed", SETTLES_WITHIN)
-        return self.held()
+        status, alive = await self.server.ask("GET", probe.PATH)
+        assert status == 200, alive
+        held = self.held()
+        return Settled(held.memory_mb, held.files, Counter(alive["objects"]), alive["blocks"])
 
-    async def begin(self, steps: list[int], tool: str = "run_python") -> tuple[str, str]:
-        """A conversation with a run in the kernel: its id and the run's."""
+    def ran(self) -> int:
+        return sum(checks.counted(self.counter).values())
+
+    async def begin(self, calls: int, a_step: int = 1) -> str:
+        """A conversation with a run of that many calls in the kernel."""
         conversation = await self.server.new_conversation(self.kernel)
-        plan = {"steps": steps, "tool": tool, "counter": str(self.counter)}
-        return conversation, await self.server.start_run(conversation, f"Go: {json.dumps(plan)}")
+        await self.server.start_run(conversation, f"Go: {plan(calls, a_step, str(self.counter))}")
+        return conversation
 
     async def waiting(self, count: int, seconds: float = 120) -> list[Any]:
         async def look() -> Any:
@@ -88,6 +118,19 @@ class LoadedServer:
         return calls
 
 
+@contextmanager
+def _model() -> Iterator[dict[str, str]]:
+    """The model's process; the variables that make it the default endpoint."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-m", "tests.load.model", str(port)], cwd=ROOT)
+    try:
+        url = f"http://127.0.0.1:{port}/v1"
+        yield {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": FAKE_KEY, "AGENT_KERNEL_MODEL": "fake"}
+    finally:
+        process.kill()
+        process.wait()
+
+
 @asynccontextmanager
 async def loaded_server(directory: Path, *, allows: bool = False) -> AsyncIterator[LoadedServer]:
     """A server that has done a run already: what is imported and cached at first use is not counted.
@@ -96,10 +139,14 @@ async def loaded_server(directory: Path, *, allows: bool = False) -> AsyncIterat
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
-    budget = '--AgentKernelServer.default_budget={"tool_calls": 100000, "steps": 100000}'
-    with FakeOpenAI([PlannedModel()], repeat=True) as model:
-        options = [budget, *(["--AgentKernelServer.site_rules=allow run_python"] if allows else [])]
-        async with Server(directory / "server", model.environment(), *options) as server:
+    options = [
+        '--AgentKernelServer.default_budget={"tool_calls": 100000, "steps": 100000}',
+        *(["--AgentKernelServer.site_rules=allow run_python"] if allows else []),
+    ]
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with _model() as model:
+        environment = {**model, "PYTHONPATH": path}
+        async with Server(directory / "server", environment, *options, extensions=[probe.__name__]) as server:
             loaded = LoadedServer(server, directory)
             loaded.kernel = await server.start_kernel()
             await (many_calls(loaded, 2, 1) if allows else many_approvals(loaded, 2))
@@ -109,8 +156,8 @@ async def loaded_server(directory: Path, *, allows: bool = False) -> AsyncIterat
 
 async def many_approvals(loaded: LoadedServer, conversations: int) -> Measure:
     """That many conversations wait for an approval each, and all are answered at once."""
-    server, before, ran = loaded.server, loaded.held(), sum(checks.counted(loaded.counter).values())
-    begun = [(await loaded.begin([1]))[0] for _ in range(conversations)]
+    server, before, ran = loaded.server, await loaded.settled(), loaded.ran()
+    begun = [await loaded.begin(1) for _ in range(conversations)]
     waiting = await loaded.waiting(conversations)
     peak = loaded.held()
     started = time.monotonic()
@@ -131,7 +178,7 @@ async def many_approvals(loaded: LoadedServer, conversations: int) -> Measure:
 
 async def many_faces(loaded: LoadedServer, count: int) -> Measure:
     """That many faces watch one conversation, and each gets every event of an answer."""
-    server, before = loaded.server, loaded.held()
+    server, before = loaded.server, await loaded.settled()
     conversation = await server.new_conversation()
     async with contextlib.AsyncExitStack() as stack:
         faces = [await stack.enter_async_context(server.face(conversation)) for _ in range(count)]
@@ -139,7 +186,7 @@ async def many_faces(loaded: LoadedServer, count: int) -> Measure:
             await face.until("session", seconds=120)
         peak = loaded.held()
         started = time.monotonic()
-        await server.start_run(conversation, 'Answer: {"steps": []}')
+        await server.start_run(conversation, "Answer.")
         await asyncio.gather(*(read_answer(face) for face in faces))
         seconds = time.monotonic() - started
     await server.api("DELETE", f"conversations/{conversation}")
@@ -155,21 +202,22 @@ async def read_answer(face: Face) -> None:
 
 async def many_calls(loaded: LoadedServer, calls: int, a_step: int) -> Measure:
     """One run of that many calls, on a server whose site allows them."""
-    server, before, ran = loaded.server, loaded.held(), sum(checks.counted(loaded.counter).values())
-    started, most = time.monotonic(), before
-    conversation, _ = await loaded.begin([a_step] * (calls // a_step))
+    server, before, ran = loaded.server, await loaded.settled(), loaded.ran()
+    started, most = time.monotonic(), Held(before.memory_mb, before.files)
+    conversation = await loaded.begin(calls, a_step)
 
     async def over() -> bool:
         nonlocal most
         now = loaded.held()
         most = Held(max(most.memory_mb, now.memory_mb), max(most.files, now.files))
         await asyncio.sleep(0.1)
-        return sum(checks.counted(loaded.counter).values()) - ran >= calls
+        return loaded.ran() - ran >= calls
 
-    await until(over, "the calls to run", 3600)
+    await until(over, "the calls to run", 7200)
     view = await server.ended(conversation, 300)
     seconds = time.monotonic() - started
     assert [call["state"] for call in view["tool_calls"]] == ["success"] * calls
     assert set(checks.counted(loaded.counter).values()) == {1}
     await server.api("DELETE", f"conversations/{conversation}")
-    return Measure(f"a run of {calls} tool calls", seconds, before, most, await loaded.settled(before))
+    name = f"a run of {calls:,} tool calls, {a_step} a step"
+    return Measure(name, seconds, before, most, await loaded.settled(before))
