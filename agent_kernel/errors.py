@@ -14,6 +14,7 @@ AgentKernelError
 ├── AlreadyDecided                a second decision; carries the first
 ├── DigestMismatch                a decision was made for other arguments than the log holds
 ├── IllegalTransition             a tool call can't move from its state to the wanted one
+│   └── CarriedOutElsewhere       another server on the same log carries out a run of the conversation
 ├── InvalidArguments              arguments that do not fit a tool's parameters; says which
 ├── ModelError                    the model's service; the message says what to do
 │   ├── ModelRefused              401, 403, 400, 404: trying again will not help
@@ -98,6 +99,16 @@ class DigestMismatch(AgentKernelError):
 
 class IllegalTransition(AgentKernelError):
     pass
+
+
+class CarriedOutElsewhere(IllegalTransition):
+    """Only the process that carries a run out can take its decisions, stop it, or put another run behind it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another server that uses the same log is carrying out a run of this conversation. Nothing was done: "
+            "go on in that server's page, or end that server."
+        )
 
 
 class InvalidArguments(AgentKernelError):

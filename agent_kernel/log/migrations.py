@@ -129,6 +129,10 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE tool_calls ADD COLUMN waiting_behind INTEGER;
     ALTER TABLE tool_calls ADD COLUMN unknown_answer TEXT;
     """,
+    """
+    DROP INDEX runs_by_status;
+    CREATE INDEX runs_open ON runs (conversation) WHERE status IN ('queued', 'running');
+    """,
 )
 
 

@@ -4,7 +4,7 @@ import hashlib
 import sqlite3
 from dataclasses import dataclass
 
-from agent_kernel.errors import IllegalTransition, UnknownConversation, UnknownRun
+from agent_kernel.errors import CarriedOutElsewhere, IllegalTransition, UnknownConversation, UnknownRun
 from agent_kernel.log.bodies import pack, unpack
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import RunView
@@ -67,7 +67,8 @@ class StoredSpec:
 
 
 def add_run(sql: sqlite3.Connection, conversation: int, run: RunView, stored: StoredSpec) -> None:
-    """Raises `IllegalTransition` for a run, or a widget, that the log knows."""
+    """Raises `IllegalTransition` for a run, or a widget, that the log knows; `CarriedOutElsewhere`."""
+    refuse_elsewhere(sql, conversation)
     tool_set = hashlib.sha256(stored.tools.encode()).hexdigest()
     sql.execute("INSERT OR IGNORE INTO tool_sets VALUES (?, ?)", (tool_set, stored.tools))
     view = pack(run.model_dump_json())
@@ -86,6 +87,16 @@ def save_run(sql: sqlite3.Connection, run: RunView) -> None:
     sql.execute(
         "UPDATE runs SET status = ?, view = ? WHERE run_id = ?", (run.status, pack(run.model_dump_json()), run.run_id)
     )
+
+
+def refuse_elsewhere(sql: sqlite3.Connection, conversation: int) -> None:
+    """Raises `CarriedOutElsewhere` where another process that is alive has a run of this conversation open."""
+    row = sql.execute(
+        "SELECT 1 FROM runs WHERE conversation = ? AND status IN ('queued', 'running') AND lives_elsewhere(owner)",
+        (conversation,),
+    ).fetchone()
+    if row is not None:
+        raise CarriedOutElsewhere
 
 
 def read_spec(sql: sqlite3.Connection, run_id: str) -> StoredSpec:

@@ -167,8 +167,10 @@ class Brain:
         return await self._host.log.read_apart(lambda sql: read_list(sql, busy.__contains__, after=after, limit=limit))
 
     async def delete_conversation(self, conversation_id: str, *, decided_by: str | None = None) -> None:
-        """Stop its runs and remove it from the log; the decisions stay. Raises `UnknownConversation`."""
+        """Stop its runs and remove it from the log; the decisions stay. Raises `UnknownConversation`,
+        `CarriedOutElsewhere`."""
         conversation = await self.conversation(conversation_id)
+        await conversation.refuse_elsewhere()
         await conversation.stop_all(Stop(decided_by=decided_by))
         conversation.close()
         del self._conversations[conversation_id]

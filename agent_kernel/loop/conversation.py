@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent_kernel.errors import AlreadyDecided, IllegalTransition, UnknownApproval, UnknownRun
+from agent_kernel.errors import AlreadyDecided, IllegalTransition, LogUnavailable, UnknownApproval, UnknownRun
 from agent_kernel.log import ledger, runs
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop import decisions, lifetime, pausing, saved_rules, stopping, undoing
@@ -106,6 +106,7 @@ class Conversation:
         if call.conversation_id != self.conversation_id:
             raise UnknownApproval(approval_id)
         if active is None or active.view.run_id != call.run_id:
+            await self.refuse_elsewhere()
             raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
         return call
 
@@ -145,7 +146,12 @@ class Conversation:
         """Stop a run, or take it out of the queue. A run that has ended stays as it is. Raises `UnknownRun`."""
         queued = self._queue.take_out(run_id)
         if queued is not None:
-            queued.result.set_result(await lifetime.end_unstarted(self._host.log, self.row, queued.view, stop))
+            try:
+                ended = await lifetime.end_unstarted(self._host.log, self.row, queued.view, stop)
+            except LogUnavailable:
+                self._queue.put_back(queued)  # nothing was cancelled: it can be asked for again
+                raise
+            queued.result.set_result(ended)
             return
         await self._queue.begun()
         async with self._queue.at_hand() as active:
@@ -155,10 +161,11 @@ class Conversation:
         await self._own_run(run_id)
 
     async def _own_run(self, run_id: str) -> RunView:
-        """Raises `UnknownRun`, also for another conversation's."""
+        """Raises `UnknownRun`, also for another conversation's, and `CarriedOutElsewhere`."""
         view = await self._host.log.read(lambda sql: runs.read_run(sql, run_id))
         if view.conversation_id != self.conversation_id:
             raise UnknownRun(run_id)
+        await self.refuse_elsewhere()
         return view
 
     async def stop_all(self, stop: Stop) -> None:
@@ -238,8 +245,13 @@ class Conversation:
         """The run at hand, if this call is one of its."""
         call = await self._read_call(tool_call_id)
         if active is None or active.view.run_id != call.run_id:
+            await self.refuse_elsewhere()
             raise AlreadyDecided(f"This call is {call.state}; its run is over.", call.model_dump())
         return active
+
+    async def refuse_elsewhere(self) -> None:
+        """Raises `CarriedOutElsewhere` where another server on the same log has a run of this conversation open."""
+        await self._host.log.read(lambda sql: runs.refuse_elsewhere(sql, self.row.number))
 
     async def _read_call(self, tool_call_id: str) -> ToolCallView:
         """Raises `UnknownToolCall`."""

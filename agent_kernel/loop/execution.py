@@ -50,7 +50,7 @@ async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Out
     if hands is None:
         return Outcome("error", "This conversation has no kernel to run the call in.")
     approved = ApprovedCall(call.tool_call_id, call.tool_name, call.tool_input, call.digest)
-    execution = asyncio.create_task(hands.execute(approved, emit), name=f"call {call.tool_call_id}")
+    execution = run.outside_graph(hands.execute(approved, emit), f"call {call.tool_call_id}")
     run.executing[call.tool_call_id] = execution
     try:
         async with said_to_wait(run, call, hands):

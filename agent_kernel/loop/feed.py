@@ -62,6 +62,8 @@ class Feed:
         )
 
     def _publish(self, frames: list[Frame]) -> None:
+        if frames[0].seq != self.last_seq + 1:
+            self._recent.clear()  # another server on the same log wrote in between: the log has all of it
         self._recent.extend(frames)
         self.last_seq = frames[-1].seq
         for subscription in self._subscriptions:

@@ -89,7 +89,7 @@ async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
     message_id = new_message_id()
     run.last_message_id = message_id
     turn = TurnStream(run, message_id)
-    stream = asyncio.create_task(turn.read(), name=f"model {run.view.run_id}")
+    stream = run.outside_graph(turn.read(), f"model {run.view.run_id}")
     run.streaming = stream
     try:
         return await stream, turn.rest

@@ -1,6 +1,7 @@
 """The runs of one conversation: one after another, the one at hand, and the way back to one that is parked."""
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -68,6 +69,8 @@ class QueuedRun:
     """Set when the run is the one at hand, or could not begin."""
     parked: bool = False
     """Whether it was parked, and is the one at hand already."""
+    number: int = 0
+    """Counts the runs in the order in which they were asked for."""
 
     @property
     def continued(self) -> bool:
@@ -83,6 +86,7 @@ class RunQueue:
         self._row = row
         self._feed = feed
         self._waiting: deque[QueuedRun] = deque()
+        self._numbers = itertools.count(1)
         self._current: QueuedRun | None = None
         self._parked: ParkedRun | None = None
         self._worker: asyncio.Task[None] | None = None
@@ -110,7 +114,8 @@ class RunQueue:
         self, spec: RunSpec, view: RunView, hands: Hands | None, scripted: Sequence[ScriptedDecision] = ()
     ) -> RunHandle:
         result: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
-        self._waiting.append(QueuedRun(spec, view, hands, scripted, result, asyncio.Event()))
+        number = next(self._numbers)
+        self._waiting.append(QueuedRun(spec, view, hands, scripted, result, asyncio.Event(), number=number))
         self._start_worker()
         return RunHandle(spec.run_id, result)
 
@@ -124,6 +129,12 @@ class RunQueue:
                 self._waiting.remove(queued)
                 return queued
         return None
+
+    def put_back(self, queued: QueuedRun) -> None:
+        """Have a run wait again that was taken out, before those that were asked for later."""
+        earlier = [one for one in self._waiting if one.number < queued.number]
+        self._waiting.insert(len(earlier), queued)
+        self._start_worker()
 
     @asynccontextmanager
     async def at_hand(self) -> AsyncIterator[ActiveRun | None]:

@@ -6,7 +6,8 @@ model gets it.
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -137,6 +138,7 @@ class ActiveRun:
         self.open = OpenCalls()
         self.executing: dict[str, asyncio.Task[Outcome]] = {}
         self.streaming: asyncio.Task[object] | None = None
+        self._context = copy_context()
 
         self.parked = False
         self.stopping: str | None = None
@@ -149,6 +151,11 @@ class ActiveRun:
     def is_ending(self) -> bool:
         """Stopped or failed: it takes no further step."""
         return self.stopping is not None or self.failure is not None
+
+    def outside_graph(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        """A task without the graph's context variables. What it opens, such as a connection to the model that is kept
+        for the next run, would hold this run with all that was said in it."""
+        return asyncio.create_task(work, name=name, context=self._context.copy())
 
     def recall(self, sql: sqlite3.Connection) -> None:
         """Read what was said before, unless that was done. For `Log.read`."""

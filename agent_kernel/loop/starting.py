@@ -34,7 +34,7 @@ def set_going(run: ActiveRun, *now: ToolCallView) -> None:
     to them yet, and waits for these tasks when it does."""
     for call in now:
         if call.state == "executing":
-            task = asyncio.create_task(_see_to_its_end(run, call), name=f"started {call.tool_call_id}")
+            task = run.outside_graph(_see_to_its_end(run, call), f"started {call.tool_call_id}")
             run.open.started[call.tool_call_id] = task
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -10,13 +11,18 @@ logger = logging.getLogger(__name__)
 
 
 class TaskOwner:
+    """The tasks have the owner's context variables, not those of whoever starts them: a connection that a task opens
+    keeps its context for as long as it is open, and with it what a request, or a run, had put there."""
+
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._context = copy_context()
 
     def spawn(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        task = asyncio.create_task(work, name=name)
+        context = self._context.copy()
+        task = asyncio.create_task(work, name=name, context=context)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._ended, context=context)
         return task
 
     async def aclose(self) -> None:

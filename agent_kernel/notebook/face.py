@@ -17,6 +17,7 @@ from agent_kernel.errors import (
 from agent_kernel.loop.commands import obey
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.feed import Subscription
+from agent_kernel.loop.greeting import greet, is_far_behind
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.protocol.commands import ClientCommand, PingCommand, ResumeCommand, client_command_adapter
 from agent_kernel.protocol.events import ErrorEvent, PongEvent
@@ -43,6 +44,7 @@ class FaceLine:
         self._early: list[Any] = []
         self._last_seq = 0
         self._at_work: list[asyncio.Task[None]] = []
+        self._greeting: asyncio.Task[None] | None = None
         self.seen = asyncio.Event()
         """Set once a page has shown the widget and asked for events."""
 
@@ -72,6 +74,8 @@ class FaceLine:
     def close(self) -> None:
         for task in self._at_work:
             task.cancel()
+        if self._greeting is not None:
+            self._greeting.cancel()
         if self._subscription is not None:
             self._subscription.close()
 
@@ -115,11 +119,26 @@ class FaceLine:
 
     def _resume(self, conversation: Conversation, last_seq: int) -> None:
         self.seen.set()
-        if self._subscription is not None:
+        if self._greeting is not None and not self._greeting.done():
+            return  # a page asks again until it hears something
+        if is_far_behind(conversation, last_seq):
+            self._greeting = self._tasks.spawn(self._greet(conversation), "a snapshot for the page")
+        elif self._subscription is not None:
             self._subscription.rewind(min(last_seq, conversation.last_seq))
-            return
-        self._subscription = conversation.subscribe(last_seq)
-        self._tasks.spawn(self._read(self._subscription), "events for the page")
+        else:
+            self._follow(conversation.subscribe(last_seq))
+
+    async def _greet(self, conversation: Conversation) -> None:
+        greeting = await greet(conversation)
+        if self._subscription is not None:
+            self._subscription.close()
+        self._put(greeting.frame.decode())
+        self._last_seq = greeting.last_seq
+        self._follow(greeting.subscription)
+
+    def _follow(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        self._tasks.spawn(self._read(subscription), "events for the page")
 
     async def _read(self, subscription: Subscription) -> None:
         async for frame in subscription:

@@ -19,7 +19,7 @@ from agent_kernel.errors import UnknownConversation
 from agent_kernel.loop.commands import obey
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.feed import Subscription
-from agent_kernel.loop.snapshots import session_frame
+from agent_kernel.loop.greeting import greet, is_far_behind
 from agent_kernel.protocol.events import ErrorEvent, Event, PongEvent
 from agent_kernel_server.dispatch import InvalidFrame, Reply, parse_frame, reply_for
 from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of
@@ -29,9 +29,6 @@ ANNOUNCED_SECONDS = 5.0
 """How long a channel waits for its conversation: a page that shows a run may be here before the run is announced."""
 
 HOLD_SECONDS = 0.15
-REPLAYED_EVENTS = 50_000
-"""A face that left off further back gets a second `session` instead: its snapshot replaces all that the face knows."""
-
 ACCEPTED_FRAME_BYTES = 64 * 1024 * 1024
 """Tornado closes the socket on a larger frame, before anything can be answered. Frames between the protocol's
 `MAX_FRAME_BYTES` and this one are read and refused with INVALID_FORMAT."""
@@ -107,13 +104,11 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
 
     async def _greet(self) -> Subscription:
         """Send a `session`; what follows it is in the subscription."""
-        declared = await self.conversation.tools()
-        snapshot = await self.conversation.snapshot()
-        self._subscription = subscription = self.conversation.subscribe(snapshot.last_seq)
+        greeting = await greet(self.conversation)
+        self._subscription = greeting.subscription
         self._rewind()
-        tools = self.service.tools(declared) if declared else self.service.tools()
-        await self.write_message(session_frame(snapshot, tools))
-        return subscription
+        await self.write_message(greeting.frame)
+        return greeting.subscription
 
     def _rewind(self) -> None:
         """A face may say where it left off before its `session` event is read from the log."""
@@ -121,7 +116,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
             return
         last_seq, wanted = self.conversation.last_seq, self._resume_from
         self._resume_from = None
-        if last_seq - wanted > REPLAYED_EVENTS:
+        if is_far_behind(self.conversation, wanted):
             self._far_behind = True
             self._subscription.close()
         else:

@@ -22,8 +22,10 @@ from agent_kernel.errors import (
     NotFound,
 )
 from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.greeting import tool_views
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES, Decision
 from agent_kernel.protocol.vocabulary import CallState
+from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel_server.channel import ChannelHandler
 from agent_kernel_server.identity import AUTH_RESOURCE, person_of
 from agent_kernel_server.service import Service
@@ -146,7 +148,7 @@ class ToolsHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        self.send(self.service.tools())
+        self.send(tool_views(BUILTIN_TOOLS))
 
 
 class ConversationsHandler(AgentKernelHandler):

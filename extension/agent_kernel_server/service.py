@@ -1,7 +1,6 @@
 """Service owns what the extension runs: the brain, the kernels it serves, the open channels and the tasks."""
 
 import asyncio
-from collections.abc import Sequence
 from functools import partial
 from logging import Logger
 from pathlib import Path
@@ -14,10 +13,8 @@ from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.views import ToolView
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
-from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import Hands
 from agent_kernel_server import __version__
 from agent_kernel_server.events import emitter
@@ -124,12 +121,6 @@ class Service:
             return (await asyncio.to_thread(self._models.resolve)).name
         except AgentKernelError:
             return None
-
-    def tools(self, declared: Sequence[ToolDeclaration] = BUILTIN_TOOLS) -> list[ToolView]:
-        return [
-            ToolView(name=tool.name, description=tool.description, parameters=tool.parameters, approval=tool.approval)
-            for tool in declared
-        ]
 
     def has_kernel(self, kernel_id: str) -> bool:
         return self.kernels.knows(kernel_id)

@@ -51,6 +51,25 @@ def test_resume_from_any_point_gives_exactly_the_events_after_it(total: int, sta
     asyncio.run(check())
 
 
+async def test_what_another_server_wrote_in_between_is_left_out_for_no_face(tmp_path: Path) -> None:
+    """Each server publishes its own events only; a face of either gets all of them, in order."""
+    here, there = [await Log.open(tmp_path / "log.sqlite") for _ in range(2)]
+    row = await here.write(lambda t: runs.add_conversation(t.sql, "conv", None, None, None))
+    feed = Feed(here, row.number, "conv", 0)
+    reading = asyncio.create_task(collect(feed, 0, 6))
+
+    def add(t: Any) -> None:
+        t.append(row.number, "conv", TokenEvent(message_id="m", content="x"))
+
+    for log in (here, there, there, here, there, here):
+        await log.write(add)
+    async with asyncio.timeout(5):
+        assert await reading == [1, 2, 3, 4, 5, 6]
+    feed.close()
+    await here.aclose()
+    await there.aclose()
+
+
 async def test_a_rewound_subscription_repeats_from_there_and_goes_on_live(stages: Any) -> None:
     with ScriptedModel([say("One."), say("Two.")]) as model:
         stage = await stages(model)

@@ -63,10 +63,16 @@ class Server:
     """`async with Server(directory, environment) as server`. It may be killed and started again on the same data."""
 
     def __init__(
-        self, directory: Path, environment: Mapping[str, str], *options: str, extensions: Iterable[str] = ()
+        self,
+        directory: Path,
+        environment: Mapping[str, str],
+        *options: str,
+        extensions: Iterable[str] = (),
+        log_of: "Server | None" = None,
     ) -> None:
-        """`extensions` are loaded beside Agent Kernel's own."""
+        """`extensions` are loaded beside Agent Kernel's own; `log_of` is a server whose log this one uses as well."""
         self.directory = directory
+        self.log_path: Path = log_of.log_path if log_of is not None else directory / "log" / "agent-kernel.sqlite"
         self._extensions = dict.fromkeys(["agent_kernel_server", *extensions], True)
         self._options = options
         self._environment = {
@@ -83,10 +89,6 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
         self.port = 0
         self._http: aiohttp.ClientSession | None = None
-
-    @property
-    def log_path(self) -> Path:
-        return self.directory / "log" / "agent-kernel.sqlite"
 
     async def __aenter__(self) -> Self:
         await self.start()

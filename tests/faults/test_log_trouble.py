@@ -66,6 +66,35 @@ async def test_a_stop_that_cannot_be_written_can_be_asked_for_again() -> None:
         await one.close()
 
 
+async def test_a_queued_run_that_cannot_be_cancelled_keeps_its_place_and_runs_in_its_turn() -> None:
+    with ScriptedModel([call("run_python", code="1"), *(say(word) for word in ("one", "two", "three"))]) as model:
+        one = await stage(model)
+        handles = [await one.start(prompt) for prompt in ("1", "2", "3")]
+        [request] = await one.requests()
+        await set_read_only(one, True)
+        with pytest.raises(LogUnavailable):
+            await one.conversation.cancel_run(handles[1].run_id)
+        await set_read_only(one, False)
+        await one.conversation.decide(request.approval_id, Decision(approved=True))
+        results = [await handle.wait() for handle in handles]
+        assert [result.text for result in results] == ["one", "two", "three"]
+        assert [result.run.status for result in results] == ["complete"] * 3
+        await one.close()
+
+
+async def test_a_queued_run_can_be_cancelled_again_once_there_is_room(waiting: tuple[Stage, Any, Any]) -> None:
+    one, handle, request = waiting
+    queued = await one.start("behind")
+    await set_read_only(one, True)
+    with pytest.raises(LogUnavailable):
+        await one.conversation.cancel_run(queued.run_id)
+    await set_read_only(one, False)
+    await one.conversation.cancel_run(queued.run_id)
+    assert (await queued.wait()).run.status == "cancelled"
+    await one.conversation.decide(request.approval_id, Decision(approved=True))
+    assert (await handle.wait()).run.status == "complete"
+
+
 async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifetime, "_FIRST_PAUSE", 0.02)
     stages: list[Stage] = []

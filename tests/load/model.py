@@ -38,7 +38,8 @@ def _next_turn(body: bytes) -> ModelTurn:
 
 def _call(counter: str) -> ModelTurn:
     number = f"{next(_numbers):06d}"
-    return call("run_python", call_id=f"call_{number}", code=f"print('mark{number}', file=open({counter!r}, 'a'), flush=True)")
+    code = f"print('mark{number}', file=open({counter!r}, 'a'), flush=True)"
+    return call("run_python", call_id=f"call_{number}", code=code)
 
 
 async def _complete(request: web.Request) -> web.Response:

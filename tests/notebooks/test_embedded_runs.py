@@ -141,6 +141,24 @@ def test_a_page_approves_while_the_cell_blocks(model_kernel: TestKernel) -> None
     assert model_kernel.result(cell).value == "'It is **42**.'"
 
 
+def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_flood(model_kernel: TestKernel) -> None:
+    model_kernel.run("import agent_kernel.loop.greeting as greeting\ngreeting.REPLAYED_EVENTS = 3")
+    page = Page(model_kernel)
+    cell = model_kernel.send("ak.Agent(model=model).run('What is 6 * 7?').text", allow_stdin=True)
+    page.open()
+    page.event("approval_request")
+    page.send(type="resume", last_seq=0)
+    session = page.event("session")
+    seen = len(page.frames)
+    assert [call["state"] for call in session["snapshot"]["tool_calls"]] == ["awaiting_approval"]
+    asked = session["pending"][0]
+    page.send(type="approval_response", approval_id=asked["approval_id"], approved=True, digest=asked["digest"])
+    page.event("complete")
+    model_kernel.result(cell)
+    after = [frame["seq"] for frame in page.frames[seen:]]
+    assert after == list(range(session["last_seq"] + 1, session["last_seq"] + 1 + len(after)))
+
+
 def test_a_second_decision_changes_nothing_and_a_bad_frame_is_answered(model_kernel: TestKernel) -> None:
     model_kernel.run("model = ScriptedModel([call('run_python', code='1'), call('run_python', code='2'), say('ok')])")
     page = Page(model_kernel)

@@ -59,6 +59,23 @@ describe("a page that was away for very long", () => {
   });
 });
 
+describe("a page of an embedded host that was away for very long", () => {
+  test("goes on from the snapshot that it is given in place of the events", async () => {
+    const recording = new Recording("embedded-away");
+    const view = kernelView(recording);
+    await settle();
+    const session = recording.session();
+    session.snapshot.runs = [recording.view];
+    session.last_seq = session.seq = 100_000;
+    (session.snapshot.messages as unknown[]).push({ message_id: "m", run_id: recording.run, role: "assistant", content: "All of it.", tool_calls: [], tool_call_id: null, reasoning: "" });
+    view.say(session, { type: "token", seq: 100_001, conversation_id: "", run_id: recording.run, timestamp: "", message_id: "n", content: "And more." });
+    await settle();
+    expect(answer(view.root)).toContain("All of it.");
+    expect(answer(view.root)).toContain("And more.");
+    view.close();
+  });
+});
+
 describe("frames that come wrong", () => {
   test("a frame that came twice changes nothing", async () => {
     const root = await show((run) => run.say("Once.", false));

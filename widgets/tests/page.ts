@@ -117,6 +117,7 @@ export interface KernelView {
   readonly root: HTMLElement;
   readonly sent: unknown[];
   deliver(from: Recording): void;
+  say(...frames: object[]): void;
   restart(): void;
   close(): void;
 }
@@ -138,6 +139,7 @@ export function kernelView(recording: Recording, hearing: "usually" | "between-c
     sent,
     root,
     deliver: (from) => callbacks.get("msg:custom")?.({ frames: from.frames.map((frame) => JSON.stringify(frame)) }),
+    say: (...frames) => callbacks.get("msg:custom")?.({ frames: frames.map((frame) => JSON.stringify(frame)) }),
     restart: () => callbacks.get("comm_live_update")?.(undefined),
     close: () => (dispose(), stop?.()),
   };

@@ -167,10 +167,10 @@ export class Channel {
   private greeted(event: SessionEvent): void {
     this.skew = Date.now() - Date.parse(event.timestamp);
     const startedOver = event.last_seq < this.sequence.last;
-    const farBehind = this.hailed;
+    const farBehind = this.hailed || !this.transport.greets;
     this.hailed = true;
     if (farBehind) {
-      // A second session on one connection: this page was away for so long that the snapshot takes the events' place.
+      // One that nobody was owed: this page was away for so long that the snapshot takes the events' place.
       this.startFrom(event);
     } else if (this.fresh || startedOver) {
       this.fresh = false;

@@ -1,0 +1,92 @@
+"""Two real servers on one log: a run belongs to one of them, the other says so, and no event is lost between them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from agent_kernel.testing import FakeOpenAI
+from tests.faults import checks
+from tests.faults.planned_model import PlannedModel
+from tests.faults.server import Server, until
+
+pytestmark = [pytest.mark.slow, pytest.mark.kernel, pytest.mark.asyncio(loop_scope="module")]
+ELSEWHERE = "Another server"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Server, Server]]:
+    directory = tmp_path_factory.mktemp("two")
+    with FakeOpenAI([PlannedModel()], repeat=True) as model:
+        async with AsyncExitStack() as stack:
+            one = await stack.enter_async_context(Server(directory / "one", model.environment()))
+            other = Server(directory / "other", model.environment(), log_of=one)
+            yield one, await stack.enter_async_context(other)
+
+
+async def post(server: Server, path: str, body: Any) -> tuple[int, Any]:
+    return await server.ask("POST", f"agent-kernel/api/{path}", body)
+
+
+async def test_what_one_server_carries_out_the_other_leaves_alone_and_says_so(
+    servers: tuple[Server, Server], tmp_path: Path
+) -> None:
+    one, other = servers
+    counter = tmp_path / "counter"
+    plan = {"steps": [1], "tool": "run_python", "counter": str(counter)}
+    conversation = await one.new_conversation(await one.start_kernel())
+    await one.start_run(conversation, f"Go: {json.dumps(plan)}")
+    [call] = await until(lambda: one.api("GET", "approvals?state=awaiting_approval"), "the approval")
+    refused = [
+        await other.decide(call["approval_id"]),
+        await post(other, f"conversations/{conversation}/runs", {"content": "More."}),
+        await other.ask("DELETE", f"agent-kernel/api/conversations/{conversation}"),
+    ]
+    assert [status for status, _ in refused] == [409, 409, 409]
+    assert all(body["message"].startswith(ELSEWHERE) for _, body in refused), refused
+    async with other.face(conversation) as face:
+        session = await face.until("session")
+        assert session["snapshot"]["status"] == "awaiting_approval"
+        await face.send(type="approval_response", approval_id=call["approval_id"], approved=True)
+        told = await face.until("error")
+        assert (told["code"], told["message"][: len(ELSEWHERE)]) == ("CONFLICT", ELSEWHERE)
+    assert checks.counted(counter) == {}
+    assert (await one.decide(call["approval_id"]))[0] == 200
+    view = await one.ended(conversation)
+    assert [one["state"] for one in view["tool_calls"]] == ["success"]
+    assert list(checks.counted(counter).values()) == [1]
+
+
+async def test_a_conversation_may_go_on_in_either_server_one_run_after_another(servers: tuple[Server, Server]) -> None:
+    conversation = await servers[0].new_conversation()
+    async with servers[0].face(conversation) as face:
+        await face.until("session")
+        for turn in range(5):
+            await servers[turn % 2].start_run(conversation, f"Turn {turn}.")
+            await servers[turn % 2].ended(conversation)
+        view = await servers[1].view(conversation)
+        while face.frames[-1]["seq"] < view["last_seq"]:
+            assert await face.next() is not None
+    assert [run["status"] for run in view["runs"]] == ["complete"] * 5
+    assert checks.gaps([frame["seq"] for frame in face.frames[1:]], 0) == []
+
+
+async def test_of_runs_that_two_servers_start_at_the_same_instant_one_is_begun(servers: tuple[Server, Server]) -> None:
+    for _ in range(10):
+        conversation = await servers[0].new_conversation()
+        answers = await asyncio.gather(
+            *(post(server, f"conversations/{conversation}/runs", {"content": "Go."}) for server in servers)
+        )
+        begun = [body for status, body in answers if status < 300]
+        assert {status for status, _ in answers if status >= 300} <= {409}
+        assert begun
+        for server in servers:
+            view = await server.ended(conversation)
+        assert [run["status"] for run in view["runs"]] == ["complete"] * len(begun)
+        seqs = [frame["seq"] for frame in checks.read_frames(servers[0].log_path, conversation)]
+        assert checks.gaps(seqs, 0) == []
