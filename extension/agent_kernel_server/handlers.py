@@ -18,6 +18,7 @@ from agent_kernel.errors import (
     DigestMismatch,
     IllegalTransition,
     InvalidArguments,
+    KernelGone,
     LogUnavailable,
     NotFound,
 )
@@ -69,7 +70,7 @@ def refusal_for(error: AgentKernelError) -> Refusal:
         return Refusal(404, message)
     if isinstance(error, AlreadyDecided):
         return Refusal(409, message, **error.first)
-    if isinstance(error, DigestMismatch | IllegalTransition):
+    if isinstance(error, DigestMismatch | IllegalTransition | KernelGone):
         return Refusal(409, message)
     if isinstance(error, InvalidArguments):
         return Refusal(400, message, field="edited_input")

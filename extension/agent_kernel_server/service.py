@@ -136,6 +136,7 @@ class Service:
     async def start_run(self, conversation_id: str, content: str) -> str:
         """Start a run that nobody's cell announced. It has the built-in tools where there is a kernel to do them."""
         conversation = await (await self.brain()).conversation(conversation_id)
+        await conversation.refuse_elsewhere()  # before its kernel, which this server does not have, is missed
         run_id = new_run_id()
         hands = await self.kernels.hands(conversation, run_id)
         spec = RunSpec(run_id=run_id, prompt=content, tools=BUILTIN_TOOLS if hands is not None else ())
