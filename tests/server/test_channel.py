@@ -11,6 +11,7 @@ from tornado.httpclient import HTTPClientError
 from agent_kernel.loop import greeting
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel_server import channel
 from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, until
 
