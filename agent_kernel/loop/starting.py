@@ -1,6 +1,5 @@
 """The start of a call together with its decision: one commit, where nothing has to be waited for in between."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
