@@ -89,7 +89,9 @@ async def begin(
     keys = scope_keys(row)
     saved = await host.log.read(lambda sql: rules_in_force(sql, keys))
     policy, shown = effective_policy(host.settings, spec, saved)
-    setting = RunSetting(row, host.log, host.settings, model, policy, hands, host.attended, visits, scripted)
+    setting = RunSetting(
+        row, host.log, host.settings, model, policy, hands, host.attended, visits, host.tasks.context, scripted
+    )
     run = ActiveRun(spec, setting, view)
     # The first look at the schemas imports the validator, which takes most of a second.
     await asyncio.to_thread(run.registry.openai_format)

@@ -7,7 +7,7 @@ model gets it.
 import asyncio
 import sqlite3
 from collections.abc import Callable, Coroutine, Sequence
-from contextvars import copy_context
+from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -70,6 +70,8 @@ class RunSetting:
     attended: bool
     """False where nobody is there to ask: scripted decisions answer, or else the call is denied."""
     visits: Visits
+    context: Context
+    """The host's context variables, for tasks that are neither the graph's nor a request's."""
     scripted: Sequence[ScriptedDecision] = field(default_factory=tuple)
 
 
@@ -138,7 +140,6 @@ class ActiveRun:
         self.open = OpenCalls()
         self.executing: dict[str, asyncio.Task[Outcome]] = {}
         self.streaming: asyncio.Task[object] | None = None
-        self._context = copy_context()
 
         self.parked = False
         self.stopping: str | None = None
@@ -153,9 +154,9 @@ class ActiveRun:
         return self.stopping is not None or self.failure is not None
 
     def outside_graph(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        """A task without the graph's context variables. What it opens, such as a connection to the model that is kept
-        for the next run, would hold this run with all that was said in it."""
-        return asyncio.create_task(work, name=name, context=self._context.copy())
+        """A task without the context variables of the graph, or of a request. What it opens, such as a connection to
+        the model that is kept for the next run, would hold this run with all that was said in it."""
+        return asyncio.create_task(work, name=name, context=self.setting.context.copy())
 
     def recall(self, sql: sqlite3.Connection) -> None:
         """Read what was said before, unless that was done. For `Log.read`."""

@@ -16,10 +16,10 @@ class TaskOwner:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._context = copy_context()
+        self.context = copy_context()
 
     def spawn(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        context = self._context.copy()
+        context = self.context.copy()
         task = asyncio.create_task(work, name=name, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._ended, context=context)
