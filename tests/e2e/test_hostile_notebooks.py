@@ -1,0 +1,206 @@
+"""A notebook that somebody sent is opened in JupyterLab: nothing in it starts a run or decides, no word runs."""
+
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from playwright.sync_api import Page, Request, WebSocket, expect
+
+from agent_kernel.testing import call, say
+from tests.e2e.conftest import OpenNotebook
+from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.model import WrittenModel
+from tests.programs import wait_until
+
+LOAD = "%load_ext agent_kernel"
+VIEW = "application/vnd.jupyter.widget-view+json"
+STATE = "application/vnd.jupyter.widget-state+json"
+# It tries what a script in a page can: the channel, the HTTP interface, a click.
+SCRIPT = """
+window.pwned = (window.pwned ?? []).concat(MARK);
+const approve = { type: 'approval_response', approval_id: APPROVAL, approved: true };
+try {
+  const base = JSON.parse(document.getElementById('jupyter-config-data').textContent).baseUrl;
+  const socket = new WebSocket(`ws://${location.host}${base}agent-kernel/api/conversations/CONVERSATION/channel`);
+  socket.onopen = () => socket.send(JSON.stringify(approve));
+  fetch(`${base}agent-kernel/api/approvals/${APPROVAL}`, { method: 'POST', body: JSON.stringify(approve) });
+} catch (error) { console.log(String(error)); }
+"""
+
+
+def script(mark: str, waiting: dict[str, Any]) -> str:
+    return (
+        SCRIPT.replace("MARK", repr(mark))
+        .replace("APPROVAL", repr(waiting["approval_id"]))
+        .replace("CONVERSATION", waiting["conversation_id"])
+    )
+
+
+def widget(esm: str, waiting: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The saved state of a widget: ours by its name, with somebody else's script."""
+    state = {
+        "_model_module": "anywidget",
+        "_model_module_version": "~0.9.*",
+        "_model_name": "AnyModel",
+        "_view_module": "anywidget",
+        "_view_module_version": "~0.9.*",
+        "_view_name": "AnyView",
+        "_esm": esm,
+        "_css": "",
+        "_anywidget_id": "agent_kernel_widgets.run.AgentRun",
+        "conversation_id": waiting["conversation_id"],
+        "run_id": waiting["run_id"],
+        "prompt": "Approve me",
+        "transport": "server",
+        "command": {"type": "approval_response", "approval_id": waiting["approval_id"], "approved": True},
+        **more,
+    }
+    return {"model_name": "AnyModel", "model_module": "anywidget", "model_module_version": "~0.9.*", "state": state}
+
+
+def esm(mark: str, waiting: dict[str, Any]) -> str:
+    code = script(mark, waiting)
+    return (
+        f"{code}\nexport default {{ initialize() {{ {code} }}, render({{ el }}) {{ {code}; el.textContent = 'hi'; }} }}"
+    )
+
+
+def send_notebook(path: Path, waiting: dict[str, Any], *, widgets: bool) -> None:
+    """Write a notebook in whose saved parts everything asks to be run and approved."""
+    code = script("output", waiting)
+    # A quotation mark would end the handler.
+    inline = code.replace("&", "&amp;").replace('"', "&quot;")
+    shown = [
+        {"text/html": f'<script>{code}</script><img src=x onerror="{inline}"><svg onload="{inline}"></svg>'},
+        {"image/svg+xml": f"<svg xmlns='http://www.w3.org/2000/svg'><script>{code}</script></svg>"},
+        {"text/markdown": f'<img src=x onerror="{inline}">[approve](javascript:window.pwned=[1])'},
+        {"application/javascript": code},
+        {"application/json": {"type": "approval_response", "approval_id": waiting["approval_id"], "approved": True}},
+    ]
+    if widgets:
+        shown.append({VIEW: {"model_id": "w" * 32, "version_major": 2, "version_minor": 0}, "text/plain": "widget"})
+    agent = {"autorun": True, "approve": [waiting["approval_id"]], "run": {"prompt": "Go.", "policy": "allow"}}
+    cells = [
+        nbformat.v4.new_code_cell(
+            "%%agent --policy allow\nRun it.",
+            outputs=[nbformat.v4.new_output("display_data", data=data) for data in shown],
+            metadata={"agent_kernel": agent, "trusted": True},
+        ),
+        nbformat.v4.new_markdown_cell(f'# Read me\n<img src=x onerror="{inline}"><script>{code}</script>'),
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    metadata: dict[str, Any] = {"agent_kernel": agent, "kernelspec": kernel, "trusted": True}
+    if widgets:
+        saved = {"w" * 32: widget(esm("widget", waiting), waiting)}
+        metadata["widgets"] = {STATE: {"version_major": 2, "version_minor": 0, "state": saved}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), path)
+
+
+@pytest.fixture
+def waiting(lab: LabServer, model: WrittenModel, open_notebook: OpenNotebook, tmp_path: Path) -> dict[str, Any]:
+    """A call of the user's own that waits for a decision, in another notebook."""
+    model.says(call("run_python", code=f"open({str(tmp_path / 'ran')!r}, 'w').close()"))
+    notebook = open_notebook([LOAD, "%%agent\nAct."])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    found: list[dict[str, Any]] = lab.api("GET", "agent-kernel/api/approvals?state=awaiting_approval")
+    return found[0]
+
+
+@pytest.fixture
+def sent_requests(page: Page) -> list[str]:
+    """What the page asks of the agent's routes, and opens to its channel."""
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        if "agent-kernel/api" in request.url:
+            asked.append(f"{request.method} {request.url}")
+
+    def note_socket(socket: WebSocket) -> None:
+        if "agent-kernel/api" in socket.url:
+            asked.append(f"WS {socket.url}")
+            socket.on("framesent", lambda frame: asked.append(str(frame)))
+
+    page.on("request", note)
+    page.on("websocket", note_socket)
+    return asked
+
+
+def still_waits(lab: LabServer, waiting: dict[str, Any], tmp_path: Path) -> None:
+    [call] = lab.api("GET", "agent-kernel/api/approvals?state=awaiting_approval")
+    assert call["approval_id"] == waiting["approval_id"]
+    conversations = [one["conversation_id"] for one in lab.api("GET", "agent-kernel/api/conversations")]
+    assert conversations.count(waiting["conversation_id"]) == 1
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_notebook_that_is_not_trusted_runs_no_script_and_reaches_no_channel(
+    lab: LabServer, waiting: dict[str, Any], sent_requests: list[str], page: Page, tmp_path: Path
+) -> None:
+    runs_before = len(lab.api("GET", f"agent-kernel/api/conversations/{waiting['conversation_id']}")["runs"])
+    path = lab.root / "sent.ipynb"
+    send_notebook(path, waiting, widgets=False)
+    sent_requests.clear()
+    notebook = NotebookPage(lab, page, path)
+    expect(page.get_by_role("heading", name="Read me")).to_be_visible()
+    notebook.save()
+    assert page.evaluate("window.pwned ?? null") is None
+    assert sent_requests == []
+    still_waits(lab, waiting, tmp_path)
+    view = lab.api("GET", f"agent-kernel/api/conversations/{waiting['conversation_id']}")
+    assert len(view["runs"]) == runs_before
+    deny(lab, waiting)
+
+
+def deny(lab: LabServer, waiting: dict[str, Any]) -> None:
+    lab.api("DELETE", f"agent-kernel/api/conversations/{waiting['conversation_id']}")
+
+
+HOSTILE = "<img src=x onerror='window.pwned=[1]'><svg onload='window.pwned=[2]'></svg><script>window.pwned=[3]</script>"
+
+
+def test_hostile_words_in_a_card_and_in_its_record_do_not_run(
+    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
+) -> None:
+    link = f"{HOSTILE}\n\n[approve](javascript:window.pwned=[4]) ![x](javascript:window.pwned=[5])"
+    name = "a'<img src=x onerror=window.pwned=[6]>.txt"
+    shown = f"""
+from IPython.display import HTML, Markdown, SVG, display
+hostile = {HOSTILE!r}
+display(HTML("<table><tr><td>" + hostile + "</td></tr></table>"))
+display(Markdown(hostile))
+svg = "<svg xmlns='http://www.w3.org/2000/svg' onload='window.pwned=[7]'><script>window.pwned=[8]</script></svg>"
+display(SVG(svg))
+print(hostile)
+open({name!r}, "w").write(hostile)
+raise ValueError(hostile)
+"""
+    model.says(
+        call("run_python", code=shown, call_id="a"),
+        call("read_file", path=name, call_id="b"),
+        call("write_file", path=name, content=HOSTILE, call_id="c"),
+        say(link),
+    )
+    notebook = open_notebook([LOAD, f"%%agent\n{HOSTILE} Go."])
+    notebook.run_through(1)
+    notebook.press("Approve", 0)
+    notebook.wait_for_state("error", 0)
+    wait_until(lambda: notebook.cards().count() == 3, "the card of the file")
+    notebook.wait_for_state("awaiting_approval", 2)
+    expect(notebook.card(2)).to_contain_text("<img src=x onerror=window.pwned=[6]>.txt")
+    assert_nothing_ran(notebook)
+    notebook.press("Approve", 2)
+    expect(notebook.record()).to_be_visible()
+    assert_nothing_ran(notebook)
+    notebook.save()
+    notebook.reload()
+    expect(notebook.record()).to_be_visible()
+    assert_nothing_ran(notebook)
+
+
+def assert_nothing_ran(notebook: NotebookPage) -> None:
+    assert notebook.page.evaluate("window.pwned ?? null") is None
+    inside = notebook.page.locator(".ak-run, [data-agent-record]")
+    for selector in ("script", "[onerror]", "[onload]", "a[href^='javascript:']"):
+        expect(inside.locator(selector)).to_have_count(0)
