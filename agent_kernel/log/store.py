@@ -83,10 +83,14 @@ class Log:
 
         Raises `LogUnavailable` where the file takes nothing.
         """
+        return await self.submit(work)
+
+    def submit(self, work: Callable[[Transaction], T]) -> asyncio.Future[T]:
+        """As `write`, for who does not wait for it at once."""
         future: asyncio.Future[T] = self._thread.future()
         self._units.append(Unit(work, future))
         self._thread.post(self._write_together)
-        return await future
+        return future
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the log's thread. It sees all writes that were asked for before it, and maybe later ones."""

@@ -81,10 +81,10 @@ async def finish(
     duration = round((time.monotonic() - started) * 1000)
     output_file = str(kept.output_file) if kept.output_file else None
 
-    def work(commit: Commit) -> ToolCallView:
+    def work(commit: Commit) -> None:
         for event in last_outputs:
             commit.emit(event)
-        return calls.settle(
+        calls.settle(
             commit,
             call.tool_call_id,
             outcome.status,
@@ -95,4 +95,5 @@ async def finish(
             undo=outcome.undo if outcome.status == "success" else None,
         )
 
-    run.step.ended[call.tool_call_id] = await run.commit(work)
+    run.commit_outcome(work)
+    run.step.results[call.tool_call_id] = result

@@ -138,6 +138,7 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
     broken: Exception | None = None
     try:
         await run_to_end(run)
+        await run.open.settled()
     except Exception as error:
         logger.exception("The run %s broke", run.view.run_id)
         broken = error
@@ -145,6 +146,7 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
         await run.open.aclose()
     run.accepting = False
     if run.parked and run.failure is None and broken is None:
+        run.take_back_answers()
         await keep_past(host, run)
         return None
 
@@ -174,6 +176,7 @@ async def _break_off(run: ActiveRun, error: Exception) -> None:
     """After a fault of our own, or of the log: say so, and leave nothing open."""
     broke = "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details."
     await run.fail("INTERNAL_ERROR", str(error) if isinstance(error, LogUnavailable) else broke)
+    run.take_back_answers()  # one of them may tell of an outcome that did not reach the log
     await _settle_leftovers(run)
 
 

@@ -42,7 +42,7 @@ def parked(run: ActiveRun, result: asyncio.Future[RunResult]) -> ParkedRun:
     setting = run.setting
     return ParkedRun(
         run_id=run.view.run_id,
-        calls=[*(body["tool_call_id"] for body in run.unwritten), *run.step.calls],
+        calls=run.step.calls,
         model=setting.model,
         hands=setting.hands,
         result=result,
@@ -85,5 +85,4 @@ async def keep_past(host: "Host", run: ActiveRun, upto: Mark | None = None) -> N
         return
     if upto is None:
         upto = await host.log.read(lambda sql: journal.mark(sql, number))
-    logged = len(run.history) - len(run.unwritten)
-    host.histories.keep(number, Past(run.history[1:logged], upto))
+    host.histories.keep(number, Past(run.history[1:], upto))

@@ -5,7 +5,7 @@ from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
 from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.history import unanswered_calls
-from agent_kernel.loop.results import leave_messages, read_result, tool_messages_for
+from agent_kernel.loop.results import leave_messages, read_result, read_results, tool_messages_for
 from agent_kernel.loop.run import Commit, RunResult
 from agent_kernel.loop.settings import BrainSettings
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, utc_now
@@ -46,7 +46,7 @@ async def close(
         _settle(commit, run, only_running=False)
         _end_unfinished_cards(commit, run)
         open_calls = unanswered_calls(commit.sql, commit.number)
-        results = [ledger.read_call(commit.sql, commit.number, tool_call_id) for tool_call_id in open_calls]
+        results = read_results(commit.sql, commit.number, open_calls)
         for body in tool_messages_for(results, settings.step_characters):
             journal.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
         leave_messages(commit, run.run_id)

@@ -8,7 +8,7 @@ from agent_kernel.log.journal import START, Mark, append_message
 from agent_kernel.loop.run import ActiveRun, Commit, RunResult, Step
 from agent_kernel.protocol.events import MessageEvent
 from agent_kernel.protocol.ids import new_message_id
-from agent_kernel.protocol.views import RunView, ToolCallView
+from agent_kernel.protocol.views import RunView
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 
@@ -17,14 +17,13 @@ async def answer_calls(run: ActiveRun) -> None:
     a commit per step; should the process die before, recovery makes them anew from the ledger."""
     if not run.step.calls:
         return
-    calls, ended = run.step.calls, run.step.ended
+    calls, results = run.step.calls, run.step.results
     run.step = Step()
-    if any(tool_call_id not in ended for tool_call_id in calls):
+    if any(tool_call_id not in results for tool_call_id in calls):
         number = run.setting.conversation.number
-        ended = await run.setting.log.read(lambda sql: {c: ledger.read_call(sql, number, c) for c in calls})
-    for body in tool_messages_for(
-        [ended[tool_call_id] for tool_call_id in calls], run.setting.settings.step_characters
-    ):
+        results = await run.setting.log.read(lambda sql: read_results(sql, number, calls))
+    results = {tool_call_id: results[tool_call_id] for tool_call_id in calls}
+    for body in tool_messages_for(results, run.setting.settings.step_characters):
         run.remember(body)
         run.unwritten.append(body)
 
@@ -35,16 +34,21 @@ def write_tool_messages(commit: Commit, run: ActiveRun) -> None:
         append_message(commit.sql, commit.number, new_message_id(), run.view.run_id, body)
 
 
-def tool_messages_for(results: list[ToolCallView], step_characters: int) -> list[dict[str, Any]]:
+def read_results(sql: sqlite3.Connection, conversation: int, tool_call_ids: list[str]) -> dict[str, str]:
+    """What the ledger has as the results of calls."""
+    return {
+        tool_call_id: ledger.read_call(sql, conversation, tool_call_id).result or "" for tool_call_id in tool_call_ids
+    }
+
+
+def tool_messages_for(results: dict[str, str], step_characters: int) -> list[dict[str, Any]]:
     """One message per call; a step whose results are too long together has each cut to its share."""
     share = step_characters // max(1, len(results))
-    total = sum(len(call.result or "") for call in results)
+    total = sum(map(len, results.values()))
     bodies = []
-    for call in results:
-        content = call.result or ""
-        if total > step_characters:
-            content = truncate(content, TextLimits(characters=share)).text
-        bodies.append({"role": "tool", "tool_call_id": call.tool_call_id, "content": content})
+    for tool_call_id, result in results.items():
+        content = truncate(result, TextLimits(characters=share)).text if total > step_characters else result
+        bodies.append({"role": "tool", "tool_call_id": tool_call_id, "content": content})
     return bodies
 
 

@@ -83,8 +83,8 @@ class Step:
     """Ids in the model's order; their tool messages are still to be made."""
     proposed: dict[str, ToolCallView] = field(default_factory=dict)
     """Calls as they were proposed, until their task takes them: one read less each."""
-    ended: dict[str, ToolCallView] = field(default_factory=dict)
-    """Calls that ran to their end."""
+    results: dict[str, str] = field(default_factory=dict)
+    """What the model is told of the calls that ran to their end."""
 
 
 @dataclass(slots=True)
@@ -96,6 +96,17 @@ class OpenCalls:
     """Those that wait for a decision, by approval, as they were asked about."""
     started: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
     """Those that started with their decision: each is carried out by a task of its own, which its node waits for."""
+    settling: list["asyncio.Future[None]"] = field(default_factory=list)
+    """Outcomes on their way to the disk."""
+
+    async def settled(self) -> None:
+        """Wait until all outcomes are on the disk. Raises `LogUnavailable`, once for each that is not."""
+        for outcome in list(self.settling):
+            try:
+                await asyncio.shield(outcome)
+            finally:
+                if outcome.done() and outcome in self.settling:
+                    self.settling.remove(outcome)
 
     async def aclose(self) -> None:
         """End what no node waits for any more."""
@@ -175,9 +186,25 @@ class ActiveRun:
         self.call_ids.update(call["id"] for call in body.get("tool_calls", ()))
 
     async def commit(self, work: Callable[[Commit], T]) -> T:
-        """Run `work` as one transaction on this run's conversation."""
+        """Run `work` as one transaction on this run's conversation, after all outcomes of calls before it."""
+        if self.open.settling:
+            await self.open.settled()
         conversation = self.setting.conversation
         return await self.setting.log.write(lambda transaction: work(Commit(transaction, conversation)))
+
+    def commit_outcome(self, work: Callable[[Commit], None]) -> None:
+        """Commit the outcome of a call, while the model is asked on. Its answer is committed after it, and not where
+        this fails; should the process die before, the outcome is unknown and the model is asked anew."""
+        conversation = self.setting.conversation
+        future = self.setting.log.submit(lambda transaction: work(Commit(transaction, conversation)))
+        self.open.settling.append(future)
+
+    def take_back_answers(self) -> None:
+        """The tool messages that are not in the log yet are to be made anew, from the ledger."""
+        ids = [body["tool_call_id"] for body in self.unwritten]
+        del self.history[len(self.history) - len(ids) :]
+        self.unwritten.clear()
+        self.step = Step([*ids, *self.step.calls])
 
     async def emit(self, *events: LoggedEvent) -> None:
         def work(commit: Commit) -> None:
