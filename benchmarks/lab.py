@@ -17,7 +17,7 @@ from tests.programs import wait_until
 LOAD = "%load_ext agent_kernel"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
 WATCH = """
-window.bench = { seqs: [], clicks: [], enters: [], token: 0, frames: [] };
+window.bench = { seqs: [], clicks: [], enters: [], token: 0, frames: [], session: 0, drawn: {} };
 const epoch = time => performance.timeOrigin + time;
 const Plain = window.WebSocket;
 window.WebSocket = class extends Plain {
@@ -27,6 +27,7 @@ window.WebSocket = class extends Plain {
     this.addEventListener('message', event => {
       const { type, seq } = JSON.parse(event.data);
       if (type !== 'session' && type !== 'pong') bench.seqs.push(seq);
+      if (type === 'session' && !bench.session) bench.session = performance.now();
     });
   }
 };
@@ -37,12 +38,15 @@ bench.answer = () => document.querySelector('[data-role=answer]')?.textContent ?
 const look = now => {
   bench.frames.push(now);
   if (!bench.token && bench.answer()) bench.token = epoch(performance.now());
-  if (!bench.firstCard && bench.cards()) bench.firstCard = now;
+  const cards = bench.cards();
+  if (!bench.firstCard && cards) bench.firstCard = now;
+  bench.drawn[cards] ??= now;
   requestAnimationFrame(look);
 };
 requestAnimationFrame(look);
 """
-"""Milliseconds: `clicks`, `enters`, `token` since the epoch, `frames` and `firstCard` since the page began to load."""
+"""Milliseconds: `clicks`, `enters`, `token` since the epoch; since the page began to load `frames`, `firstCard`,
+`session` (the first snapshot came) and `drawn` (by number of cards)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ COMPARED = (
     ("approvals", "approve -> tool entered, after 800 messages", "... after\n800 messages"),
 )
 GROWTH = (
-    ("turns", "A turn of a long conversation"),
-    ("growth", "Costs of Agent Kernel as a conversation grows"),
+    (("turns",), "A turn of a long conversation", "turns so far"),
+    (("growth", "cards"), "Costs of Agent Kernel as a conversation grows", "turns so far, or cards"),
+    (("logs",), "Costs of Agent Kernel as a log grows", "conversations"),
 )
 
 
@@ -32,11 +33,14 @@ def draw(scenarios: Scenarios, path: Path) -> None:
     if not {"tokens", "steps", "approvals", "turns", "growth"} <= set(scenarios):
         return
     mpl.rcParams["svg.hashsalt"] = "agent-kernel"
-    figure = Figure(figsize=(17, 4.6), layout="constrained")
-    bars, *lines = figure.subplots(1, 3)
+    figure = Figure(figsize=(22, 4.6), layout="constrained")
+    bars, *lines = figure.subplots(1, 4)
     _draw_peers(bars, scenarios)
-    for axes, (name, title) in zip(lines, GROWTH, strict=True):
-        _draw_growth(axes, title, scenarios[name]["series"])
+    series = {name: one["series"] for name, one in scenarios.items()}
+    series["logs"] = [one for one in series["growth"] if one["what"].endswith("in the log")]
+    series["growth"] = [one for one in series["growth"] if one not in series["logs"]]
+    for axes, (names, title, sizes) in zip(lines, GROWTH, strict=True):
+        _draw_growth(axes, title, sizes, [one for name in names for one in series.get(name, [])])
     figure.savefig(path, metadata={"Date": None})
 
 
@@ -66,16 +70,16 @@ def _times(figures: Sequence[Mapping[str, Any]], what: str, peer: str) -> float 
     return ours / theirs if found["unit"] == "1/s" else theirs / ours
 
 
-def _draw_growth(axes: "Axes", title: str, series: Sequence[Mapping[str, Any]]) -> None:
+def _draw_growth(axes: "Axes", title: str, sizes: str, series: Sequence[Mapping[str, Any]]) -> None:
     """On logarithmic scales, where what is linear runs beside the dashed line."""
     for one in series:
-        if len(one["sizes"]) > 1 and max(one["sizes"]) <= 1_000:
+        if len(one["sizes"]) > 1:
             label = one["what"].removeprefix("turn, ").replace("ours", "Agent Kernel")
             width = 2.6 if label == "Agent Kernel" else 1.4
             axes.plot(one["sizes"], one["costs"], marker="o", markersize=4, label=label, linewidth=width)
-    axes.set(title=title, xlabel="turns so far", ylabel="ms", xscale="log", yscale="log")
+    axes.set(title=title, xlabel=sizes, ylabel="ms", xscale="log", yscale="log")
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    axes.set_ylim(top=top * 8)  # room for the legend
+    axes.set_ylim(top=top * 30)  # room for the legend
     axes.plot([left, right], [bottom, bottom * right / left], "--", color="0.7", linewidth=1, label="linear")
     axes.grid(visible=True, color="0.92")
     axes.legend(frameon=False, fontsize=8)

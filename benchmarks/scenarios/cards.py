@@ -1,35 +1,47 @@
-"""A page with 500 finished calls in one run: its first paint after a reload, and its frames while an answer streams."""
+"""A page with many finished calls in one run: its paint after a reload, and its frames while an answer streams."""
 
 import itertools
 
-from benchmarks.frame import Figure, Goal, Report, median
-from benchmarks.lab import LOAD, stage
+from benchmarks.frame import Figure, Goal, Report, Series, median
+from benchmarks.lab import LOAD, Stage, stage
+from benchmarks.scenarios.growth import LINEAR, exponent
 
-CALLS = 500
+CALLS = (62, 125, 250, 500)
 SECONDS = 4.0
 BUDGET = "--AgentKernelServer.default_budget={'steps': 10000}"
 
 
 def run(rounds: int) -> Report:  # noqa: ARG001
-    cells = [LOAD, "%%agent --policy allow\nGo on and on."]
-    with stage(f"run:nothing:{CALLS}:10000:4000", cells, [BUDGET]) as on:
-        on.notebook.run_through(1)
-        requests = on.wait_for_requests(CALLS + 1, 180)
-        on.notebook.save()
-        on.notebook.page.reload()
-        on.wait("() => bench.firstCard")
-        on.wait(f"() => bench.cards() >= {CALLS} && bench.answer()")
-        first = on.look("() => bench.firstCard")
-        before = on.look("() => bench.frames.length")
-        on.notebook.page.wait_for_timeout(SECONDS * 1000)
-        frames = on.look("() => bench.frames")[before:]
-        on.notebook.page.get_by_role("button", name="Stop", exact=True).first.click()
-        on.wait_for_end()
-    pauses = sorted(later - earlier for earlier, later in itertools.pairwise(frames))
-    steps = (requests[CALLS]["ns"] - requests[0]["ns"]) / 1e6 / CALLS
-    report = Report(raw={"pauses": pauses})
+    cells = [LOAD, *(f"%%agent --policy allow --model {_model(calls)}\nGo on and on." for calls in CALLS)]
+    report = Report()
+    drawn: list[float] = []
+    with stage(_model(CALLS[-1]), cells, [BUDGET]) as on:
+        for index, calls in enumerate(CALLS):
+            asked = len(on.model.requests())
+            if index == 0:
+                on.notebook.run_through(1)
+            else:
+                on.notebook.run(index + 1, wait=False)
+            requests = on.wait_for_requests(asked + calls + 1, 180)[asked:]
+            drawn.append(_reload(on, calls))
+            if calls == CALLS[-1]:
+                first = on.look("() => bench.firstCard")
+                pauses = _pauses(on)
+            on.notebook.page.get_by_role("button", name="Stop", exact=True).first.click()
+            on.wait_for_end()
+    steps = (requests[CALLS[-1]]["ns"] - requests[0]["ns"]) / 1e6 / CALLS[-1]
+    report.raw = {"pauses": pauses}
+    painting = Series("painting cards after their snapshot", CALLS, drawn, "ms")
+    report.series.append(painting)
     report.figures += [
         Figure("a reload with 500 cards -> the first is painted", first / 1e3, "s"),
+        Figure(
+            "the snapshot of 500 cards -> all are painted",
+            drawn[-1],
+            "ms",
+            beside={f"ms of {calls}": one for calls, one in zip(CALLS[:-1], drawn[:-1], strict=True)},
+        ),
+        Figure(f"growth of {painting.what}", exponent(painting), "", LINEAR),
         Figure(
             "frames per second, streaming below 500 cards",
             len(pauses) / SECONDS,
@@ -40,3 +52,26 @@ def run(rounds: int) -> Report:  # noqa: ARG001
         Figure("a call in the kernel and its model request, of 500", steps, "ms"),
     ]
     return report
+
+
+def _model(calls: int) -> str:
+    """So many calls, then an answer that goes on and on."""
+    return f"run:nothing:{calls}:10000:4000"
+
+
+def _reload(on: Stage, calls: int) -> float:
+    """Reload the page. Milliseconds from the conversation's snapshot to the paint of all cards."""
+    on.notebook.save()
+    on.notebook.page.reload()
+    on.wait(f"() => bench.cards() >= {calls} && bench.answer()")
+    drawn = {int(cards): at for cards, at in on.look("() => bench.drawn").items()}
+    painted: float = min(at for cards, at in drawn.items() if cards >= calls)
+    return painted - float(on.look("() => bench.session"))
+
+
+def _pauses(on: Stage) -> list[float]:
+    """Milliseconds between two frames while the answer streams, the shortest first."""
+    before = on.look("() => bench.frames.length")
+    on.notebook.page.wait_for_timeout(SECONDS * 1000)
+    frames = on.look("() => bench.frames")[before:]
+    return sorted(later - earlier for earlier, later in itertools.pairwise(frames))

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from agent_kernel.log import runs
 from agent_kernel.log.journal import append_message
 from agent_kernel.log.store import Log
@@ -16,13 +18,15 @@ from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.run import Commit
 from agent_kernel.loop.settings import BrainSettings, RunSpec
+from agent_kernel.loop.snapshots import session_frame
 from agent_kernel.loop.specs import stored
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn, RequestedCall
 from agent_kernel.models.resolver import Endpoint, ModelResolver, warm_up
 from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.ids import new_conversation_id, new_message_id, new_run_id
-from agent_kernel.protocol.views import BudgetLimits, PolicyView, RunView, Usage
+from agent_kernel.protocol.views import BudgetLimits, OutputView, PolicyView, RunView, Usage
 from agent_kernel.record import render_record
+from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
 from benchmarks.contenders.base import history, prose, user_text
 from benchmarks.contenders.ours import ALLOWED, ProbeHands
 from benchmarks.frame import Figure, Goal, ModelServer, Report, Series, median
@@ -31,7 +35,9 @@ TURNS = (50, 100, 200, 400, 800)
 CONVERSATIONS = (100, 1_000, 10_000)
 UNFINISHED = 20
 """Runs that the server before had left open, among all those conversations."""
+PAGE = 50
 SAMPLES = 5
+"""Of which the least counts: whatever else the machine does only adds."""
 LINEAR = Goal(1.2, "linear: 1, and a fifth for noise")
 
 
@@ -52,6 +58,15 @@ class InstantModel:
 
     def resolve(self, name: str | None) -> Model:  # noqa: ARG002
         return self
+
+
+class PrintingHands(ProbeHands):
+    """A call prints what it returns, so that there are live outputs as well."""
+
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        outcome = await super().execute(call, emit)
+        emit(OutputView(kind="stream", name="stdout", text=outcome.content))
+        return outcome
 
 
 def run(rounds: int) -> Report:  # noqa: ARG001
@@ -81,8 +96,13 @@ async def _measure(report: Report, base_url: str, directory: Path) -> None:
     costs = await _conversation(directory / "conversation.sqlite")
     costs["a model request"] = await _requests(base_url)
     report.series += [Series(what, TURNS, found, "ms") for what, found in costs.items()]
-    starts = [await _start(directory / f"{count}.sqlite", count) for count in CONVERSATIONS]
-    report.series.append(Series("server start, by conversations in the log", CONVERSATIONS, starts, "ms"))
+    logs = [await _logged(directory / f"{count}.sqlite", count) for count in CONVERSATIONS]
+    starts, lists, pages = zip(*logs, strict=True)
+    report.series += [
+        Series("server start, by conversations in the log", CONVERSATIONS, starts, "ms"),
+        Series("the list of all conversations in the log", CONVERSATIONS, lists, "ms"),
+        Series(f"{PAGE} of the conversations in the log", CONVERSATIONS, pages, "ms"),
+    ]
 
 
 async def _conversation(path: Path) -> dict[str, list[float]]:
@@ -100,7 +120,7 @@ async def _conversation(path: Path) -> dict[str, list[float]]:
             ("a resume from the start", lambda: _resume(conversation)),
             ("the static record of a run with so many calls", await _record(conversation)),
         ):
-            costs.setdefault(what, []).append(median([await _timed(measure) for _ in range(SAMPLES)]))
+            costs.setdefault(what, []).append(min([await _timed(measure) for _ in range(SAMPLES)]))
     await brain.aclose()
     return costs
 
@@ -113,11 +133,12 @@ async def _timed(work: Callable[[], Awaitable[object]]) -> float:
 
 async def _turn(conversation: Conversation) -> None:
     spec = RunSpec(run_id=new_run_id(), prompt=user_text(), tools=(ALLOWED,))
-    await (await conversation.start_run(spec, ProbeHands())).wait()
+    await (await conversation.start_run(spec, PrintingHands())).wait()
 
 
 async def _snapshot(conversation: Conversation) -> None:
-    (await conversation.view()).model_dump_json()
+    """As a face is greeted."""
+    session_frame(await conversation.snapshot(), [])
 
 
 async def _resume(conversation: Conversation) -> None:
@@ -154,13 +175,14 @@ async def _requests(base_url: str) -> list[float]:
             async for _ in model.stream(ModelRequest(messages)):
                 pass
 
-        took.append(median([await _timed(ask) for _ in range(SAMPLES)]))
+        took.append(min([await _timed(ask) for _ in range(SAMPLES)]))
     await models.aclose()
     return took
 
 
-async def _start(path: Path, conversations: int) -> float:
-    """Milliseconds until a new server's brain has taken up what an earlier one left."""
+async def _logged(path: Path, conversations: int) -> tuple[float, float, float]:
+    """Milliseconds until a new server's brain has taken up what an earlier one left; of the whole list of
+    conversations; and of the last page of it."""
     log = await Log.open(path)
     every = conversations // UNFINISHED
     await log.write(lambda transaction: _fill(transaction, conversations, every))
@@ -168,10 +190,15 @@ async def _start(path: Path, conversations: int) -> float:
     begun = time.perf_counter()
     brain = await Brain.open(path, InstantModel())
     recovered = await brain.recover(_no_hands)
-    took = (time.perf_counter() - begun) * 1e3
+    start = (time.perf_counter() - begun) * 1e3
     assert len(recovered.ended) == UNFINISHED
+    listed = orjson.loads(await brain.list_conversations())
+    assert len(listed) == conversations
+    last = listed[-1 - PAGE]["conversation_id"]
+    whole = min([await _timed(brain.list_conversations) for _ in range(SAMPLES)])
+    page = min([await _timed(lambda: brain.list_conversations(after=last, limit=PAGE)) for _ in range(SAMPLES)])
     await brain.aclose()
-    return took
+    return start, whole, page
 
 
 async def _no_hands(conversation: Conversation, run_id: str) -> None:  # noqa: ARG001
