@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import anywidget
 import nbformat
 import pytest
 from playwright.sync_api import Page, Request, WebSocket, expect
+from playwright.sync_api import TimeoutError as PageTimeoutError
 
 from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
@@ -18,7 +20,7 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
 # It tries what a script in a page can: the channel, the HTTP interface, a click.
 SCRIPT = """
-window.pwned = (window.pwned ?? []).concat(MARK);
+window.pwned = [0];
 const approve = { type: 'approval_response', approval_id: APPROVAL, approved: true };
 try {
   const base = JSON.parse(document.getElementById('jupyter-config-data').textContent).baseUrl;
@@ -29,46 +31,36 @@ try {
 """
 
 
-def script(mark: str, waiting: dict[str, Any]) -> str:
-    return (
-        SCRIPT.replace("MARK", repr(mark))
-        .replace("APPROVAL", repr(waiting["approval_id"]))
-        .replace("CONVERSATION", waiting["conversation_id"])
-    )
+def script(waiting: dict[str, Any]) -> str:
+    code = SCRIPT.replace("APPROVAL", repr(waiting["approval_id"]))
+    return code.replace("CONVERSATION", waiting["conversation_id"])
 
 
-def widget(esm: str, waiting: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The saved state of a widget: ours by its name, with somebody else's script."""
+def saved_widget(waiting: dict[str, Any]) -> dict[str, Any]:
+    """The saved state of a widget: ours by its names, with somebody else's script."""
+    module = f"~{anywidget.__version__.rpartition('.')[0]}.0"
     state = {
         "_model_module": "anywidget",
-        "_model_module_version": "~0.9.*",
+        "_model_module_version": module,
         "_model_name": "AnyModel",
         "_view_module": "anywidget",
-        "_view_module_version": "~0.9.*",
+        "_view_module_version": module,
         "_view_name": "AnyView",
-        "_esm": esm,
-        "_css": "",
         "_anywidget_id": "agent_kernel_widgets.run.AgentRun",
+        "_esm": "window.pwned = ['widget'];\nexport default { render() {} }",
+        "_css": "",
         "conversation_id": waiting["conversation_id"],
         "run_id": waiting["run_id"],
         "prompt": "Approve me",
         "transport": "server",
         "command": {"type": "approval_response", "approval_id": waiting["approval_id"], "approved": True},
-        **more,
     }
-    return {"model_name": "AnyModel", "model_module": "anywidget", "model_module_version": "~0.9.*", "state": state}
-
-
-def esm(mark: str, waiting: dict[str, Any]) -> str:
-    code = script(mark, waiting)
-    return (
-        f"{code}\nexport default {{ initialize() {{ {code} }}, render({{ el }}) {{ {code}; el.textContent = 'hi'; }} }}"
-    )
+    return {"model_name": "AnyModel", "model_module": "anywidget", "model_module_version": module, "state": state}
 
 
 def send_notebook(path: Path, waiting: dict[str, Any], *, widgets: bool) -> None:
     """Write a notebook in whose saved parts everything asks to be run and approved."""
-    code = script("output", waiting)
+    code = script(waiting)
     # A quotation mark would end the handler.
     inline = code.replace("&", "&amp;").replace('"', "&quot;")
     shown = [
@@ -92,7 +84,7 @@ def send_notebook(path: Path, waiting: dict[str, Any], *, widgets: bool) -> None
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     metadata: dict[str, Any] = {"agent_kernel": agent, "kernelspec": kernel, "trusted": True}
     if widgets:
-        saved = {"w" * 32: widget(esm("widget", waiting), waiting)}
+        saved = {"w" * 32: saved_widget(waiting)}
         metadata["widgets"] = {STATE: {"version_major": 2, "version_minor": 0, "state": saved}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), path)
 
@@ -151,6 +143,22 @@ def test_a_notebook_that_is_not_trusted_runs_no_script_and_reaches_no_channel(
     view = lab.api("GET", f"agent-kernel/api/conversations/{waiting['conversation_id']}")
     assert len(view["runs"]) == runs_before
     deny(lab, waiting)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="ipywidgets makes saved widgets as a notebook is opened, trusted or not, and anywidget runs their scripts. "
+    "SECURITY.md says so, and is to be changed when this passes.",
+)
+def test_a_saved_widget_of_a_notebook_that_is_not_trusted_runs_no_script(
+    lab: LabServer, waiting: dict[str, Any], page: Page
+) -> None:
+    path = lab.root / "sent.ipynb"
+    send_notebook(path, waiting, widgets=True)
+    deny(lab, waiting)
+    NotebookPage(lab, page, path)
+    with pytest.raises(PageTimeoutError):
+        page.wait_for_function("window.pwned", timeout=10_000)
 
 
 def deny(lab: LabServer, waiting: dict[str, Any]) -> None:
