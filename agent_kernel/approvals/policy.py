@@ -32,7 +32,8 @@ class JudgedCall:
     declared: Approval
     """What the tool itself says, after its own callable was asked."""
     read_only: bool
-    edited: bool = False
+    always_asks: bool = False
+    """No rule approves it: a person has changed it, or it may have run before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Policy:
             return Judgement("deny", f"By policy: the tool {call.tool_name} is declared as never to be run.")
         if self.default in ("deny", "plan"):
             return self._by_strict_mode(call)
-        if call.edited or any(rule.verb == "ask" for rule in covering.values()):
+        if call.always_asks or any(rule.verb == "ask" for rule in covering.values()):
             return Judgement("ask")
         if self.default == "allow" or any(rule.verb == "allow" for rule in covering.values()):
             return Judgement("allow")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from agent_kernel.log.audit import append
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import BudgetRaise, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import DecidedBy, Scope
+from agent_kernel.protocol.vocabulary import DecidedBy, Scope, UnknownAnswer
 
 
 def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -> None:
@@ -96,6 +96,14 @@ def record_raise(sql: sqlite3.Connection, run: RunView, step: BudgetRaise) -> No
         "decided_by": step.decided_by,
     }
     append(sql, "budget", fields)
+
+
+def record_unknown_answer(
+    sql: sqlite3.Connection, call: ToolCallView, answer: UnknownAnswer, decided_by: str | None
+) -> None:
+    """Add what a person said about a call whose outcome is unknown."""
+    said = {"at": utc_now(), "answer": answer, "by": "user", "decided_by": decided_by}
+    append(sql, "unknown", _of_call(call) | said)
 
 
 def _of_call(call: ToolCallView) -> dict[str, Any]:

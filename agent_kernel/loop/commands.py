@@ -15,13 +15,14 @@ from agent_kernel.protocol.commands import (
     ResumeCommand,
     RuleRemoveCommand,
     ToolCancelCommand,
+    ToolContinueCommand,
     ToolResultCommand,
     ToolRetryCommand,
     ToolUndoCommand,
 )
 from agent_kernel.protocol.views import BudgetLimits
 
-CallCommand = ToolResultCommand | ToolCancelCommand | ToolRetryCommand | ToolUndoCommand
+CallCommand = ToolResultCommand | ToolCancelCommand | ToolRetryCommand | ToolContinueCommand | ToolUndoCommand
 
 
 async def obey(command: ClientCommand, conversation: Conversation, person: str | None = None) -> None:
@@ -32,7 +33,7 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
         case ApprovalResponseCommand():
             decision = Decision.model_validate(command.model_dump(exclude={"type", "approval_id"}))
             await conversation.decide(command.approval_id, decision, decided_by=person)
-        case ToolResultCommand() | ToolCancelCommand() | ToolRetryCommand() | ToolUndoCommand():
+        case ToolResultCommand() | ToolCancelCommand() | ToolRetryCommand() | ToolContinueCommand() | ToolUndoCommand():
             await _obey_for_call(command, conversation, person)
         case RuleRemoveCommand():
             await conversation.remove_rule(command.rule_id, decided_by=person)
@@ -54,7 +55,9 @@ async def _obey_for_call(command: CallCommand, conversation: Conversation, perso
         case ToolCancelCommand():
             await conversation.cancel_call(command.tool_call_id, Stop(decided_by=person))
         case ToolRetryCommand():
-            await conversation.retry_call(command.tool_call_id)
+            await conversation.retry_call(command.tool_call_id, decided_by=person)
+        case ToolContinueCommand():
+            await conversation.continue_call(command.tool_call_id, decided_by=person)
         case ToolUndoCommand():
             await conversation.undo_call(command.tool_call_id, decided_by=person)
         case _:

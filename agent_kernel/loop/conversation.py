@@ -6,7 +6,7 @@ from dataclasses import replace
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, LogUnavailable, UnknownApproval, UnknownRun
 from agent_kernel.log import ledger, runs
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.loop import decisions, lifetime, pausing, saved_rules, stopping, undoing
+from agent_kernel.loop import decisions, lifetime, pausing, saved_rules, stopping, undoing, unknowns
 from agent_kernel.loop.feed import Feed, Subscription
 from agent_kernel.loop.model_step import take_message
 from agent_kernel.loop.queue import Host, RunHandle, RunQueue
@@ -57,6 +57,10 @@ class Conversation:
         """Committed events after `after_seq`, or from now on."""
         return self._feed.subscribe(after_seq)
 
+    def face_came(self) -> None:
+        """A page shows this conversation: its runs may wait for a person."""
+        self._feed.shown.set()
+
     def close(self) -> None:
         self._feed.close()
 
@@ -77,6 +81,9 @@ class Conversation:
         """The `message` command. While a run goes on, the message replaces calls that wait and is heard before the
         next model call; else it starts a run with the tools of the last one. Returns the run's id."""
         await self._leave_pause()
+        return await self._send(content)
+
+    async def _send(self, content: str) -> str:
         async with self._queue.at_hand() as active:
             if active is not None and active.accepting and not active.is_ending and await take_message(active, content):
                 await stopping.withdraw(active, "superseded", "By your new message.")
@@ -136,10 +143,12 @@ class Conversation:
                 await pausing.give_up(active)
 
     async def _leave_pause(self) -> None:
-        """Whoever asks for something new does not wait for a larger budget: the paused run ends."""
+        """Whoever asks for something new does not wait: the model hears of unknown outcomes, and a run at its budget
+        ends."""
         if self._queue.is_paused:
             async with self._queue.at_hand() as active:
                 if active is not None:
+                    await unknowns.leave(active)
                     await pausing.give_up(active)
 
     async def cancel_run(self, run_id: str, stop: Stop = SOMEBODY) -> None:
@@ -182,15 +191,30 @@ class Conversation:
         async with self._queue.at_hand() as active:
             await stopping.cancel_call(await self._run_of(tool_call_id, active), tool_call_id, stop)
 
-    async def retry_call(self, tool_call_id: str) -> str:
+    async def continue_call(self, tool_call_id: str, *, decided_by: str | None = None) -> None:
+        """Go on after a call whose outcome is unknown. Raises `UnknownToolCall`, `AlreadyDecided`,
+        `IllegalTransition`."""
+        async with self._queue.at_hand() as active:
+            run = await self._run_of(tool_call_id, active)
+            call = await self._read_call(tool_call_id)
+            if call.state != "unknown":
+                raise IllegalTransition(f"The call {tool_call_id} is {call.state}: its outcome is not in question.")
+            await unknowns.answer(run, call, "continue", decided_by)
+
+    async def retry_call(self, tool_call_id: str, *, decided_by: str | None = None) -> str:
         """Have the model ask for an ended call again; the person is asked before it runs. Returns the run's id.
 
-        Raises `UnknownToolCall`, `IllegalTransition` for a call that has not ended.
+        Raises `UnknownToolCall`, `IllegalTransition` for a call that has not ended, `AlreadyDecided`.
         """
         call = await self._read_call(tool_call_id)
         if call.state in ledger.UNFINISHED:
             raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
-        return await self.send_message(f"Try this call again: {call.tool_name} with {call.tool_input}")
+        async with self._queue.at_hand() as active:
+            asked = call.state == "unknown" and call.unknown_answer is None
+            if asked and active is not None and active.view.run_id == call.run_id:
+                await unknowns.answer(active, call, "retry", decided_by)
+                return call.run_id
+        return await self._send(unknowns.again(call))
 
     async def undo_call(self, tool_call_id: str, *, decided_by: str | None = None) -> None:
         """Put back the file that a call of the run at hand replaced. Raises `UnknownToolCall`, `AlreadyDecided`,

@@ -96,4 +96,7 @@ async def finish(
         )
 
     run.commit_outcome(work)
-    run.step.results[call.tool_call_id] = result
+    if outcome.status == "unknown":
+        run.open.unknown.add(call.digest)  # what a person says about it will be read with it
+    else:
+        run.step.results[call.tool_call_id] = result

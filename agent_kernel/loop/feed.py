@@ -26,6 +26,8 @@ class Feed:
         self._recent: deque[Frame] = deque(maxlen=_REMEMBERED)
         self._subscriptions: set[Subscription] = set()
         self.last_seq = last_seq
+        self.shown = asyncio.Event()
+        """Set once a page has shown the conversation, in this life of the process."""
         log.listen(conversation, self._publish)
 
     def close(self) -> None:

@@ -18,14 +18,16 @@ async def judge(run: ActiveRun, tool_name: str, tool_input: str, *, edited: bool
     """Judge arguments that are valid, in their canonical form."""
     arguments: dict[str, Any] = parse(tool_input)
     declaration = run.registry.declaration(tool_name)
+    what = digest(tool_input)
     return run.policy.judge(
         JudgedCall(
             tool_name=tool_name,
             arguments=arguments,
-            digest=digest(tool_input),
+            digest=what,
             declared=await _declared(run, tool_name, tool_input),
             read_only=declaration.read_only,
-            edited=edited,
+            # What may have run already is not run again unasked, whatever rule would allow it.
+            always_asks=edited or what in run.open.unknown,
         )
     )
 

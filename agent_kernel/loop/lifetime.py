@@ -111,6 +111,7 @@ async def _read_log(run: ActiveRun, *, continued: bool) -> None:
     number, run_id = run.setting.conversation.number, run.view.run_id
 
     def work(sql: sqlite3.Connection) -> None:
+        run.open.unknown = ledger.unknown_digests(sql, number)
         run.recall(sql)
         if continued:
             run.step = Step(unanswered_calls(sql, number))

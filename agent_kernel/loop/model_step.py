@@ -14,6 +14,7 @@ from agent_kernel.loop.results import answer_calls, write_tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit, Step
 from agent_kernel.loop.starting import set_going, turn_at_once
 from agent_kernel.loop.streaming import TurnStream
+from agent_kernel.loop.unknowns import looked_at
 from agent_kernel.models.base import ModelTurn, RequestedCall
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent, UsageEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
@@ -29,8 +30,8 @@ async def call_model(run: ActiveRun) -> list[str]:
         return []
     if run.past is not None:
         await run.setting.log.read(run.recall)
-    await answer_calls(run)
-    if run.is_ending or not await within_budget(run):
+    results = await answer_calls(run)
+    if run.is_ending or not await looked_at(run, results) or not await within_budget(run):
         return []
     await _take_new_messages(run)
     try:

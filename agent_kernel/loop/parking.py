@@ -35,7 +35,7 @@ class ParkedRun:
     meter: Meter
     mark: Mark
     paused: bool
-    """It waits for a larger budget, not for a decision on a call."""
+    """The whole run waits for a person: see `ActiveRun.is_paused`."""
 
 
 def parked(run: ActiveRun, result: asyncio.Future[RunResult]) -> ParkedRun:
@@ -48,20 +48,21 @@ def parked(run: ActiveRun, result: asyncio.Future[RunResult]) -> ParkedRun:
         result=result,
         meter=run.meter,
         mark=run.begun,
-        paused=run.view.paused is not None,
+        paused=run.person.parked,
     )
 
 
 async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: Visits) -> ActiveRun:
     """The run as it was. Its history is read when the model is asked again."""
     run_id, keys = kept.run_id, scope_keys(row)
-    stored, view, rules, messages, calls = await host.log.read(
+    stored, view, rules, messages, calls, unknown = await host.log.read(
         lambda sql: (
             runs.read_spec(sql, run_id),
             runs.read_run(sql, run_id),
             rules_in_force(sql, keys),
             inbox.read_kept(sql, row.number, run_id),
             [ledger.read_call(sql, row.number, tool_call_id) for tool_call_id in kept.calls],
+            ledger.unknown_digests(sql, row.number),
         )
     )
     spec = restored(stored, view.prompt)
@@ -71,7 +72,7 @@ async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: V
     )
     run = ActiveRun(spec, setting, view)
     run.meter, run.begun, run.prompted = kept.meter, kept.mark, True
-    run.step, run.inbox = Step(kept.calls), messages
+    run.step, run.inbox, run.open.unknown = Step(kept.calls), messages, unknown
     run.past = host.histories.take(row.number)
     run.open.asked = {call.approval_id: call for call in calls if call.state == "awaiting_approval"}
     return run

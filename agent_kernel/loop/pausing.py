@@ -5,6 +5,7 @@ for an approval, and takes no task.
 """
 
 import asyncio
+from typing import Any
 
 from agent_kernel.errors import AlreadyDecided, BudgetExceeded, InvalidArguments, LogUnavailable
 from agent_kernel.log import trail
@@ -21,7 +22,7 @@ async def within_budget(run: ActiveRun) -> bool:
     try:
         check(run.view.budget, run.view.usage, run.meter.seconds)
     except BudgetExceeded as exceeded:
-        if not run.setting.attended:
+        if run.view.paused is None and not await somebody_looks(run):
             await run.fail("BUDGET_EXCEEDED", str(exceeded))
             return False
         if run.view.paused is None:
@@ -32,10 +33,24 @@ async def within_budget(run: ActiveRun) -> bool:
     return not (run.parked or run.is_ending)
 
 
+async def somebody_looks(run: ActiveRun) -> bool:
+    """Whether a page shows the conversation, or has; where none has, one is given a while to come."""
+    seconds = run.setting.settings.face_seconds
+    if not run.setting.attended or run.person.shown.is_set() or seconds is None:
+        return run.setting.attended
+    coming = asyncio.create_task(run.person.shown.wait(), name=f"page of {run.view.run_id}")
+    stopped = run.person.asked.expect("page")
+    either: set[asyncio.Future[Any]] = {coming, stopped}
+    await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    coming.cancel()
+    stopped.cancel()
+    return run.person.shown.is_set()
+
+
 async def heard(run: ActiveRun, key: str) -> bool:
     """Wait until a person has said something about `key`, or the run is stopped or parked. False after the time that a
     site gives for an answer."""
-    answer = run.decisions.expect(key)
+    answer = run.person.asked.expect(key)
     settings = run.setting.settings
     run.open.tasks += 1
     try:
@@ -100,7 +115,7 @@ async def raise_budget(run: ActiveRun, pause_id: str, add: BudgetLimits, decided
         run.change(paused=pause, budget=before.budget, raises=before.raises)
         raise
     run.meter.go_on()
-    run.decisions.resolve(pause_id, None)
+    run.person.asked.resolve(pause_id, None)
 
 
 async def give_up(run: ActiveRun) -> None:
@@ -112,7 +127,7 @@ async def give_up(run: ActiveRun) -> None:
         check(run.view.budget, run.view.usage, pause.seconds)
     except BudgetExceeded as exceeded:
         await run.fail("BUDGET_EXCEEDED", str(exceeded))
-    run.decisions.resolve(pause.pause_id, None)
+    run.person.asked.resolve(pause.pause_id, None)
 
 
 def _already(run: ActiveRun) -> str:

@@ -102,11 +102,11 @@ class RunQueue:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the run at hand waits for a larger budget."""
+        """Whether the whole run at hand waits for a person: see `ActiveRun.is_paused`."""
         if self._parked is not None:
             return self._parked.paused
         if self.active is not None:
-            return self.active.view.paused is not None
+            return self.active.is_paused
         beginning = self._current or next(iter(self._waiting), None)
         return beginning is not None and beginning.view.paused is not None
 
@@ -171,7 +171,7 @@ class RunQueue:
         self._start_worker()
 
     def _enter(self, run: ActiveRun) -> None:
-        self.active = run
+        self.active, run.person.shown = run, self._feed.shown
         self._host.active.add(run)
 
     def _start_worker(self) -> None:

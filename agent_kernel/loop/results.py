@@ -8,24 +8,29 @@ from agent_kernel.log.journal import START, Mark, append_message
 from agent_kernel.loop.run import ActiveRun, Commit, RunResult, Step
 from agent_kernel.protocol.events import MessageEvent
 from agent_kernel.protocol.ids import new_message_id
-from agent_kernel.protocol.views import RunView
+from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 
-async def answer_calls(run: ActiveRun) -> None:
+async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
     """Make the tool messages of the step that ended. They are written with the next commit of a message, which saves
-    a commit per step; should the process die before, recovery makes them anew from the ledger."""
+    a commit per step; should the process die before, recovery makes them anew from the ledger. Returns the calls
+    whose outcome is unknown."""
     if not run.step.calls:
-        return
+        return []
     calls, results = run.step.calls, run.step.results
+    unknown: list[ToolCallView] = []
     run.step = Step()
     if any(tool_call_id not in results for tool_call_id in calls):
         number = run.setting.conversation.number
-        results = await run.setting.log.read(lambda sql: read_results(sql, number, calls))
+        ended = await run.setting.log.read(lambda sql: [ledger.read_call(sql, number, one) for one in calls])
+        results = {call.tool_call_id: call.result or "" for call in ended}
+        unknown = [call for call in ended if call.state == "unknown"]
     results = {tool_call_id: results[tool_call_id] for tool_call_id in calls}
     for body in tool_messages_for(results, run.setting.settings.step_characters):
         run.remember(body)
         run.unwritten.append(body)
+    return unknown
 
 
 def write_tool_messages(commit: Commit, run: ActiveRun) -> None:

@@ -98,6 +98,8 @@ class OpenCalls:
     """Those that started with their decision: each is carried out by a task of its own, which its node waits for."""
     settling: list["asyncio.Future[None]"] = field(default_factory=list)
     """Outcomes on their way to the disk."""
+    unknown: set[str] = field(default_factory=set)
+    """The digests of the conversation's calls of which nobody knows the outcome."""
 
     async def settled(self) -> None:
         """Wait until all outcomes are on the disk. Raises `LogUnavailable`, once for each that is not."""
@@ -113,6 +115,19 @@ class OpenCalls:
         for task in self.started.values():
             task.cancel()
         await asyncio.gather(*self.started.values(), return_exceptions=True)
+
+
+@dataclass(slots=True)
+class Person:
+    """The person for whom the run as a whole waits: for a larger budget, for a look at an unknown outcome."""
+
+    shown: asyncio.Event = field(default_factory=asyncio.Event)
+    """The conversation's: see `Feed`."""
+    asked: Broker[None] = field(default_factory=Broker)
+    looked: set[str] = field(default_factory=set)
+    """Calls whose outcome is unknown, and for which there is an answer."""
+    parked: bool = False
+    """Whether the run waited for the person when it was parked."""
 
 
 class ActiveRun:
@@ -148,6 +163,7 @@ class ActiveRun:
         self.decisions: Broker[ToolCallView | None] = Broker()
         """Calls that wait for a decision; `None` wakes one whose run is parked."""
         self.answers: Broker[Outcome] = Broker()
+        self.person = Person()
         self.open = OpenCalls()
         self.executing: dict[str, asyncio.Task[Outcome]] = {}
         self.streaming: asyncio.Task[object] | None = None
@@ -246,12 +262,23 @@ class ActiveRun:
     def park(self) -> None:
         """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
         first decision takes it up again as a restart of the server would. Does nothing where anything else goes on."""
-        waiting = self.decisions.waiting()
-        if self.setting.visits or self.open.started or self.is_ending or len(waiting) != self.open.tasks:
+        waiting = len(self.decisions.waiting()) + len(self.person.asked.waiting())
+        if self.setting.visits or self.open.started or self.is_ending or waiting != self.open.tasks:
             return
-        self.parked = True
-        for approval_id in waiting:
+        self.parked, self.person.parked = True, self.is_paused
+        for approval_id in self.decisions.waiting():
             self.decisions.resolve(approval_id, None)
+        self.wake()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the whole run waits for a person, and not only calls of it."""
+        return self.person.parked or self.view.paused is not None or bool(self.person.asked.waiting())
+
+    def wake(self) -> None:
+        """Let what the whole run waits for look again at how things stand."""
+        for key in self.person.asked.waiting():
+            self.person.asked.resolve(key, None)
 
     async def fail(self, code: ErrorCode, message: str) -> None:
         """Note why the run ends in error. The first reason stays."""

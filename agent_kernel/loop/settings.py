@@ -54,6 +54,9 @@ class BrainSettings:
     """Where outputs go that are too long for the model; `None` means the system's temporary directory."""
     park_seconds: float = 10.0
     """A run that has only waited for decisions for this long keeps nothing in memory until it is decided on."""
+    face_seconds: float | None = 10.0
+    """How long a run that would wait for a person as a whole waits for a page to show it, where none has; then it does
+    what it does where nobody is there. `None` where the host looks after that itself."""
     stop_seconds: float = 10.0
     """How long an interrupted call may take to end before its outcome counts as unknown."""
     token_flush_seconds: float = 0.03

@@ -38,8 +38,7 @@ async def stop_run(run: ActiveRun, stop: Stop) -> None:
     except LogUnavailable:
         run.stopping = None  # nothing was stopped: it can be asked for again
         raise
-    if run.view.paused is not None:
-        run.decisions.resolve(run.view.paused.pause_id, None)
+    run.wake()
     await asyncio.gather(*(interrupt(run, tool_call_id) for tool_call_id in list(run.executing)))
 
 

@@ -16,7 +16,7 @@ from agent_kernel.errors import AgentKernelError, AlreadyDecided
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.feed import Subscription
-from agent_kernel.loop.settings import ScriptedDecision
+from agent_kernel.loop.settings import BrainSettings, ScriptedDecision
 from agent_kernel.loop.stopping import Stop
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.models.resolver import ModelResolver
@@ -128,7 +128,7 @@ class EmbeddedHost:
         async with self._opening:
             if self._brain is None:
                 # In memory: the notebook's record is what stays.
-                self._brain = await Brain.open(None, self._models, attended=attended)
+                self._brain = await Brain.open(None, self._models, BrainSettings(face_seconds=None), attended=attended)
             return self._brain
 
     async def _recorded(self, model: str | None, prompt: str) -> tuple[ScriptedDecision, ...]:
@@ -157,7 +157,13 @@ class EmbeddedHost:
                     if not line.seen.is_set():
                         watch = self._deny_unseen(conversation, line, event["approval_id"])
                         self._tasks.spawn(watch, "wait for a page")
-                case "approval_response" | "tool_complete":
+                case "tool_complete" if line is not None and event["state"] == "unknown":
+                    undecided.add(event["tool_call_id"])
+                    self._let_clicks_in(run, undecided)
+                    if not line.seen.is_set():
+                        watch = self._continue_unseen(conversation, line, event["tool_call_id"])
+                        self._tasks.spawn(watch, "wait for a page")
+                case "approval_response" | "tool_complete" | "tool_answered":
                     undecided.discard(event["tool_call_id"])
                     self._let_clicks_in(run, undecided)
 
@@ -184,6 +190,11 @@ class EmbeddedHost:
         if not await self._seen(line):
             with contextlib.suppress(AlreadyDecided):
                 await conversation.decide(approval_id, Decision(approved=False, reason=NO_FACE))
+
+    async def _continue_unseen(self, conversation: Conversation, line: FaceLine, tool_call_id: str) -> None:
+        if not await self._seen(line):
+            with contextlib.suppress(AlreadyDecided):
+                await conversation.continue_call(tool_call_id)
 
     async def _end_unseen(self, conversation: Conversation, line: FaceLine, run_id: str) -> None:
         if not await self._seen(line):

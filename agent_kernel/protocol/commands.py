@@ -63,6 +63,13 @@ class ToolRetryCommand(Command):
     tool_call_id: str
 
 
+class ToolContinueCommand(Command):
+    """Go on after a call whose outcome is unknown: the model is told that it is."""
+
+    type: Literal["tool_continue"] = "tool_continue"
+    tool_call_id: str
+
+
 class ToolUndoCommand(Command):
     """Put back the file that a call replaced, as long as it is as the call left it."""
 
@@ -107,6 +114,7 @@ ClientCommand = Annotated[
     | ToolResultCommand
     | ToolCancelCommand
     | ToolRetryCommand
+    | ToolContinueCommand
     | ToolUndoCommand
     | RuleRemoveCommand
     | BudgetCommand

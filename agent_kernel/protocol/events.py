@@ -26,6 +26,7 @@ from agent_kernel.protocol.vocabulary import (
     OutcomeStatus,
     Role,
     Scope,
+    UnknownAnswer,
 )
 
 
@@ -169,6 +170,15 @@ class ToolUndoneEvent(Event):
     decided_by: str | None = None
 
 
+class ToolAnsweredEvent(Event):
+    """A person has looked at a call whose outcome is unknown: the model is told so, or is to ask for it again."""
+
+    type: Literal["tool_answered"] = "tool_answered"
+    tool_call_id: str
+    answer: UnknownAnswer
+    decided_by: str | None = None
+
+
 class ErrorEvent(Event):
     type: Literal["error"] = "error"
     code: ErrorCode
@@ -202,6 +212,7 @@ LoggedEvent = (
     | ToolOutputEvent
     | ToolCompleteEvent
     | ToolUndoneEvent
+    | ToolAnsweredEvent
     | ErrorEvent
     | CompleteEvent
 )

@@ -106,6 +106,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
         """Send a `session`; what follows it is in the subscription."""
         greeting = await greet(self.conversation)
         self._subscription = greeting.subscription
+        self.conversation.face_came()
         self._rewind()
         await self.write_message(greeting.frame)
         return greeting.subscription

@@ -28,6 +28,7 @@ COMMAND_TYPES = frozenset(
         "tool_result",
         "tool_cancel",
         "tool_retry",
+        "tool_continue",
         "tool_undo",
         "rule_remove",
         "budget",

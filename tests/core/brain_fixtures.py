@@ -112,6 +112,7 @@ class Stage:
         self.hands = hands
         self.events: list[LoggedEvent] = []
         self._subscription = conversation.subscribe(0)
+        conversation.face_came()
         self._changed = asyncio.Event()
         self._reader = asyncio.create_task(self._read())
 
@@ -150,6 +151,12 @@ class Stage:
         self._subscription.close()
         await self._reader
         await self.brain.aclose()
+
+
+async def continue_unknown(stage: Stage) -> None:
+    """Wait for a call whose outcome is unknown, and say Continue."""
+    ended = await stage.until(lambda: [event for event in stage.of("tool_complete") if event.state == "unknown"])
+    await stage.conversation.continue_call(ended[0].tool_call_id)
 
 
 async def stage(

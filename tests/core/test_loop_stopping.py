@@ -11,7 +11,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import Outcome
-from tests.core.brain_fixtures import FunctionHands, InterruptibleHands
+from tests.core.brain_fixtures import FunctionHands, InterruptibleHands, continue_unknown
 
 ASK_USER = ToolDeclaration(
     "ask_user",
@@ -114,7 +114,9 @@ async def test_a_call_that_kills_the_kernel_is_unknown_and_the_model_hears_of_it
 
     with ScriptedModel([call("run_python", code="os._exit(1)"), say("I see.")]) as model:
         stage = await stages(model, hands=FunctionHands(die))
-        result = await (await stage.start(policy="allow")).wait()
+        handle = await stage.start(policy="allow")
+        await continue_unknown(stage)
+        result = await handle.wait()
     assert result.tool_calls[0].state == "unknown"
     content = model.requests[-1].messages[-1]["content"]
     assert content.startswith("Outcome unknown. The kernel died. Its variables are gone.")
@@ -152,7 +154,9 @@ async def test_a_fault_of_our_own_ends_the_run_and_leaves_no_open_call(stages: A
 
     with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
         stage = await stages(model, hands=Broken())
-        result = await (await stage.start(policy="allow")).wait()
+        handle = await stage.start(policy="allow")
+        await continue_unknown(stage)
+        result = await handle.wait()
     assert result.tool_calls[0].state == "unknown"
 
 

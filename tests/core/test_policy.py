@@ -13,7 +13,7 @@ from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 def judged(
     tool: str = "run_shell", declared: Approval = "ask", *, edited: bool = False, **arguments: Any
 ) -> JudgedCall:
-    return JudgedCall(tool, arguments, "d" * 64, declared, read_only=declared == "allow", edited=edited)
+    return JudgedCall(tool, arguments, "d" * 64, declared, read_only=declared == "allow", always_asks=edited)
 
 
 def test_without_rules_a_call_asks() -> None:

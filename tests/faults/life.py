@@ -148,7 +148,7 @@ class Life:
 
 async def _live(pipe: Connection, setup: Setup) -> None:
     os.environ.update(setup.environment)
-    settings = BrainSettings(token_flush_seconds=0.002, output_directory=setup.counter.parent)
+    settings = BrainSettings(token_flush_seconds=0.002, output_directory=setup.counter.parent, face_seconds=0.0)
     brain = await Brain.open(setup.log_path, ModelResolver.from_environment(), settings)
     await Life(pipe, setup, brain, CounterHands(setup.counter, setup.seed)).run()
 

@@ -113,6 +113,9 @@ async def finish(round_: Round) -> None:
             waiting = [call for call in view["tool_calls"] if call["state"] == "awaiting_approval"]
             for call in waiting:
                 await decide_waiting(round_, call)
+            for call in view["tool_calls"]:
+                if call["state"] == "unknown" and call["unknown_answer"] is None:
+                    await face.send(type="tool_continue", tool_call_id=call["tool_call_id"])
             if not waiting and all(run["status"] in checks.ENDED for run in view["runs"]):
                 break
             await asyncio.sleep(0.02)

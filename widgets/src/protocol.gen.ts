@@ -7,6 +7,7 @@ export interface AgentKernelProtocol {
     | ToolResultCommand
     | ToolCancelCommand
     | ToolRetryCommand
+    | ToolContinueCommand
     | ToolUndoCommand
     | RuleRemoveCommand
     | BudgetCommand
@@ -28,6 +29,7 @@ export interface AgentKernelProtocol {
     | ToolOutputEvent
     | ToolCompleteEvent
     | ToolUndoneEvent
+    | ToolAnsweredEvent
     | ErrorEvent
     | CompleteEvent;
 }
@@ -62,6 +64,14 @@ export interface ToolCancelCommand {
 export interface ToolRetryCommand {
   tool_call_id: string;
   type: "tool_retry";
+}
+/**
+ * Go on after a call whose outcome is unknown: the model is told that it is.
+ *
+ */
+export interface ToolContinueCommand {
+  tool_call_id: string;
+  type: "tool_continue";
 }
 /**
  * Put back the file that a call replaced, as long as it is as the call left it.
@@ -506,6 +516,20 @@ export interface ToolUndoneEvent {
   timestamp: string;
   tool_call_id: string;
   type: "tool_undone";
+}
+/**
+ * A person has looked at a call whose outcome is unknown: the model is told so, or is to ask for it again.
+ *
+ */
+export interface ToolAnsweredEvent {
+  answer: "continue" | "retry";
+  conversation_id: string;
+  decided_by: string | null;
+  run_id: string | null;
+  seq: number;
+  timestamp: string;
+  tool_call_id: string;
+  type: "tool_answered";
 }
 export interface ErrorEvent {
   code:

@@ -1,5 +1,5 @@
 /** What a view shows of a run: immutable, made by `reduce` and `fromSnapshot` only. */
-import type { BudgetRaise, CallState, ErrorCode, PauseView, Preview, RuleOffer, RunView, Scope, Warning } from "../protocol";
+import type { BudgetRaise, CallState, ErrorCode, PauseView, Preview, RuleOffer, RunView, Scope, ToolCallView, Warning } from "../protocol";
 import { NO_OUTPUTS, type Outputs } from "./outputs";
 
 /** Who decided, in the words a card shows; `null` where nobody has. */
@@ -46,6 +46,8 @@ export interface Call {
   /** When the file that the call replaced was last changed; "" where there was none, `null` where Undo can't be. */
   readonly undo: string | null;
   readonly undone: boolean;
+  /** What a person has said about an unknown outcome; the run waits for that. */
+  readonly unknownAnswer: ToolCallView["unknown_answer"];
   /** The step of the run that asked for this call, counted from 0. */
   readonly step: number;
   /** The server's answer to a decision that it did not take. */
@@ -106,6 +108,7 @@ export function emptyCall(id: string, name: string, step: number): Call {
     waitingBehind: null,
     undo: null,
     undone: false,
+    unknownAnswer: null,
     step,
     problem: null,
   };
@@ -134,6 +137,11 @@ export function callsInOrder(state: RunState): Call[] {
 /** The pause that waits for the person, if there is one. */
 export function pauseOf(state: RunState): PauseView | null {
   return runEnded(state) ? null : (state.run?.paused ?? null);
+}
+
+/** Nobody can say what became of a call, and the run waits for the person to look. */
+export function asksWhatNow(call: Call, state: RunState): boolean {
+  return call.state === "unknown" && call.unknownAnswer === null && call.step === state.step && state.run?.status === "running";
 }
 
 /** True where the person is asked something. */

@@ -93,6 +93,8 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
       };
     case "tool_undone":
       return patchCall(state, event.tool_call_id, "", (call) => ({ ...call, undone: true, problem: null }));
+    case "tool_answered":
+      return patchCall(state, event.tool_call_id, "", (call) => ({ ...call, unknownAnswer: event.answer, problem: null }));
     case "error":
       // A pause has its own card.
       return typeof event.details["pause_id"] === "string" && event.code === "BUDGET_EXCEEDED" ? state : addProblem(state, event);

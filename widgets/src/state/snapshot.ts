@@ -69,6 +69,7 @@ function callFromView(view: ToolCallView, step: number): Call {
     waitingBehind: view.waiting_behind,
     undo: view.undo,
     undone: view.undone,
+    unknownAnswer: view.unknown_answer,
     outputs: view.outputs.reduce((outputs, output, index) => addOutput(outputs, index, output), NO_OUTPUTS),
   };
 }

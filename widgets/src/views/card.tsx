@@ -72,7 +72,7 @@ export const Card = memo(function Card(props: CardProps): JSX.Element {
     >
       <Head {...props} />
       {!folded && <Content {...props} />}
-      <Sayings call={call} folded={folded} retry={props.retry} asksFirst={props.asksFirst} />
+      <Sayings call={call} folded={folded} retry={props.retry} asksFirst={props.asksFirst} turn={props.turn} />
       {call.problem !== null && <div class="ak-say" role="alert"><ProblemWords problem={call.problem} about={call.state === "awaiting_approval" ? "waiting" : call.undo !== null ? "undo" : "decided"} /></div>}
     </div>
   );

@@ -8,7 +8,7 @@ import type { Call } from "../state";
 export type Panel = "none" | "reason" | "edit" | "allow";
 
 /** Whether a call that failed, or whose outcome is unknown, can be asked for again. */
-export type Retry = "no" | "offered" | "asked";
+export type Retry = "no" | "offered" | "sent" | "asked";
 
 /** Whether what a call wrote can be put back. */
 export type Undo = "no" | "offered" | "asked" | "done";
@@ -30,6 +30,7 @@ export interface Actions {
   /** Have `render` called when one of these two has grown. */
   watchText(render: () => void): () => void;
   retry(call: Call): void;
+  proceed(call: Call): void;
   undo(call: Call): void;
   openPanel(call: Call, panel: Panel): void;
   raiseBudget(pause: PauseView, add: BudgetLimits): void;

@@ -4,7 +4,7 @@ import type { Channel } from "../link/channel";
 import type { PendingDecision } from "../link/decisions";
 import type { Hearing } from "../link/transport";
 import type { ApprovalResponseCommand, BudgetLimits, ClientCommand, PauseView } from "../protocol";
-import { callsInOrder, isMoreText, needsYou, runEnded, type Call, type RunState } from "../state";
+import { asksWhatNow, callsInOrder, isMoreText, needsYou, runEnded, type Call, type RunState } from "../state";
 import type { Actions, Choice, Panel, Raising, Retry, Undo } from "./context";
 import { Draft } from "./edit";
 import { mayAlwaysAllow } from "./allow";
@@ -24,6 +24,7 @@ export class RunDesk implements Actions {
   private readonly opened = new Map<string, boolean>();
   private readonly drafts = new Map<string, Draft>();
   private readonly retried = new Set<string>();
+  private readonly continued = new Set<string>();
   private readonly takenBack = new Set<string>();
   private readonly answer: BudgetAnswer;
   private focusedCall: string | null = null;
@@ -122,9 +123,19 @@ export class RunDesk implements Actions {
 
   /** Offered only where it works: in a run that goes on, over a line that is there. */
   retryOf(call: Call, state: RunState): Retry {
-    if (call.state !== "error" && call.state !== "unknown") return "no";
+    if (call.state === "unknown") return this.lookOf(call, state);
+    if (call.state !== "error") return "no";
     if (this.retried.has(call.id)) return "asked";
     return this.goesOn(state) ? "offered" : "no";
+  }
+
+  /** An answer that the brain did not take makes room for another. */
+  private lookOf(call: Call, state: RunState): Retry {
+    const told = call.step !== state.step || call.unknownAnswer === "continue";
+    if (call.unknownAnswer === "retry" || (told && this.retried.has(call.id))) return "asked";
+    const sent = this.retried.has(call.id) || this.continued.has(call.id);
+    if (sent && !told && call.problem === null) return "sent";
+    return (told || asksWhatNow(call, state)) && this.goesOn(state) ? "offered" : "no";
   }
 
   undoOf(call: Call, state: RunState): Undo {
@@ -146,9 +157,9 @@ export class RunDesk implements Actions {
     return state.run?.status === "running" && !this.stopping && this.channel.connection.status === "open";
   }
 
-  /** Nobody can say what became of a call, and the model has not gone on since. */
+  /** Whether the person can say what to do about a call whose outcome is unknown. */
   asksWhatNow(call: Call, state: RunState): boolean {
-    return call.state === "unknown" && call.step === state.step && this.retryOf(call, state) === "offered";
+    return asksWhatNow(call, state) && this.retryOf(call, state) === "offered";
   }
 
   retry(call: Call): void {
@@ -156,6 +167,14 @@ export class RunDesk implements Actions {
     this.keepFocus(call.id);
     this.retried.add(call.id);
     this.channel.send({ type: "tool_retry", tool_call_id: call.id });
+  }
+
+  /** Go on: the model is told that the outcome is unknown. */
+  proceed(call: Call): void {
+    if (this.retryOf(call, this.state) !== "offered") return;
+    this.keepFocus(call.id);
+    this.continued.add(call.id);
+    this.channel.send({ type: "tool_continue", tool_call_id: call.id });
   }
 
   focused(target: EventTarget | null): void {

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
 import type { Connection } from "../link/channel";
-import { needsYou, pauseOf, runEnded, callsInOrder, type RunState } from "../state";
+import { asksWhatNow, needsYou, pauseOf, runEnded, callsInOrder, type RunState } from "../state";
 import { limit, tokens, wholeSeconds } from "../text/format";
 import { policyWords } from "../text/words";
 import { Button } from "./button";
@@ -83,7 +83,7 @@ function statusOf(state: RunState, connection: Connection["status"], stopping: b
       if (connection === "gone") return { word: "Kernel gone", icon: "cross", tone: "ak-bad" };
       if (connection === "lost" && state.run !== null) return { word: "Reconnecting", ...calm };
       if (stopping) return { word: "Stopping", ...calm };
-      if (pauseOf(state) !== null || callsInOrder(state).some(needsYou)) return { word: "Waiting for you", icon: "wait", tone: "ak-turn" };
+      if (pauseOf(state) !== null || callsInOrder(state).some((call) => needsYou(call) || asksWhatNow(call, state))) return { word: "Waiting for you", icon: "wait", tone: "ak-turn" };
       if (state.run?.status === "queued") return { word: "Queued", icon: "clock", tone: "ak-calm" };
       return { word: state.run === null ? "Starting" : "Running", ...calm };
   }

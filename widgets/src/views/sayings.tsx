@@ -14,9 +14,11 @@ interface Props {
   folded: boolean;
   retry: Retry;
   asksFirst: boolean;
+  /** The run waits for the person to look at this call. */
+  turn: boolean;
 }
 
-export function Sayings({ call, folded, retry, asksFirst }: Props): JSX.Element | null {
+export function Sayings({ call, folded, retry, asksFirst, turn }: Props): JSX.Element | null {
   switch (call.state) {
     case "denied":
       return <div class="ak-sub"><p><Denial call={call} /> <span class="ak-muted">Nothing ran.</span></p></div>;
@@ -30,7 +32,7 @@ export function Sayings({ call, folded, retry, asksFirst }: Props): JSX.Element 
     case "error":
       return folded ? <FoldedError call={call} /> : <RetryRow call={call} retry={retry} asksFirst={asksFirst} note="The model was told and may try another way." />;
     case "unknown":
-      return <><Unknown call={call} /><RetryRow call={call} retry={retry} asksFirst={asksFirst} note="The model was told that the outcome is unknown." /></>;
+      return <><Unknown call={call} asks={turn} /><LookRow call={call} retry={retry} asks={turn} /></>;
     default:
       return null;
   }
@@ -54,6 +56,20 @@ function RetryRow({ call, retry, asksFirst, note }: { call: Call; retry: Retry; 
       {retry === "offered" && asks && <span class="ak-note ak-beside">Asks you first.</span>}
       {retry === "asked" && <span>You asked the model to run it again.</span>}
       <span class="ak-note">{note}</span>
+    </div>
+  );
+}
+
+function LookRow({ call, retry, asks }: { call: Call; retry: Retry; asks: boolean }): JSX.Element {
+  const actions = useActions();
+  return (
+    <div class="ak-actions">
+      {retry === "offered" && <Button name="Run again" onPress={() => actions.retry(call)} />}
+      {retry === "offered" && asks && <Button name="Continue" onPress={() => actions.proceed(call)} />}
+      {retry === "offered" && asks && <span class="ak-note">Run again asks you first. Continue tells the model that the outcome is unknown.</span>}
+      {retry === "sent" && <span>Sent to the agent.</span>}
+      {retry === "asked" && <span>You asked the model to run it again. It asks you first.</span>}
+      {!asks && (retry === "no" || retry === "offered") && <span class="ak-note">The model was told that the outcome is unknown.</span>}
     </div>
   );
 }
@@ -83,12 +99,12 @@ function FoldedError({ call }: { call: Call }): JSX.Element {
   return <div class="ak-sub"><p><code><Plain text={errorLine(text)} /></code></p></div>;
 }
 
-function Unknown({ call }: { call: Call }): JSX.Element {
+function Unknown({ call, asks }: { call: Call; asks: boolean }): JSX.Element {
   const stream = call.outputs.blocks.findLast((block) => block.kind === "stream");
   const last = stream?.kind === "stream" ? errorLine(streamText(stream)) : "";
   return (
     <div class="ak-say">
-      <p>{call.reason === null ? "The server restarted while this call was running." : <Plain text={sentence(call.reason)} />} It may have finished, run in part, or not run at all. Look before you run it again.</p>
+      <p>{call.reason === null ? "The server restarted while this call was running." : <Plain text={sentence(call.reason)} />} It may have finished, run in part, or not run at all.{asks && " Look before you choose."}</p>
       <p class="ak-muted ak-num">
         {call.startedAt !== null && `Started ${timeOfDay(call.startedAt)}. `}
         {last !== "" && <>Last output: <code><Plain text={last} /></code>.</>}

@@ -1,0 +1,66 @@
+"""A call whose outcome nobody knows is looked at by a person before the model goes on: the model would build on it.
+
+What a person says about it is in the ledger, so it outlives the process. Such a call is never run again by itself; the
+same call is asked about, whatever the policy.
+"""
+
+from collections.abc import Sequence
+
+from agent_kernel.errors import AlreadyDecided
+from agent_kernel.log import inbox, ledger, trail
+from agent_kernel.loop.pausing import heard, somebody_looks
+from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.protocol.events import ToolAnsweredEvent
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.protocol.vocabulary import UnknownAnswer
+
+
+async def looked_at(run: ActiveRun, results: Sequence[ToolCallView]) -> bool:
+    """Wait until a person has said something about each unknown outcome among the results of a step; where nobody can
+    be asked, or nobody answers in a site's time, the model is told at once. False where the run is over, or parked."""
+    for call in results:
+        if call.state != "unknown" or call.unknown_answer is not None:
+            continue
+        if call.tool_call_id not in run.person.looked and await somebody_looks(run):
+            await heard(run, call.tool_call_id)
+        if run.parked or run.is_ending:
+            return False
+    return True
+
+
+async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decided_by: str | None) -> None:
+    """Commit what a person says about a call whose outcome is unknown, and let the run go on. The first answer wins.
+
+    Raises `AlreadyDecided`.
+    """
+
+    def work(commit: Commit) -> inbox.KeptMessage | None:
+        if not ledger.answer_unknown(commit.sql, commit.number, call.tool_call_id, said):
+            raise AlreadyDecided("Already decided: somebody has answered for this call.", call.model_dump())
+        trail.record_unknown_answer(commit.sql, call, said, decided_by)
+        commit.emit(
+            ToolAnsweredEvent(run_id=call.run_id, tool_call_id=call.tool_call_id, answer=said, decided_by=decided_by)
+        )
+        if said == "continue":
+            return None
+        return inbox.keep(commit.sql, commit.number, call.run_id, again(call))
+
+    message = await run.commit(work)
+    if message is not None:
+        run.inbox.append(message)
+    run.person.looked.add(call.tool_call_id)
+    run.person.asked.resolve(call.tool_call_id, None)
+
+
+async def leave(run: ActiveRun) -> None:
+    """Whoever asks for something new has looked: the model is told, and goes on."""
+    number, run_id = run.setting.conversation.number, run.view.run_id
+    calls = await run.setting.log.read(lambda sql: ledger.list_calls(sql, conversation=number, run_id=run_id))
+    for call in calls:
+        if call.state == "unknown" and call.unknown_answer is None:
+            await answer(run, call, "continue", None)
+
+
+def again(call: ToolCallView) -> str:
+    """What the model is told where a person wants a call once more."""
+    return f"Try this call again: {call.tool_name} with {call.tool_input}"
