@@ -431,3 +431,112 @@ describe("Run again", () => {
     expect(shown(root).text).toContain("You asked the model to run it again. It asks you first.");
   });
 });
+
+describe("a question", () => {
+  const question = (run: Recording): unknown => run.propose("q1", "ask_user", { question: "Which copy?", choices: ["First", "Larger"] }).start("q1", "ask_user", { question: "Which copy?", choices: ["First", "Larger"] });
+
+  test("is answered in one's own words or by a choice", async () => {
+    const root = await show(question);
+    expect(shown(root, "q1").text).toContain("Waiting for your answer");
+    expect(button(card(root, "q1"), "Send").getAttribute("aria-disabled")).toBe("true");
+    const field = card(root, "q1").querySelector("textarea")!;
+    field.value = "Neither.";
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    await settle();
+    await press(card(root, "q1"), "Send");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_result", tool_call_id: "q1", output: "Neither." });
+  });
+
+  test("may be skipped", async () => {
+    const root = await show(question);
+    await press(card(root, "q1"), "Skip");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_cancel", tool_call_id: "q1" });
+  });
+});
+
+describe("the run", () => {
+  test("shows the prompt before anything has arrived", async () => {
+    PlayedSocket.refuse = true;
+    const root = await show();
+    expect(root.textContent).toContain("prompt");
+    expect(root.querySelector(".ak-run")?.getAttribute("data-status")).toBe("starting");
+  });
+
+  test("is stopped once", async () => {
+    const root = await show(asks);
+    await press(root, "Stop");
+    expect(PlayedSocket.sent.at(-1)).toMatchObject({ type: "cancel" });
+    expect(buttons(root.querySelector(".ak-header")!)).toEqual(["Stopping…"]);
+    await happens((run) => run.end("t1", "run_python", "cancelled", { reason: "By you." }).finish("cancelled"));
+    expect(buttons(root.querySelector(".ak-header")!)).toEqual([]);
+    expect(root.querySelector(".ak-status")?.textContent).toBe("Stopped");
+    expect(shown(root)).toMatchObject({ state: "cancelled", buttons: [] });
+  });
+
+  test("keeps its cards when it has ended", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5).say("Done.").finish());
+    expect(root.querySelector(".ak-run")?.getAttribute("data-status")).toBe("complete");
+    expect(shown(root).state).toBe("success");
+    expect(root.querySelector("[data-role=answer]")?.textContent).toContain("Done.");
+  });
+
+  test("always shows the policy in force, with its rules one click away", async () => {
+    const root = await show(() => undefined, { rules: [{ rule_id: "1", scope: "project", tool_name: "run_shell", text: "allow run_shell" }] });
+    const badge = root.querySelector<HTMLElement>(".ak-badge")!;
+    expect(accessibleName(badge)).toBe("Policy: Asks before acting, 1 always-allow rule");
+    badge.click();
+    await settle();
+    expect(root.textContent).toContain("allow run_shell in this project");
+  });
+
+  const RULE = { rule_id: "rule_1", scope: "user", tool_name: "run_shell", text: "allow run_shell" };
+
+  test("lets a rule be removed, once", async () => {
+    const root = await show(() => undefined, { rules: [RULE] });
+    root.querySelector<HTMLElement>(".ak-badge")!.click();
+    await settle();
+    await press(root, "Remove");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "rule_remove", rule_id: "rule_1" });
+    expect(button(root, "Removing…").getAttribute("aria-disabled")).toBe("true");
+    await happens((run) => run.send({ type: "run", run: { ...run.view, policy: { mode: "ask", rules: [] } } }));
+    expect(root.textContent).toContain("No always-allow rule is in force.");
+    expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Asks before acting");
+  });
+
+  test("that has ended shows its rules without a button", async () => {
+    const root = await show((run) => run.say("Done.").finish(), { rules: [RULE] });
+    root.querySelector<HTMLElement>(".ak-badge")!.click();
+    await settle();
+    expect(root.textContent).toContain("allow run_shell in all my notebooks");
+    expect(buttons(root)).toEqual([]);
+  });
+
+  test("says what went wrong, what it means and nothing twice", async () => {
+    const root = await show((run) => run.send({ type: "error", code: "LLM_ERROR", message: "gpt-5.2 returned 429, too many requests", tool_call_id: null, details: {} }).finish("error"));
+    expect(root.querySelector("[role=alert]")?.textContent).toBe("The model did not answer. gpt-5.2 returned 429, too many requests. Nothing is lost.");
+  });
+
+  test("shows that the model thinks until it speaks, folded", async () => {
+    const think = (run: Recording, content: string): Recording => run.send({ type: "reasoning", message_id: "m", content });
+    const root = await show((run) => think(run, "The duplicates "));
+    await happens((run) => think(run, "are exports."));
+    const line = root.querySelector<HTMLElement>(".ak-thinking button")!;
+    expect([line.textContent, line.getAttribute("aria-expanded")]).toEqual(["Thinking", "false"]);
+    line.click();
+    await settle();
+    expect(root.querySelector(".ak-thinking .ak-say")?.textContent).toBe("The duplicates are exports.");
+    await happens((run) => run.say("They are exports."));
+    expect(root.querySelector(".ak-thinking")).toBeNull();
+  });
+
+  test("tells a screen reader of changes of state, and not of the past", async () => {
+    const root = await show((run) => run.did("t0", "run_python", PYTHON, 5));
+    const said = (): string | null | undefined => root.querySelector(".ak-sr")?.textContent;
+    expect(said()).toBe("");
+    await settle(1_000);
+    await happens((run) => run.say("Some tokens").ask("t1", "run_python", PYTHON));
+    expect(said()).toBe("run_python is waiting for you.");
+    await happens((run) => run.finish());
+    expect(said()).toBe("The agent has answered.");
+  });
+});
