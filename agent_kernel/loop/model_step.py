@@ -30,8 +30,8 @@ async def call_model(run: ActiveRun) -> list[str]:
         return []
     if run.past is not None:
         await run.setting.log.read(run.recall)
-    results = await answer_calls(run)
-    if run.is_ending or not await looked_at(run, results) or not await within_budget(run):
+    unknown = await answer_calls(run)
+    if run.is_ending or not await looked_at(run, unknown) or not await within_budget(run):
         return []
     await _take_new_messages(run)
     try:

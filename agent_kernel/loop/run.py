@@ -139,14 +139,12 @@ class ActiveRun:
         self.view = view
         self.policy = setting.policy
         self.registry = ToolRegistry(spec.tools)
-        self.scheduler = CallScheduler()
-        self.meter = Meter.of(view)
+        self.scheduler, self.meter = CallScheduler(), Meter.of(view)
         self.scripted = list(setting.scripted)
         self.begun = START
         """A place in the log before the run's beginning."""
         self.prompted = False
         """Whether the prompt is in the log. True from the start for a run that goes on after a restart."""
-
         self.past: Past | None = Past()
         """What is known of the conversation before the rest is read from the log; `None` from then on."""
         self.history: list[WireMessage] = []

@@ -15,13 +15,12 @@ from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import UnknownAnswer
 
 
-async def looked_at(run: ActiveRun, results: Sequence[ToolCallView]) -> bool:
-    """Wait until a person has said something about each unknown outcome among the results of a step; where nobody can
-    be asked, or nobody answers in a site's time, the model is told at once. False where the run is over, or parked."""
-    for call in results:
-        if call.state != "unknown" or call.unknown_answer is not None:
-            continue
-        if call.tool_call_id not in run.person.looked and await somebody_looks(run):
+async def looked_at(run: ActiveRun, unknown: Sequence[ToolCallView]) -> bool:
+    """Wait until a person has said something about each of these calls of a step; where nobody can be asked, or nobody
+    answers in a site's time, the model is told at once. False where the run is over, or parked."""
+    for call in unknown:
+        answered = call.unknown_answer is not None or call.tool_call_id in run.person.looked
+        if not answered and await somebody_looks(run):
             await heard(run, call.tool_call_id)
         if run.parked or run.is_ending:
             return False
