@@ -5,11 +5,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
+from agent_kernel.errors import ModelError
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn
 from agent_kernel.models.openai import Connection, OpenAIModel, SharedClient
-from agent_kernel.testing import FakeOpenAI, VirtualClock
+from agent_kernel.testing import FakeOpenAI, VirtualClock, call, calls
 from agent_kernel.testing.fake_openai import FAKE_KEY, Scripted
 
+TURN = calls(call("run_python", call_id="call_1", code="naïve 🐧"), text="Let me look. 你好", usage=(11, 7))
 REQUEST = ModelRequest(messages=({"role": "user", "content": "How many penguins are there?"},))
 
 
@@ -41,6 +45,13 @@ async def connected(
             yield server, model
         finally:
             await model.aclose()
+
+
+async def error_of(*script: Scripted, clock: VirtualClock | None = None, **options: object) -> ModelError:
+    async with connected(*script, clock=clock, **options) as (_, model):
+        with pytest.raises(ModelError) as caught:
+            await collect(model)
+    return caught.value
 
 
 async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:

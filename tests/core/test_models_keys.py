@@ -1,0 +1,108 @@
+"""Keys and addresses: a key goes where it belongs, and is shown nowhere."""
+
+import logging
+import traceback
+from urllib.parse import quote
+
+import pytest
+
+from agent_kernel.errors import ConfigurationError, ModelError, ModelRefused
+from agent_kernel.models.openai import Connection, OpenAIModel, SharedClient
+from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel.testing.wire import Reply, delta, events, failure
+from tests.core.model_fixtures import collect, connected, error_of, turn_of
+
+SECRET = "sk-proj-Ab12Cd34Ef56Gh78"
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    async with FakeOpenAI() as elsewhere:
+        error = await error_of(Reply(status=307, headers={"location": f"{elsewhere.url}/chat/completions"}))
+    assert isinstance(error, ModelRefused)
+    assert "a key is sent to no other address" in str(error)
+    assert elsewhere.requests == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        failure(401, f"Incorrect API key provided: {SECRET}."),
+        failure(400, f"headers: {{'authorization': 'Bearer {SECRET}'}}"),
+        failure(400, "x" * 490 + SECRET),
+        failure(500, f"key {SECRET}", times=4),
+        events(delta(content="Hi"), {"error": {"message": f"key {SECRET} expired"}}, pause=0.05),
+        events(delta(content="Hi"), done=False),
+        Reply(body=f"data: {SECRET}\n\n".encode(), times=4),
+        Reply(body=f"<html>{SECRET}".encode(), content_type="text/html"),
+    ],
+)
+async def test_the_key_never_leaks(reply: Reply, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with connected(reply, key=lambda: SECRET) as (server, model):
+        with pytest.raises(ModelError) as caught:
+            await collect(model)
+        shown = [repr(model), repr(model._client.connection)]
+    assert server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
+    error = caught.value
+    assert error.__context__ is None
+    assert error.__cause__ is None
+    shown += ["".join(traceback.format_exception(error)), repr(error), caplog.text]
+    for text in shown:
+        assert SECRET not in text
+        assert SECRET[:14] not in text
+
+
+@pytest.mark.parametrize("echo", ["key {} is unknown", "key%3D{}"])
+async def test_a_key_of_any_shape_is_hidden(echo: str) -> None:
+    key = "AIzaSy/Zx81+Qv77wKq=="
+    said = echo.format(quote(key, safe="") if "%" in echo else key)
+    error = await error_of(failure(401, said), key=lambda: key)
+    assert "AIzaSy" not in str(error)
+    assert "[API key]" in str(error)
+
+
+async def test_a_masked_key_in_the_servers_words_is_hidden_too() -> None:
+    assert "Ab12" not in str(await error_of(failure(401, "Incorrect API key provided: sk-pr****Ab12.")))
+
+
+async def test_words_that_only_look_like_keys_stay() -> None:
+    error = await error_of(failure(400, "ollama has no key-value-store"), key=lambda: "ollama")
+    assert "ollama has no key-value-store" in str(error)
+
+
+async def test_a_password_in_the_address_is_not_shown() -> None:
+    model = OpenAIModel("fake", SharedClient(Connection("http://ada:hunter2@127.0.0.1:1/v1", lambda: None)))
+    assert "hunter2" not in repr(model)
+
+
+@pytest.mark.parametrize("key", ["sk-… ", "sk-a b", "sk-a\nb"])
+async def test_a_key_that_no_header_can_hold_is_named_not_shown(key: str) -> None:
+    async with connected(key=lambda: key) as (_, model):
+        with pytest.raises(ConfigurationError, match="OPENAI_API_KEY holds characters"):
+            await collect(model)
+
+
+async def test_a_new_key_is_used_without_a_restart() -> None:
+    keys = iter(["first-key", "second-key"])
+    async with connected(say("1"), say("2"), key=lambda: next(keys)) as (server, model):
+        await turn_of(model)
+        await turn_of(model)
+    assert [one.headers["authorization"] for one in server.requests] == ["Bearer first-key", "Bearer second-key"]
+
+
+async def test_what_the_environment_holds_for_openai_is_not_sent_to_other_endpoints(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", SECRET + "admin")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: gate-secret")
+    async with connected(say("Hi"), key=lambda: None) as (other, model):
+        await turn_of(model)
+    assert "secret" not in str(other.requests)
+    assert SECRET not in str(other.requests)
+    async with connected(say("Hi"), ambient=True) as (own, model):
+        await turn_of(model)
+    assert own.requests[0].headers["openai-organization"] == "org-secret"
+    assert own.requests[0].headers["x-gateway"] == "gate-secret"
