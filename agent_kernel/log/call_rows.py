@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from agent_kernel.log.bodies import unpack
-from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.log.bodies import pack_against, unpack
+from agent_kernel.protocol.views import Preview, ToolCallView
 
 _COLUMNS = (
     "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
@@ -19,6 +19,12 @@ CALL = f"{_COLUMNS}, (SELECT conversation_id FROM conversations WHERE number = c
 _FLAGS = [name for name, field in ToolCallView.model_fields.items() if field.annotation is bool]
 
 
+def stored_preview(preview: Preview | None, tool_input: str) -> bytes | None:
+    """A preview as it is stored with the arguments that it shows: most of it is their text again. The two are only
+    ever replaced together."""
+    return pack_against(preview.model_dump_json(), tool_input.encode()) if preview is not None else None
+
+
 def call_values(row: Sequence[Any]) -> dict[str, Any]:
     """What `ToolCallView` has, of a row with the columns `CALL`."""
     values = dict(zip(_FIELDS, row, strict=True))
@@ -26,7 +32,8 @@ def call_values(row: Sequence[Any]) -> dict[str, Any]:
     for name in _FLAGS:
         values[name] = bool(values[name])
     values["warnings"] = orjson.loads(values["warnings"])
-    values["preview"] = values["preview"] and orjson.loads(values["preview"])
+    if values["preview"]:
+        values["preview"] = orjson.loads(unpack(values["preview"], values["tool_input"].encode()))
     values["result"] = values["result"] and unpack(values["result"])
     if values["state"] != "executing":
         values["waiting_behind"] = None  # what it was is of no more use

@@ -19,7 +19,7 @@ import orjson
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
 from agent_kernel.log import trail
 from agent_kernel.log.bodies import pack
-from agent_kernel.log.call_rows import CALL, call_values
+from agent_kernel.log.call_rows import CALL, call_values, stored_preview
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope, UnknownAnswer
@@ -98,7 +98,7 @@ def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> T
             proposal.read_only,
             proposal.recorded,
             _dump_warnings(proposal.warnings),
-            proposal.preview and proposal.preview.model_dump_json(),
+            stored_preview(proposal.preview, proposal.tool_input),
             utc_now(),
         ),
     )
@@ -175,7 +175,7 @@ def decide(
             "digest": verdict.edit.digest,
             "edited": True,
             "warnings": _dump_warnings(verdict.edit.warnings),
-            "preview": verdict.edit.preview and verdict.edit.preview.model_dump_json(),
+            "preview": stored_preview(verdict.edit.preview, verdict.edit.tool_input),
         }
     if not verdict.approved:
         columns |= {"ended_at": now, "result": denial}
@@ -199,7 +199,7 @@ def set_preview(sql: sqlite3.Connection, conversation: int, tool_call_id: str, p
     """What the card of a call shows in place of its arguments. It changes nothing about what runs."""
     sql.execute(
         "UPDATE tool_calls SET preview = ? WHERE conversation = ? AND tool_call_id = ?",
-        (preview and preview.model_dump_json(), conversation, tool_call_id),
+        (preview and pack(preview.model_dump_json()), conversation, tool_call_id),
     )
 
 
