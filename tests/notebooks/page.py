@@ -7,6 +7,9 @@ from typing import Any
 
 from tests.notebooks.kernel import SECONDS, TestKernel
 
+ASK_AGAIN_SECONDS = 5.0
+"""Later than the front end does: an answer that is only late must not come twice."""
+
 
 class Page:
     """Sees the first widget of a run that the kernel shows. Commands go through a subshell, as JupyterLab's do."""
@@ -32,9 +35,18 @@ class Page:
         client.shell_channel.send(message)
 
     def open(self) -> None:
-        """Wait for the widget and ask for the run's events."""
+        """Wait for the widget and ask for the run's events, again and again until the kernel answers."""
         self.until(lambda: self._comm is not None)
-        self.send(type="resume", last_seq=0)
+        asked = 0.0
+
+        def answered() -> bool:
+            nonlocal asked
+            if not self.batches and time.monotonic() - asked > ASK_AGAIN_SECONDS:
+                asked = time.monotonic()
+                self.send(type="resume", last_seq=0)
+            return bool(self.batches)
+
+        self.until(answered)
 
     def event(self, kind: str) -> dict[str, Any]:
         """Wait for the first event of this kind."""

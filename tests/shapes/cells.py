@@ -14,6 +14,7 @@ from tests.e2e.lab import LabServer
 from tests.programs import wait_until
 
 SECONDS = 60.0
+ASK_AGAIN_SECONDS = 2.0
 Message = dict[str, Any]
 
 
@@ -43,8 +44,19 @@ class Cells:
         )
 
     def reconnect(self) -> None:
+        """Connect anew, and wait until the kernel is heard: a gateway's line comes back later than the server's."""
         self._socket.close()
         self._socket = self._connect()
+        self._socket.settimeout(ASK_AGAIN_SECONDS)
+        wait_until(self._is_heard, "the kernel to be heard again", SECONDS)
+        self._socket.settimeout(SECONDS)
+
+    def _is_heard(self) -> bool:
+        asked = self._ask("kernel_info_request", {})
+        with contextlib.suppress(websocket.WebSocketTimeoutException):
+            self.hear_until(lambda: any(_is_idle(message) for message in self._of(asked)))
+            return True
+        return False
 
     def close(self) -> None:
         self._socket.close()
@@ -54,11 +66,13 @@ class Cells:
 
     def start(self, code: str) -> str:
         """Send a cell; the id by which its outputs are known."""
-        message_id = uuid.uuid4().hex
-        header = {"msg_id": message_id, "msg_type": "execute_request", "session": self.session}
-        header |= {"username": "page", "version": "5.3", "date": "2026-01-01T00:00:00Z"}
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
-        content |= {"allow_stdin": True, "stop_on_error": True}
+        return self._ask("execute_request", {**content, "allow_stdin": True, "stop_on_error": True})
+
+    def _ask(self, kind: str, content: Message) -> str:
+        message_id = uuid.uuid4().hex
+        header = {"msg_id": message_id, "msg_type": kind, "session": self.session}
+        header |= {"username": "page", "version": "5.3", "date": "2026-01-01T00:00:00Z"}
         parts = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "buffers": []}
         self._socket.send(json.dumps({"channel": "shell", **parts}))
         return message_id

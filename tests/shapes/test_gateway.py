@@ -187,7 +187,7 @@ def test_a_call_that_ran_when_the_server_was_killed_is_unknown_and_not_run_again
     assert "restarted" in cells.call(first["conversation_id"], "unknown")["reason"]
     assert cells.run_ended(first["conversation_id"])["status"] == "complete"
     cells.reconnect()
-    assert cells.text("print(count, ak.last_run().status)") == "1 complete\n"
+    assert cells.text("print(count, ak.last_run().wait(20).status)") == "1 complete\n"
     cells.close()
 
 
