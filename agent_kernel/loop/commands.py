@@ -14,6 +14,7 @@ from agent_kernel.protocol.commands import (
     PingCommand,
     ResumeCommand,
     RuleRemoveCommand,
+    RunRetryCommand,
     ToolCancelCommand,
     ToolContinueCommand,
     ToolResultCommand,
@@ -40,6 +41,8 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
         case BudgetCommand():
             add = BudgetLimits.model_validate(command.add.model_dump())
             await conversation.raise_budget(command.run_id, command.pause_id, add, decided_by=person)
+        case RunRetryCommand():
+            await conversation.retry_run(command.run_id)
         case CancelCommand():
             await conversation.cancel_run(command.run_id, Stop(decided_by=person))
         case ResumeCommand() | PingCommand():

@@ -1,12 +1,12 @@
 """A conversation: its runs, one after another, and what faces may ask of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, LogUnavailable, UnknownApproval, UnknownRun
 from agent_kernel.log import ledger, runs
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.loop import decisions, lifetime, pausing, saved_rules, stopping, undoing, unknowns
+from agent_kernel.loop import decisions, lifetime, pausing, retrying, saved_rules, stopping, undoing, unknowns
 from agent_kernel.loop.feed import Feed, Subscription
 from agent_kernel.loop.model_step import take_message
 from agent_kernel.loop.queue import Host, RunHandle, RunQueue
@@ -30,6 +30,8 @@ class Conversation:
         self._host = host
         self._feed = Feed(host.log, row.number, row.conversation_id, last_seq)
         self._queue = RunQueue(host, row, self._feed)
+        self.on_retry: Callable[[RunSpec, RunHandle], None] | None = None
+        """Told of a run that goes on after it had ended, so that its host follows it to its end."""
 
     @property
     def conversation_id(self) -> str:
@@ -76,6 +78,17 @@ class Conversation:
     def continue_run(self, spec: RunSpec, view: RunView, hands: Hands | None) -> RunHandle:
         """Go on with a run that an earlier process left open."""
         return self._queue.add(spec, view, hands)
+
+    async def retry_run(self, run_id: str) -> RunHandle:
+        """Go on with the last run, which ended because the model failed. Raises `UnknownRun`, `AlreadyDecided`."""
+        await self._own_run(run_id)
+        last = self._queue.last
+        if self._queue.is_busy or last is None or last.spec.run_id != run_id:
+            raise retrying.refused(run_id, "something else was asked for since, or the server was restarted")
+        handle = self.continue_run(last.spec, await retrying.reopen(self._host.log, self.row, run_id), last.hands)
+        if self.on_retry is not None:
+            self.on_retry(last.spec, handle)
+        return handle
 
     async def send_message(self, content: str) -> str:
         """The `message` command. While a run goes on, the message replaces calls that wait and is heard before the
@@ -132,7 +145,7 @@ class Conversation:
         async with self._queue.at_hand() as active:
             if active is None or active.view.run_id != run_id:
                 await self._own_run(run_id)
-                said = "This run is not paused. Nothing was added."
+                said = "This run is not paused."
                 raise AlreadyDecided(said, {"run_id": run_id, "pause_id": pause_id})
             await pausing.raise_budget(active, pause_id, add, decided_by)
 

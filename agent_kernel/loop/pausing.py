@@ -132,6 +132,6 @@ async def give_up(run: ActiveRun) -> None:
 
 def _already(run: ActiveRun) -> str:
     if not run.view.raises:
-        return "This run is not paused. Nothing was added."
+        return "This run is not paused."
     last = run.view.raises[-1]
     return f"Already decided: budget raised by {last.decided_by or 'a person'}, {last.at}. Nothing was added."

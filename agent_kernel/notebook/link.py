@@ -91,6 +91,7 @@ class _Requests:
             "tools": self._tools,
             "state": self._state,
             "finish": self._finish,
+            "again": self._again,
             "call": self._call,
             "interrupt": self._interrupt,
             "collect": self._collect,
@@ -134,6 +135,10 @@ class _Requests:
 
         end = RunEnd.model_validate(content["result"])
         self._shop.run(end.run.run_id).finish(end)
+        return {}
+
+    def _again(self, content: dict[str, Any]) -> dict[str, Any]:
+        self._shop.run(content["run_id"]).go_on()
         return {}
 
     def _call(self, content: dict[str, Any]) -> dict[str, Any]:

@@ -251,6 +251,12 @@ class Run:
                 for listener in self._listeners:
                     listener()
 
+    def go_on(self) -> None:
+        """The brain says that the run goes on, though the model had failed."""
+        with self._lock:
+            self._end = None
+            self._done.clear()
+
     def __repr__(self) -> str:
         count = len(self.tool_calls)
         calls = f", {count} tool call{'' if count == 1 else 's'}" if count else ""

@@ -19,9 +19,12 @@ class ServedHost:
         self._shop = shop
         self._link = Link(kernel_of(shop.shell))
         self._views: dict[str, LiveView] = {}
+        self._failed: dict[str, RunEnd] = {}
+        """The ends of runs whose model failed, and whose cards are still there."""
 
     def begin(self, run: Run) -> None:
         install()
+        self._replace_failed(run.conversation_id)
         view = self._views[run.run_id] = LiveView(self._shop.shell, run, "server")
         run.shown_by(view.widget.model_id)
         view.show()
@@ -37,7 +40,21 @@ class ServedHost:
         self._link.send("cancel", run_id=run.run_id)
 
     def ended(self, run: Run, end: RunEnd) -> None:
-        view = self._views.pop(run.run_id, None)
+        if end.run.error is not None and end.run.error.code == "LLM_ERROR":
+            self._failed[run.run_id] = end  # its cards stay: the run can be tried again there
+            return
+        self._failed.pop(run.run_id, None)
+        self._replace(run.run_id, end)
+
+    def _replace_failed(self, conversation_id: str) -> None:
+        """Something else is asked for, so what failed is not tried again: its record takes its place."""
+        for run_id, end in list(self._failed.items()):
+            if end.run.conversation_id == conversation_id:
+                del self._failed[run_id]
+                self._replace(run_id, end)
+
+    def _replace(self, run_id: str, end: RunEnd) -> None:
+        view = self._views.pop(run_id, None)
         if view is not None:
             view.replace(end)
 

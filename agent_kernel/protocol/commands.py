@@ -94,6 +94,13 @@ class BudgetCommand(Command):
     add: BudgetAddition
 
 
+class RunRetryCommand(Command):
+    """Go on with a run that ended because the model failed."""
+
+    type: Literal["run_retry"] = "run_retry"
+    run_id: str
+
+
 class CancelCommand(Command):
     type: Literal["cancel"] = "cancel"
     run_id: str
@@ -118,6 +125,7 @@ ClientCommand = Annotated[
     | ToolUndoCommand
     | RuleRemoveCommand
     | BudgetCommand
+    | RunRetryCommand
     | CancelCommand
     | ResumeCommand
     | PingCommand,

@@ -32,6 +32,7 @@ COMMAND_TYPES = frozenset(
         "tool_undo",
         "rule_remove",
         "budget",
+        "run_retry",
         "cancel",
         "resume",
         "ping",

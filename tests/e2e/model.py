@@ -23,12 +23,12 @@ class Gate:
 
 class WrittenModel:
     def __init__(self) -> None:
-        self._turns: deque[ModelTurn | Gate] = deque()
+        self._turns: deque[ModelTurn | Gate | Reply] = deque()
         self._unexpected: list[dict[str, Any]] = []
         self._first = 0
         self.server = FakeOpenAI([self._answer], repeat=True)
 
-    def says(self, *turns: ModelTurn | Gate) -> None:
+    def says(self, *turns: ModelTurn | Gate | Reply) -> None:
         self._turns.extend(turns)
 
     def begin(self) -> None:

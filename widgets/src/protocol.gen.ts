@@ -11,6 +11,7 @@ export interface AgentKernelProtocol {
     | ToolUndoCommand
     | RuleRemoveCommand
     | BudgetCommand
+    | RunRetryCommand
     | CancelCommand
     | ResumeCommand
     | PingCommand;
@@ -108,6 +109,14 @@ export interface BudgetAddition {
   steps?: number | null;
   tokens?: number | null;
   tool_calls?: number | null;
+}
+/**
+ * Go on with a run that ended because the model failed.
+ *
+ */
+export interface RunRetryCommand {
+  run_id: string;
+  type: "run_retry";
 }
 export interface CancelCommand {
   run_id: string;

@@ -540,3 +540,38 @@ describe("the run", () => {
     expect(said()).toBe("The agent has answered.");
   });
 });
+
+describe("a run whose model did not answer", () => {
+  const failed = (run: Recording): Recording => {
+    const error = { code: "LLM_ERROR" as const, message: "gpt-5.2 returned 429, too many requests." };
+    run.send({ type: "error", ...error, tool_call_id: null, details: {} });
+    run.view = { ...run.view, error } as typeof run.view;
+    return run.finish("error");
+  };
+
+  test("can be tried again, once a click, and goes on where it was", async () => {
+    const root = await show((run) => failed(run.did("t1", "run_python", PYTHON, 5)));
+    await press(root, "Try again");
+    expect(PlayedSocket.sent.at(-1)).toMatchObject({ type: "run_retry" });
+    expect(buttons(root)).not.toContain("Try again");
+    await happens((run) => {
+      run.view = { ...run.view, status: "running", error: null, ended_at: null } as typeof run.view;
+      run.send({ type: "run", run: run.view }).say("It is 42.");
+    });
+    expect(root.querySelector(".ak-status")!.textContent).toBe("Running");
+    expect(buttons(root)).not.toContain("Try again");
+    expect(root.querySelector("[data-role=answer]")!.textContent).toContain("It is 42.");
+  });
+
+  test("says why it can't be, and offers nothing where the line is lost or something else was asked for", async () => {
+    const root = await show(failed);
+    await press(root, "Try again");
+    PlayedSocket.last.say({ type: "error", seq: 1, conversation_id: "", run_id: null, timestamp: "", code: "CONFLICT", message: "This run can't be tried again: something else was asked for since.", tool_call_id: null, details: { run_id: root.querySelector("[data-run-id]")!.getAttribute("data-run-id") } });
+    await settle();
+    expect(root.textContent).toContain("something else was asked for since");
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle();
+    expect(buttons(root)).not.toContain("Try again");
+  });
+});

@@ -1,7 +1,9 @@
 """AttachedKernel owns all that concerns one kernel: what is heard from it, the link to it, its runs and their tasks."""
 
 import asyncio
+import weakref
 from collections.abc import Awaitable, Callable
+from functools import partial
 from logging import Logger
 from typing import Any, assert_never
 from weakref import WeakValueDictionary
@@ -91,6 +93,7 @@ class AttachedKernel:
     async def hands(self, conversation: Conversation, run_id: str) -> KernelHands:
         """Hands for a run of this conversation, and for those that follow it there."""
         self._conversations[conversation.conversation_id] = conversation
+        conversation.on_retry = partial(self.follow_again, weakref.ref(conversation))
         path = await self._records.notebook_path(self.kernel_id)
         return KernelHands(lambda: self.link, self._feeds, run_id, path, self._log)
 
@@ -194,6 +197,12 @@ class AttachedKernel:
         """Keep the kernel's `Run` up to date with a run that goes on after the server was restarted."""
         self._tasks.spawn(self._follow(spec, conversation, handle, self.link), f"run {spec.run_id}")
 
+    def follow_again(self, conversation: "weakref.ref[Conversation]", spec: RunSpec, handle: RunHandle) -> None:
+        """The same for a run that had ended: the kernel hears first that it goes on."""
+        found = conversation()
+        if found is not None:
+            self._tasks.spawn(self._follow(spec, found, handle, self.link, again=True), f"run {spec.run_id}")
+
     async def _conversation_of(self, declaration: RunDeclaration) -> Conversation:
         """The declared conversation. A kernel speaks for its own conversations only."""
         brain = await self._brain()
@@ -206,11 +215,15 @@ class AttachedKernel:
             raise AgentKernelError("This conversation belongs to another kernel.")
         return conversation
 
-    async def _follow(self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink) -> None:
+    async def _follow(
+        self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink, *, again: bool = False
+    ) -> None:
         self._runs[spec.run_id] = conversation
         subscription = conversation.subscribe()
         feeder = self._tasks.spawn(self._feed_state(spec.run_id, subscription, link), f"state of {spec.run_id}")
         try:
+            if again:
+                await self._tell(link, "again", {"run_id": spec.run_id})
             result = await handle.wait()
         finally:
             del self._runs[spec.run_id]

@@ -50,6 +50,16 @@ export class Channel {
     return this.runs.get(runId) ?? emptyRun(runId);
   }
 
+  /** Whether nothing was asked for in the conversation after a run. */
+  isNewest(runId: string): boolean {
+    return [...this.runs.keys()].at(-1) === runId;
+  }
+
+  /** Only a server outlives a run. */
+  get outlivesRuns(): boolean {
+    return this.transport.greets;
+  }
+
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -217,11 +227,10 @@ export class Channel {
   private refused(event: ErrorEvent): void {
     // A rule that is no longer there: somebody else has removed it, and the header says so.
     if (String(event.details["unknown"] ?? "").startsWith("rule_")) return;
-    const pause = event.details["pause_id"];
-    if (typeof pause === "string") {
-      this.decisions.own.delete(pause);
-      this.notByUs(String(event.details["run_id"]), pause);
-      this.tellRun(String(event.details["run_id"]), event);
+    const { pause_id: pause, run_id: runId } = event.details;
+    if (event.tool_call_id === null && typeof runId === "string") {
+      if (typeof pause === "string") this.notByUs(runId, pause);
+      this.tellRun(runId, event);
       return;
     }
     const decision = this.decisionOf(event) ?? this.decisions.oldestSent();
@@ -239,6 +248,7 @@ export class Channel {
 
   /** Two answers to a pause crossed on the line. */
   private notByUs(runId: string, pause: string): void {
+    this.decisions.own.delete(pause);
     const state = this.state(runId);
     const items = state.items.map((item) => (item.kind === "raise" && item.id === pause ? { ...item, by: { ...item.by, kind: "other" as const, name: item.raise.decided_by ?? "another tab" } } : item));
     this.runs.set(runId, { ...state, items });

@@ -26,6 +26,8 @@ export class RunDesk implements Actions {
   private readonly retried = new Set<string>();
   private readonly continued = new Set<string>();
   private readonly takenBack = new Set<string>();
+  /** How much the run showed when it was last tried again: one click, one try. */
+  private triedAt = -1;
   private readonly answer: BudgetAnswer;
   private focusedCall: string | null = null;
   private render: () => void = () => undefined;
@@ -282,6 +284,19 @@ export class RunDesk implements Actions {
 
   takeBackRaise(): void {
     this.answer.takeBack();
+    this.schedule();
+  }
+
+  /** Whether a run that ended because the model failed can go on. */
+  mayTryAgain(state: RunState): boolean {
+    const failed = state.run?.status === "error" && state.run.error?.code === "LLM_ERROR";
+    return failed && this.channel.outlivesRuns && this.channel.isNewest(this.runId) && this.channel.connection.status === "open" && this.triedAt !== state.items.length;
+  }
+
+  tryAgain(): void {
+    this.triedAt = this.state.items.length;
+    this.root()?.querySelector<HTMLElement>(".ak-badge")?.focus();
+    this.channel.send({ type: "run_retry", run_id: this.runId });
     this.schedule();
   }
 

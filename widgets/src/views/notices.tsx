@@ -27,22 +27,23 @@ const MEANINGS: Readonly<Partial<Record<ErrorCode, string>>> = {
   INTERNAL_ERROR: "The run is stopped; the log has the details.",
 };
 
-export function Notice({ problem }: { problem: Problem }): JSX.Element {
+export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() => void) | null }): JSX.Element {
   const quiet = problem.code === "CONFLICT";
   return (
     <div class="ak-bar" role={quiet ? "status" : "alert"} data-code={problem.code}>
       <Icon name={quiet ? "skip" : problem.code === "BUDGET_EXCEEDED" ? "gauge" : "cross"} tone={quiet ? "ak-calm" : "ak-bad"} />
-      <ProblemWords problem={problem} />
+      <ProblemWords problem={problem} about={problem.message.startsWith("This run ") ? "run" : "decided"} />
+      {onRetry !== null && <Button name="Try again" small onPress={onRetry} />}
     </div>
   );
 }
 
 /** What a conflict is about: a call that still waits, so that nobody has decided; one that was decided; or an undo. */
-const CONFLICTS = { waiting: "Nothing was decided.", decided: "Already decided.", undo: "Not undone." } as const;
+const CONFLICTS = { waiting: "Nothing was decided.", decided: "Already decided.", undo: "Not undone.", run: "Nothing was changed." } as const;
 
 export function ProblemWords({ problem, about = "decided" }: { problem: Problem; about?: keyof typeof CONFLICTS }): JSX.Element {
   const said = sentence(visible(inThisZone(problem.message.replace(/^Already decided: ./, (start) => start.slice(-1).toUpperCase()))));
-  const meaning = about === "undo" ? "" : (MEANINGS[problem.code] ?? "");
+  const meaning = about === "undo" || about === "run" ? "" : (MEANINGS[problem.code] ?? "");
   return (
     <span class="ak-grow">
       <b>{problem.code === "CONFLICT" ? CONFLICTS[about] : TITLES[problem.code]}</b> {said} {said.includes(meaning) ? "" : meaning}

@@ -61,6 +61,7 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
   const current = desk.currentCall(state);
   const firstWaiting = waiting[0]?.id;
   const pause = pauseOf(state);
+  const failure = state.items.findLast((item) => item.kind === "notice" && item.problem.code === "LLM_ERROR")?.id;
   return (
     <>
       {state.items.map((item) => {
@@ -70,7 +71,7 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
           case "raise":
             return <RaiseLine key={item.id} raise={item.raise} by={byWhom(item.by)} />;
           case "notice":
-            return <Notice key={item.id} problem={item.problem} />;
+            return <Notice key={item.id} problem={item.problem} onRetry={item.id === failure && desk.mayTryAgain(state) ? () => desk.tryAgain() : null} />;
           case "call": {
             const call = state.calls[item.id];
             if (call === undefined) return null;
