@@ -1,7 +1,6 @@
 """AttachedKernel owns all that concerns one kernel: what is heard from it, the link to it, its runs and their tasks."""
 
 import asyncio
-import weakref
 from collections.abc import Awaitable, Callable
 from functools import partial
 from logging import Logger
@@ -93,7 +92,7 @@ class AttachedKernel:
     async def hands(self, conversation: Conversation, run_id: str) -> KernelHands:
         """Hands for a run of this conversation, and for those that follow it there."""
         self._conversations[conversation.conversation_id] = conversation
-        conversation.on_retry = partial(self.follow_again, weakref.ref(conversation))
+        conversation.on_retry = partial(self._follow_again, conversation.conversation_id)
         path = await self._records.notebook_path(self.kernel_id)
         return KernelHands(lambda: self.link, self._feeds, run_id, path, self._log)
 
@@ -197,11 +196,10 @@ class AttachedKernel:
         """Keep the kernel's `Run` up to date with a run that goes on after the server was restarted."""
         self._tasks.spawn(self._follow(spec, conversation, handle, self.link), f"run {spec.run_id}")
 
-    def follow_again(self, conversation: "weakref.ref[Conversation]", spec: RunSpec, handle: RunHandle) -> None:
+    def _follow_again(self, conversation_id: str, spec: RunSpec, handle: RunHandle) -> None:
         """The same for a run that had ended: the kernel hears first that it goes on."""
-        found = conversation()
-        if found is not None:
-            self._tasks.spawn(self._follow(spec, found, handle, self.link, again=True), f"run {spec.run_id}")
+        conversation = self._conversations[conversation_id]
+        self._tasks.spawn(self._follow(spec, conversation, handle, self.link, again=True), f"run {spec.run_id}")
 
     async def _conversation_of(self, declaration: RunDeclaration) -> Conversation:
         """The declared conversation. A kernel speaks for its own conversations only."""
