@@ -1,5 +1,6 @@
 """A model's turn on its way into the log: text joined into few events, a card for each call that it begins to write."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agent_kernel.errors import ModelError
@@ -54,7 +55,9 @@ class TurnStream:
             self._end_unfinished_cards()
             await self._batcher.aclose()
             raise
-        self.rest = self._events(await self._batcher.drain())
+        # A card that was not shown yet is shown with its arguments, by the commit of the turn.
+        rest = [part for part in await self._batcher.drain() if not isinstance(part, ToolStateEvent)]
+        self.rest = self._events(rest)
         return replace(turn, tool_calls=tuple(self._with_id(*call) for call in enumerate(turn.tool_calls)))
 
     def _take(self, item: ModelItem) -> None:
@@ -94,14 +97,14 @@ class TurnStream:
         for tool_call_id in self._ids.values():
             self._batcher.add(calls.cut_off(self._run.view.run_id, tool_call_id))
 
-    async def _write(self, parts: list[Part]) -> None:
+    async def _write(self, parts: Sequence[Part]) -> None:
         await self._run.emit(*self._events(parts))
 
-    def _events(self, parts: list[Part]) -> list[LoggedEvent]:
+    def _events(self, parts: Sequence[Part]) -> list[LoggedEvent]:
         return _join(parts, self._run.view.run_id, self._message_id)
 
 
-def _join(parts: list[Part], run_id: str, message_id: str) -> list[LoggedEvent]:
+def _join(parts: Sequence[Part], run_id: str, message_id: str) -> list[LoggedEvent]:
     """Neighbouring deltas of a kind become one event each."""
     events: list[LoggedEvent] = []
     texts: list[str] = []

@@ -1,6 +1,7 @@
 """What a face receives: every event once, in order, from any point."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from agent_kernel.log.store import Log
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.feed import Feed
 from agent_kernel.loop.settings import RunSpec
+from agent_kernel.models.base import ModelItem, ModelRequest, ToolCallDelta
 from agent_kernel.protocol.events import TokenEvent
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.brain_fixtures import LOOK, OneModel
@@ -119,9 +121,7 @@ async def test_tokens_join_to_the_whole_answer_and_events_come_in_the_promised_o
         tokens = [event.content for event in stage.of("token") if event.message_id == message_id]
         assert "".join(tokens) == content
     assert "".join(event.content for event in stage.of("reasoning")) == "Hm."
-    assert stage.of("tool_state")[0].tool_input is None, "the card appears while the model still writes the call"
-    begun = stage.of("tool_state")[:1]
-    kinds = [event.type for event in stage.events if event.type not in ("token", "reasoning") and event not in begun]
+    kinds = [event.type for event in stage.events if event.type not in ("token", "reasoning")]
     assert kinds == [
         "run",
         "message",
@@ -139,6 +139,26 @@ async def test_tokens_join_to_the_whole_answer_and_events_come_in_the_promised_o
     ]
     assert result.text == "The answer is 42."
     assert stage.of("complete")[0].message_id == list(messages)[-1]
+
+
+async def test_a_card_appears_while_the_model_still_writes_the_call(stages: Any) -> None:
+    shown = asyncio.Event()
+
+    class Slow(ScriptedModel):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+            async for item in super().stream(request):
+                yield item
+                if isinstance(item, ToolCallDelta):
+                    await shown.wait()
+
+    with Slow([call("look", call_id="a"), say("Done.")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        [begun] = await stage.until(lambda: stage.of("tool_state"))
+        shown.set()
+        await handle.wait()
+    assert (begun.tool_call_id, begun.tool_input) == ("a", None)
+    assert [event.tool_input for event in stage.of("tool_state")] == [None, "{}"]
 
 
 async def test_a_face_is_told_the_tools_of_the_newest_run_also_after_a_restart(stages: Any, tmp_path: Path) -> None:
