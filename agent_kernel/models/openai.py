@@ -7,8 +7,8 @@ answers are read as bytes, because its typed request costs 157 µs a message and
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
@@ -22,6 +22,7 @@ from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_ret
 from agent_kernel.models.turn import AnswerReader
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import APIStatusError, AsyncOpenAI
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -171,8 +172,8 @@ class OpenAIModel:
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
         reader = AnswerReader()
-        async with self._respond(body, reader) as chunks:
-            async for chunk in _gathered(chunks):
+        async with self._respond(body, reader) as (chunks, line):
+            async for chunk in _gathered(chunks, line):
                 for item in reader.feed(chunk):
                     yield item
                 if reader.done:
@@ -182,8 +183,11 @@ class OpenAIModel:
             yield item
 
     @asynccontextmanager
-    async def _respond(self, body: bytes, reader: AnswerReader) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body of the answer, in the pieces the network delivers. All that can go wrong becomes a `Fault`."""
+    async def _respond(
+        self, body: bytes, reader: AnswerReader
+    ) -> AsyncIterator[tuple[AsyncIterator[bytes], asyncio.ReadTransport | None]]:
+        """The body of the answer, in the pieces the network delivers, and the line on which they come. All that can go
+        wrong becomes a `Fault`."""
         client = await self._client.get()
 
         import aiohttp
@@ -200,7 +204,7 @@ class OpenAIModel:
                 stream_cls=openai.AsyncStream[object],
             )
             response = cast(httpx2.Response, answer)  # `cast_to` says so, the overloads do not
-            yield response.aiter_bytes()
+            yield response.aiter_bytes(), line_of(response)
         except openai.APIStatusError as error:
             raise self._status_fault(error) from None
         except (openai.APIConnectionError, httpx2.RequestError, aiohttp.ClientError, OSError) as error:
@@ -235,12 +239,33 @@ def _network_fault(error: BaseException, idle_seconds: float) -> Fault:
     return Fault("connection", str(error) or type(error).__name__, retry=True)
 
 
-async def _gathered(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+def line_of(response: "httpx2.Response") -> asyncio.ReadTransport | None:
+    """The connection of an answer that is being read; `None` where the client does not let it be found."""
+    stream = getattr(response.stream, "_stream", None)
+    connection = getattr(getattr(stream, "_aiohttp_response", None), "connection", None)
+    line = getattr(connection, "transport", None)
+    return line if isinstance(line, asyncio.ReadTransport) else None
+
+
+@contextmanager
+def _unread(line: asyncio.ReadTransport | None) -> Iterator[None]:
+    """Leave what comes meanwhile with the operating system."""
+    if line is None:
+        yield
+        return
+    line.pause_reading()
+    try:
+        yield
+    finally:
+        line.resume_reading()
+
+
+async def _gathered(chunks: AsyncIterator[bytes], line: asyncio.ReadTransport | None) -> AsyncGenerator[bytes]:
     """The pieces of a body; of those that come thick and fast, several at once.
 
-    Each piece costs a wake-up in every layer above the socket. A server that sends one per token, every few
-    milliseconds, is read every 15 ms: half of the time for which the loop gathers tokens anyway. A slow stream,
-    its first pieces and large ones are never held up.
+    Each piece costs a wake-up of the event loop and work in every layer above the socket. A server that sends one per
+    token, every few milliseconds, is read every 15 ms: half of the time for which the loop gathers tokens anyway. A
+    slow stream, its first pieces and large ones are never held up.
     """
     clock = asyncio.get_running_loop().time
     quick = 0
@@ -249,7 +274,8 @@ async def _gathered(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         quick = quick + 1 if clock() - asked < QUICK_SECONDS and len(chunk) < SMALL_BYTES else 0
         yield chunk
         if quick >= QUICK_PIECES:
-            await asyncio.sleep(GATHER_SECONDS)
+            with _unread(line):
+                await asyncio.sleep(GATHER_SECONDS)
         asked = clock()
 
 

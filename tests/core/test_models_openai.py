@@ -140,3 +140,25 @@ def test_importing_models_loads_neither_openai_nor_langgraph(module: str) -> Non
     code = f"import {module}, sys; print([n for n in ('openai', 'langgraph', 'aiohttp', 'httpx2') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+async def test_tokens_that_come_thick_and_fast_are_left_with_the_system_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A wake-up per token is most of a token's cost. That the line is found depends on the client's version."""
+    from aiohttp.client_proto import ResponseHandler
+
+    reads: list[int] = []
+    receive = ResponseHandler.data_received
+
+    def counted(self: ResponseHandler, data: bytes) -> None:
+        reads.extend([len(data)] if data else [])
+        receive(self, data)
+
+    monkeypatch.setattr(ResponseHandler, "data_received", counted)
+    numbers = [f"{number} " for number in range(300)]
+    reply = events(*(delta(content=number) for number in numbers), delta("stop"), pause=0.001)
+    async with connected(reply) as (_, model):
+        turn = await turn_of(model)
+    assert turn.content == "".join(numbers)
+    assert len(reads) <= 100
