@@ -12,7 +12,7 @@ from agent_kernel.models.base import ModelRequest, TextDelta
 from agent_kernel.models.openai import Connection, OpenAIModel, SharedClient
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
-from agent_kernel.testing.wire import Reply, delta, event_stream, plain, streamed
+from agent_kernel.testing.wire import Reply, delta, event_stream, events, plain, streamed
 from tests.core.model_fixtures import REQUEST, TURN, collect, connected, turn_of, until
 
 
