@@ -52,6 +52,7 @@ class Journal:
             conversation = self._due.pop()
             blocks.fold(self._sql, conversation)
             del self._loose[conversation]
+        self._frames = []  # they are the transaction's
 
     def forget(self, frames: list[Frame]) -> None:
         """The transaction was rolled back: its numbers were never given out."""

@@ -46,12 +46,20 @@ class LogThread:
         self._jobs.put(None)
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            afters = job()
-            if self._loop.is_closed():
-                return
-            if afters:
-                self._loop.call_soon_threadsafe(_do_all, afters)
+        while self._do_next():
+            pass
+
+    def _do_next(self) -> bool:
+        """A call of its own for each job: while the next is waited for, nothing holds what the last one was about."""
+        job = self._jobs.get()
+        if job is None:
+            return False
+        afters = job()
+        if self._loop.is_closed():
+            return False
+        if afters:
+            self._loop.call_soon_threadsafe(_do_all, afters)
+        return True
 
 
 def _do_all(afters: list[After]) -> None:

@@ -52,6 +52,8 @@ class Feed:
 
     def drop(self, subscription: "Subscription") -> None:
         self._subscriptions.discard(subscription)
+        if not self._subscriptions:
+            self.forget()  # kept for faces that are here
 
     async def after(self, seq: int) -> list[Frame]:
         """The next frames after `seq`; empty when there are none yet."""
@@ -66,7 +68,8 @@ class Feed:
     def _publish(self, frames: list[Frame]) -> None:
         if frames[0].seq != self.last_seq + 1:
             self._recent.clear()  # another server on the same log wrote in between: the log has all of it
-        self._recent.extend(frames)
+        if self._subscriptions:
+            self._recent.extend(frames)
         self.last_seq = frames[-1].seq
         for subscription in self._subscriptions:
             subscription.wake()

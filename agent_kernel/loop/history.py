@@ -10,7 +10,8 @@ from agent_kernel.loop.prompts import with_context
 from agent_kernel.models.base import WireMessage
 
 _KEPT = 32
-"""Conversations whose history is kept in memory; others are read again when they go on."""
+_KEPT_MESSAGES = 20_000
+"""Conversations whose history is kept in memory, and their messages in all; others are read again when they go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,11 @@ class Histories:
 
     def keep(self, conversation: int, past: Past) -> None:
         self._pasts[conversation] = past
-        while len(self._pasts) > _KEPT:
+        while len(self._pasts) > _KEPT or (len(self._pasts) > 1 and self._messages() > _KEPT_MESSAGES):
             self._pasts.popitem(last=False)
+
+    def _messages(self) -> int:
+        return sum(len(past.messages) for past in self._pasts.values())
 
 
 def wire_message(body: dict[str, Any]) -> WireMessage:

@@ -78,6 +78,14 @@ class QueuedRun:
         return self.view.status == "running"
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is kept of a run that is over: not its transcript, which is as long as the run was."""
+
+    spec: RunSpec
+    hands: Hands | None
+
+
 class RunQueue:
     """For one event loop. Its worker is a task of the host while there is anything to do."""
 
@@ -93,8 +101,8 @@ class RunQueue:
         self._waking = asyncio.Lock()
         self._visits = Visits()
         self.active: ActiveRun | None = None
-        self.last: QueuedRun | None = None
-        """The run at hand or the last one, for prompts that come without a declaration of their own."""
+        self.last: Declared | None = None
+        """Of the run at hand or the last one, for prompts that come without a declaration of their own."""
 
     @property
     def is_busy(self) -> bool:
@@ -180,7 +188,8 @@ class RunQueue:
 
     async def _work(self) -> None:
         while self._waiting:
-            queued = self._current = self.last = self._waiting.popleft()
+            queued = self._current = self._waiting.popleft()
+            self.last = Declared(queued.spec, queued.hands)
             try:
                 result = await self._run(queued)
             finally:

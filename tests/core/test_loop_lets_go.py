@@ -4,11 +4,15 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextvars import ContextVar, copy_context
-from weakref import ref
+from weakref import finalize, ref
 
-from agent_kernel.loop.run import ActiveRun
+from agent_kernel.log.journal import Frame
+from agent_kernel.log.store import Log
+from agent_kernel.loop.history import Histories, Past
+from agent_kernel.loop.run import ActiveRun, RunResult
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, RequestedCall
+from agent_kernel.protocol.views import MessageView, ToolCallView
 from tests.core.brain_fixtures import FunctionHands, stage
 
 REQUEST: ContextVar[object] = ContextVar("REQUEST")
@@ -34,9 +38,10 @@ class Connecting:
         """Nothing is open."""
 
 
-def runs_alive() -> int:
+def alive(*kinds: type) -> int:
     gc.collect()
-    return sum(isinstance(one, ActiveRun) for one in gc.get_objects())
+    # By type: to be asked for its class makes a lazy object of another package load all that it stands for.
+    return sum(issubclass(type(one), kinds) for one in gc.get_objects())
 
 
 async def test_a_connection_that_outlives_a_run_does_not_hold_it() -> None:
@@ -47,10 +52,10 @@ async def test_a_connection_that_outlives_a_run_does_not_hold_it() -> None:
         return "seen"
 
     one = await stage(model, hands=FunctionHands(connect))
-    before = runs_alive()
+    before = alive(ActiveRun)
     await (await one.start()).wait()
     assert len(model.kept) == 3, "two turns and a call"
-    assert runs_alive() == before
+    assert alive(ActiveRun) == before
     await one.close()
 
 
@@ -73,6 +78,54 @@ async def test_a_task_does_not_hold_the_request_that_started_it() -> None:
     assert request() is None
     going.set()
     await owner.aclose()
+
+
+async def test_the_transcript_of_a_run_that_is_over_is_in_the_log_only() -> None:
+    one = await stage(Connecting())
+    before = alive(RunResult, MessageView, ToolCallView)
+    await (await one.start()).wait()
+    one.events.clear()
+    await asyncio.sleep(0)
+    assert alive(RunResult, MessageView, ToolCallView) == before
+    await one.close()
+
+
+async def test_events_are_kept_in_memory_for_faces_that_are_there() -> None:
+    one = await stage(Connecting())
+    before = alive(Frame)
+    await (await one.start()).wait()
+    assert alive(Frame) > before
+    one._subscription.close()
+    await one._reader
+    assert alive(Frame) == before
+    await (await one.start()).wait()
+    assert alive(Frame) == before
+    await one.brain.aclose()
+
+
+async def test_what_was_written_last_is_not_held_by_the_thread_that_wrote_it() -> None:
+    class Body:
+        pass
+
+    log = await Log.open(None)
+    for ask in (log.write, log.read):
+        body = Body()
+        gone = asyncio.Event()
+        finalize(body, asyncio.get_running_loop().call_soon_threadsafe, gone.set)
+        await ask(lambda _, body=body: None)
+        del body
+        async with asyncio.timeout(5):
+            await gone.wait()
+    await log.aclose()
+
+
+def test_long_histories_are_kept_for_fewer_conversations() -> None:
+    histories = Histories()
+    for conversation in range(40):
+        histories.keep(conversation, Past([{"role": "user"}] * 9_000))
+    assert len(histories._pasts) == 2
+    histories.keep(40, Past([{"role": "user"}] * 90_000))
+    assert list(histories._pasts) == [40]
 
 
 async def test_what_a_run_is_started_with_is_no_more_once_the_conversation_is_deleted() -> None:

@@ -23,6 +23,9 @@ from tests.load.model import DONE, plan
 SETTLES_WITHIN = 20.0
 SPARE_FILES = 8
 """A kept connection to the model, a thread's pipe: what may stay open."""
+SPARE_MB = 12
+SPARE_OBJECTS = 40
+"""What such a connection consists of. None of them is one of this project's."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -42,7 +45,12 @@ class Settled(Held):
     objects: Counter[str]
     """By type, of the packages that a run makes objects of."""
     blocks: int
-    """Memory blocks of Python that are in use."""
+    """Memory blocks of Python that are in use, without Jupyter's memory of signatures."""
+
+    def is_as_small_as(self, before: "Settled") -> bool:
+        grown = self.objects - before.objects
+        ours = [kind for kind in grown if kind.startswith("agent_kernel")]
+        return self.files <= before.files + SPARE_FILES and grown.total() <= SPARE_OBJECTS and not ours
 
 
 @dataclass(frozen=True)
@@ -61,9 +69,17 @@ class Measure:
         return [self.name, f"{self.seconds:.1f}", memory, files, objects, blocks]
 
     @property
-    def kept(self) -> Counter[str]:
-        """Objects that are there afterwards and were not before."""
-        return self.after.objects - self.before.objects
+    def let_go(self) -> bool:
+        return self.after.is_as_small_as(self.before)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.after.objects - self.before.objects} more, files {self.row()[3]}"
+
+
+def grew(first: Measure, again: Measure) -> bool:
+    """Whether the same load a second time left more behind: the first fills what allocators keep for the next."""
+    more_memory = again.after.memory_mb > first.after.memory_mb + SPARE_MB
+    return more_memory or again.after.blocks > first.after.blocks * 1.02
 
 
 def table(measures: list[Measure]) -> str:
@@ -87,18 +103,21 @@ class LoadedServer:
         memory = next(line for line in (process / "status").read_text().splitlines() if line.startswith("VmRSS"))
         return Held(int(memory.split()[1]) / 1024, len(list((process / "fd").iterdir())))
 
-    async def settled(self, before: Held | None = None) -> Settled:
-        """What it holds once it has let go of files, or after a while."""
-
-        async def look() -> bool:
-            return before is None or self.held().files <= before.files + SPARE_FILES
-
-        with contextlib.suppress(AssertionError):
-            await until(look, "the files to be closed", SETTLES_WITHIN)
+    async def look(self) -> Settled:
         status, alive = await self.server.ask("GET", probe.PATH)
         assert status == 200, alive
         held = self.held()
         return Settled(held.memory_mb, held.files, Counter(alive["objects"]), alive["blocks"])
+
+    async def settled(self, before: Settled) -> Settled:
+        """What it holds once it has let go of all, or after a while. Some things take a few seconds, such as a
+        WebSocket that waits for the other side's good-bye."""
+        now = await self.look()
+        deadline = time.monotonic() + SETTLES_WITHIN
+        while not now.is_as_small_as(before) and time.monotonic() < deadline:
+            await asyncio.sleep(0.5)
+            now = await self.look()
+        return now
 
     def ran(self) -> int:
         return sum(checks.counted(self.counter).values())
@@ -156,7 +175,7 @@ async def loaded_server(directory: Path, *, allows: bool = False) -> AsyncIterat
 
 async def many_approvals(loaded: LoadedServer, conversations: int) -> Measure:
     """That many conversations wait for an approval each, and all are answered at once."""
-    server, before, ran = loaded.server, await loaded.settled(), loaded.ran()
+    server, before, ran = loaded.server, await loaded.look(), loaded.ran()
     begun = [await loaded.begin(1) for _ in range(conversations)]
     waiting = await loaded.waiting(conversations)
     peak = loaded.held()
@@ -178,7 +197,7 @@ async def many_approvals(loaded: LoadedServer, conversations: int) -> Measure:
 
 async def many_faces(loaded: LoadedServer, count: int) -> Measure:
     """That many faces watch one conversation, and each gets every event of an answer."""
-    server, before = loaded.server, await loaded.settled()
+    server, before = loaded.server, await loaded.look()
     conversation = await server.new_conversation()
     async with contextlib.AsyncExitStack() as stack:
         faces = [await stack.enter_async_context(server.face(conversation)) for _ in range(count)]
@@ -202,7 +221,7 @@ async def read_answer(face: Face) -> None:
 
 async def many_calls(loaded: LoadedServer, calls: int, a_step: int) -> Measure:
     """One run of that many calls, on a server whose site allows them."""
-    server, before, ran = loaded.server, await loaded.settled(), loaded.ran()
+    server, before, ran = loaded.server, await loaded.look(), loaded.ran()
     started, most = time.monotonic(), Held(before.memory_mb, before.files)
     conversation = await loaded.begin(calls, a_step)
 
