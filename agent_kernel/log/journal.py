@@ -15,8 +15,8 @@ from agent_kernel.protocol.views import MessageView, OutputView
 
 # Nothing where there are later events: then another server on the same log wrote to this conversation.
 _INSERT = (
-    "INSERT INTO events SELECT :conversation, :seq, :kind, :body "
-    "WHERE NOT EXISTS (SELECT 1 FROM events WHERE conversation = :conversation AND seq >= :seq)"
+    "INSERT INTO events SELECT ?1, ?2, ?3, ?4 "
+    "WHERE NOT EXISTS (SELECT 1 FROM events WHERE conversation = ?1 AND seq >= ?2)"
 )
 _ENVELOPE = {"seq", "conversation_id"}
 
@@ -72,11 +72,10 @@ class Journal:
 
     def _insert(self, conversation: int, kind: str, body: str) -> int:
         last = self._last.get(conversation)
-        row = {"conversation": conversation, "kind": kind, "body": body}
         seq = (last_seq(self._sql, conversation) if last is None else last) + 1
-        if self._sql.execute(_INSERT, row | {"seq": seq}).rowcount != 1:
+        if self._sql.execute(_INSERT, (conversation, seq, kind, body)).rowcount != 1:
             seq = last_seq(self._sql, conversation) + 1  # inside a transaction it stays so
-            self._sql.execute(_INSERT, row | {"seq": seq})
+            self._sql.execute(_INSERT, (conversation, seq, kind, body))
         self._last[conversation] = seq
         return seq
 
