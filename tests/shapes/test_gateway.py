@@ -20,12 +20,6 @@ OpenCells = Callable[[], Cells]
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelGateway]:
-    with KernelGateway(tmp_path_factory.mktemp("far") / "away") as gateway:
-        yield gateway
-
-
-@pytest.fixture(scope="module")
 def front(
     gateway: KernelGateway, shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LabServer]:
@@ -33,14 +27,6 @@ def front(
     home, variables = tmp_path_factory.mktemp("front"), shared_model.server.environment()
     with LabServer(home, variables, app="jupyter_server", arguments=gateway.arguments()) as server:
         yield server
-
-
-@pytest.fixture
-def cells(front: LabServer, request: pytest.FixtureRequest) -> Iterator[Cells]:
-    cells = Cells.of_notebook(front, f"{request.node.name}.ipynb")
-    cells.run(LOAD)
-    yield cells
-    cells.close()
 
 
 def test_the_main_job_runs_in_a_kernel_behind_a_gateway(cells: Cells, model: WrittenModel) -> None:

@@ -22,12 +22,6 @@ AWAY_SECONDS = 1
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelGateway]:
-    with KernelGateway(tmp_path_factory.mktemp("far") / "away") as gateway:
-        yield gateway
-
-
-@pytest.fixture(scope="module")
 def middleman(gateway: KernelGateway) -> Iterator[Middleman]:
     with Middleman(gateway.url) as middleman:
         yield middleman
@@ -44,14 +38,6 @@ def front(
     home, variables = tmp_path_factory.mktemp("front"), shared_model.server.environment()
     with LabServer(home, variables, app="jupyter_server", arguments=arguments) as server:
         yield server
-
-
-@pytest.fixture
-def cells(front: LabServer, request: pytest.FixtureRequest) -> Iterator[Cells]:
-    cells = Cells.of_notebook(front, f"{request.node.name}.ipynb")
-    cells.run(LOAD)
-    yield cells
-    cells.close()
 
 
 def test_a_gateway_that_stays_away_ends_its_runs_and_the_kernel_works_when_it_is_back(

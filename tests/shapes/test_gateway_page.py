@@ -21,12 +21,8 @@ BACK_SECONDS = 60
 
 
 @pytest.fixture
-def front(shared_model: WrittenModel, tmp_path: Path) -> Iterator[LabServer]:
-    variables = shared_model.server.environment()
-    with (
-        KernelGateway(tmp_path / "away") as gateway,
-        LabServer(tmp_path / "front", variables, arguments=gateway.arguments()) as server,
-    ):
+def front(gateway: KernelGateway, shared_model: WrittenModel, tmp_path: Path) -> Iterator[LabServer]:
+    with LabServer(tmp_path, shared_model.server.environment(), arguments=gateway.arguments()) as server:
         yield server
 
 
@@ -40,6 +36,9 @@ def test_the_open_page_gets_its_card_back_and_the_kernel_can_be_chosen_again(
     notebook.wait_for_state("awaiting_approval", seconds=60)
     notebook.save()
 
+    # JupyterLab says in a dialog that it lost its server, and lays it over the page.
+    lost = page.get_by_role("dialog", name="Server Connection Error")
+    page.add_locator_handler(lost, lambda dialog: dialog.get_by_role("button").last.click())
     front.kill()
     expect(page.get_by_text("Reconnecting").first).to_be_visible()
     front.start_again()
