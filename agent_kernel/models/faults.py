@@ -17,7 +17,7 @@ FaultKind = Literal["status", "connection", "idle", "answer", "address"]
 off or is malformed; `address`: what answers there is not a model's service."""
 
 _RETRIED_STATUSES = frozenset({408, 409, 429})
-_KEY_SHAPES = re.compile(r"(?i)\b(?:bearer\s+\S+|(?:sk|gsk|xai)[-_](?=[\w*.\-]*[\d*])[\w*.\-]{6,})")
+_KEY_SHAPES = re.compile(r"(?i)\b(?:bearer\s+\S+|(?:sk|gsk|xai)[-_](?P<rest>[\w*.\-]{6,}))")
 
 
 class Fault(Exception):
@@ -97,7 +97,13 @@ def scrub(text: str, secrets: Iterable[str]) -> str:
             continue
         for form in {secret, quote(secret, safe="")}:
             text = text.replace(form, "[API key]")
-    return _KEY_SHAPES.sub("[API key]", text)
+    return _KEY_SHAPES.sub(_hide, text)
+
+
+def _hide(found: re.Match[str]) -> str:
+    """Words such as sk-learn-like are no keys. Looked for here: within the pattern it would take quadratic time."""
+    rest = found["rest"]
+    return found[0] if rest is not None and not any(sign == "*" or sign.isdecimal() for sign in rest) else "[API key]"
 
 
 def explain(fault: Fault, site: Site, *, tries: int, said_something: bool, secrets: Iterable[str]) -> ModelError:

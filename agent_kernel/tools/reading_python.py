@@ -10,7 +10,7 @@ from agent_kernel.tools.findings import Finding
 from agent_kernel.tools.reading_shell import read_command
 
 _LARGEST = 200_000
-_MAGIC = re.compile(r"^(?P<indent>\s*)(?P<target>[\w, \t]+=\s*)?(?P<mark>!!?|%%?)(?P<command>[^=\s].*)$")
+_MAGIC = re.compile(r"^(?P<target>[\w, \t]+=\s*)?(?P<mark>!!?|%%?)(?P<command>[^=\s].*)$")
 _HELP = re.compile(r"^\s*(\?{1,2}[\w.]+|[\w.]+\?{1,2})\s*$")
 _CELL_SHELLS = ("bash", "sh", "script", "system", "sx", "!")
 
@@ -55,7 +55,8 @@ def _without_magic(code: str, found: list[Finding]) -> Iterator[str]:
             return
         lines = body
     for line in lines:
-        match = _MAGIC.match(line)
+        stripped = line.lstrip()  # by itself: within the pattern, long blanks take quadratic time
+        match = _MAGIC.match(stripped)
         if _HELP.match(line):
             yield ""
             continue
@@ -63,7 +64,7 @@ def _without_magic(code: str, found: list[Finding]) -> Iterator[str]:
             yield line
             continue
         found.extend(_magic(match["mark"], match["command"].strip()))
-        yield f"{match['indent']}pass"
+        yield f"{line.removesuffix(stripped)}pass"
 
 
 def _magic(mark: str, command: str) -> list[Finding]:
