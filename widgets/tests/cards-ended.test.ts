@@ -1,0 +1,163 @@
+import { describe, expect, test } from "vitest";
+import { asks, PYTHON, runs, shown } from "./cards";
+import { button, card, happens, PlayedSocket, press, settle, show, usePage, type Recording } from "./page";
+
+usePage();
+
+describe("a call that runs", () => {
+  test("redraws a progress line in place", async () => {
+    const root = await show(runs);
+    await happens((run) => run.output("t1", 0, { name: "stdout", text: "start\n10%" }).output("t1", 1, { name: "stdout", text: "\r90%" }));
+    expect(card(root, "t1").querySelector("[data-role=stdout]")?.textContent).toBe("start\n90%");
+  });
+
+  test("counts its seconds", async () => {
+    const root = await show(runs);
+    await settle(60_000);
+    expect(shown(root).text).toMatch(/Running1 min \d+ s/);
+  });
+
+  test("is next in line while the user's own cell runs", async () => {
+    const root = await show((run) => runs(run).waits("t1", "run_python", PYTHON, 9));
+    expect(shown(root)).toMatchObject({ state: "executing", buttons: ["Cancel"] });
+    expect(shown(root).text).toContain("Approved, next in line");
+    expect(shown(root).text).toContain("Your cell [9] is running. This call starts when it ends.");
+    await happens((run) => run.output("t1", 0, { name: "stdout", text: "1" }));
+    expect(shown(root).text).toContain("Running");
+    expect(shown(root).text).not.toContain("Your cell");
+  });
+
+  test("can be cancelled alone", async () => {
+    const root = await show(runs);
+    await press(card(root, "t1"), "Cancel");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_cancel", tool_call_id: "t1" });
+    expect(shown(root).buttons).toEqual(["Cancelling…"]);
+    expect(button(card(root, "t1"), "Cancelling…").getAttribute("aria-disabled")).toBe("true");
+  });
+
+  test("folds its code, which is one click away", async () => {
+    const root = await show(runs);
+    expect(card(root, "t1").querySelector(".ak-code")).toBeNull();
+    card(root, "t1").querySelector<HTMLElement>(".ak-fold")!.click();
+    await settle();
+    expect(card(root, "t1").querySelector(".ak-code")?.textContent).toBe(PYTHON.code);
+  });
+});
+
+describe("a call that has ended", () => {
+  const plot = { kind: "display" as const, data: { "image/png": "iVBORw0KGgo=", "text/plain": "<Figure>" } };
+  const open = (root: HTMLElement, id: string): string | null | undefined => card(root, id).querySelector(".ak-head")?.getAttribute("aria-expanded");
+
+  test("folds when the next step starts", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }]));
+    expect(open(root, "t1")).toBe("true");
+    await happens((run) => run.say("So it is 42."));
+    expect(open(root, "t1")).toBe("false");
+  });
+
+  test("stays open while another call of its step goes on", async () => {
+    const root = await show((run) => run.propose("t2", "run_python", PYTHON).did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }]).ask("t2", "run_python", PYTHON));
+    await happens((run) => run.answer("t2", true).start("t2", "run_python", PYTHON).waits("t2", "run_python", PYTHON, 4).output("t2", 0, { kind: "error", text: "KeyError: 1" }).end("t2", "run_python", "error"));
+    expect([open(root, "t1"), open(root, "t2")]).toEqual(["true", "true"]);
+  });
+
+  test("stays open with a plot of the last step", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).did("t2", "run_python", PYTHON, 5, [plot]));
+    await happens((run) => run.say("Here they are.").finish());
+    expect(card(root, "t2").querySelector("img")?.getAttribute("src")).toBe("data:image/png;base64,iVBORw0KGgo=");
+    expect([open(root, "t1"), open(root, "t2")]).toEqual(["false", "true"]);
+  });
+
+  test("stays as a person has put it", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }]).say("So."));
+    card(root, "t1").querySelector<HTMLElement>(".ak-head")!.click();
+    await settle();
+    expect(open(root, "t1")).toBe("true");
+    await happens((run) => run.did("t2", "run_python", PYTHON, 5).say("And."));
+    expect(open(root, "t1")).toBe("true");
+  });
+
+  test("keeps its error in sight when it folds", async () => {
+    const root = await show((run) => runs(run).output("t1", 0, { kind: "error", text: "Traceback\nKeyError: 'a'" }).end("t1", "run_python", "error").say("I try again."));
+    expect(open(root, "t1")).toBe("false");
+    expect(shown(root).text).toContain("KeyError: 'a'");
+  });
+
+  test("says who denied it and why", async () => {
+    const root = await show(asks);
+    await press(card(root, "t1"), "Deny");
+    await press(card(root, "t1"), "Deny");
+    await happens((run) => run.answer("t1", false, { reason: "Keep it.", decided_by: "4f2a" }).end("t1", "run_python", "denied"));
+    expect(shown(root).text).toMatch(/By you, \d\d:\d\d:\d\d: Keep it\. Nothing ran\./);
+  });
+
+  test("a policy's denial names the rule", async () => {
+    const root = await show((run) => run.propose("t1", "run_shell", { command: "curl x" }).answer("t1", false, { by: "policy", reason: 'By policy: deny run_shell where command matches "curl *".' }).end("t1", "run_shell", "denied"));
+    expect(shown(root).text).toContain('By policy: deny run_shell where command matches "curl *". Nothing ran.');
+  });
+});
+
+describe("Run again", () => {
+  const failed = (run: Recording): Recording => runs(run).end("t1", "run_python", "error", { tool_result: "No." });
+  const lost = (run: Recording): Recording => runs(run).end("t1", "run_python", "unknown", { reason: "The server restarted while this call was running." });
+
+  test("has the model ask for the call again, once", async () => {
+    const root = await show(failed);
+    expect(shown(root).text).toContain("Run againAsks you first.The model was told and may try another way.");
+    await press(card(root, "t1"), "Run again");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_retry", tool_call_id: "t1" });
+    expect(shown(root).buttons).toEqual([]);
+    expect(shown(root).text).toContain("You asked the model to run it again.");
+  });
+
+  test("does not say that it asks first where it would not", async () => {
+    expect(shown(await show((run) => failed(run), { mode: "allow" })).text).not.toContain("Asks you first");
+    const byRule = (run: Recording): unknown => run.propose("t1", "run_python", PYTHON).answer("t1", true, { by: "policy" }).start("t1", "run_python", PYTHON).end("t1", "run_python", "error", { tool_result: "No." });
+    expect(shown(await show(byRule)).text).not.toContain("Asks you first");
+  });
+
+  test("is not there when the run is over, is stopping or the line is lost", async () => {
+    const over = await show((run) => failed(run).say("I give up.").finish());
+    card(over, "t1").querySelector<HTMLElement>(".ak-head")!.click();
+    await settle();
+    expect(shown(over).buttons).toEqual([]);
+    const stopping = await show(failed);
+    await press(stopping, "Stop");
+    expect(shown(stopping).buttons).toEqual([]);
+    const offline = await show(failed);
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle();
+    expect(shown(offline).buttons).toEqual([]);
+  });
+
+  test("an unknown outcome is the person's turn until the model has gone on", async () => {
+    const root = await show(lost);
+    expect(card(root, "t1").dataset).toMatchObject({ turn: "you", current: "" });
+    expect(root.querySelector(".ak-status")!.textContent).toBe("Waiting for you");
+    await happens((run) => run.say("I look first."));
+    expect(card(root, "t1").dataset["turn"]).toBeUndefined();
+    expect(shown(root).buttons).toEqual(["Run again"]);
+    expect(shown(root).text).toContain("The model was told that the outcome is unknown.");
+  });
+
+  test("Continue tells the model of an unknown outcome, once, and every page shows that it was said", async () => {
+    const root = await show(lost);
+    await press(card(root, "t1"), "Continue");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_continue", tool_call_id: "t1" });
+    expect(shown(root).buttons).toEqual([]);
+    await happens((run) => run.send({ type: "tool_answered", tool_call_id: "t1", answer: "continue", decided_by: "ana" }));
+    expect(shown(root).text).toContain("The model was told that the outcome is unknown.");
+    expect(card(root, "t1").dataset["turn"]).toBeUndefined();
+    expect(root.querySelector(".ak-status")!.textContent).toBe("Running");
+  });
+
+  test("Run again on an unknown outcome is asked for once, also where another page asked", async () => {
+    const root = await show(lost);
+    await press(card(root, "t1"), "Run again");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_retry", tool_call_id: "t1" });
+    expect(shown(root).buttons).toEqual([]);
+    await happens((run) => run.send({ type: "tool_answered", tool_call_id: "t1", answer: "retry", decided_by: null }));
+    expect(shown(root).text).toContain("You asked the model to run it again. It asks you first.");
+  });
+});

@@ -1,0 +1,127 @@
+import { describe, expect, test } from "vitest";
+import { asks, PYTHON, shown } from "./cards";
+import { accessibleName, button, buttons, happens, PlayedSocket, press, settle, show, usePage, type Recording } from "./page";
+
+usePage();
+
+describe("the run", () => {
+  test("shows the prompt before anything has arrived", async () => {
+    PlayedSocket.refuse = true;
+    const root = await show();
+    expect(root.textContent).toContain("prompt");
+    expect(root.querySelector(".ak-run")?.getAttribute("data-status")).toBe("starting");
+  });
+
+  test("is stopped once", async () => {
+    const root = await show(asks);
+    await press(root, "Stop");
+    expect(PlayedSocket.sent.at(-1)).toMatchObject({ type: "cancel" });
+    expect(buttons(root.querySelector(".ak-header")!)).toEqual(["Stopping…"]);
+    await happens((run) => run.end("t1", "run_python", "cancelled", { reason: "By you." }).finish("cancelled"));
+    expect(buttons(root.querySelector(".ak-header")!)).toEqual([]);
+    expect(root.querySelector(".ak-status")?.textContent).toBe("Stopped");
+    expect(shown(root)).toMatchObject({ state: "cancelled", buttons: [] });
+  });
+
+  test("keeps its cards when it has ended", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5).say("Done.").finish());
+    expect(root.querySelector(".ak-run")?.getAttribute("data-status")).toBe("complete");
+    expect(shown(root).state).toBe("success");
+    expect(root.querySelector("[data-role=answer]")?.textContent).toContain("Done.");
+  });
+
+  test("always shows the policy in force, with its rules one click away", async () => {
+    const root = await show(() => undefined, { rules: [{ rule_id: "1", scope: "project", tool_name: "run_shell", text: "allow run_shell" }] });
+    const badge = root.querySelector<HTMLElement>(".ak-badge")!;
+    expect(accessibleName(badge)).toBe("Policy: Asks before acting, 1 always-allow rule");
+    badge.click();
+    await settle();
+    expect(root.textContent).toContain("allow run_shell in this project");
+  });
+
+  const RULE = { rule_id: "rule_1", scope: "user", tool_name: "run_shell", text: "allow run_shell" };
+
+  test("lets a rule be removed, once", async () => {
+    const root = await show(() => undefined, { rules: [RULE] });
+    root.querySelector<HTMLElement>(".ak-badge")!.click();
+    await settle();
+    await press(root, "Remove");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "rule_remove", rule_id: "rule_1" });
+    expect(button(root, "Removing…").getAttribute("aria-disabled")).toBe("true");
+    await happens((run) => run.send({ type: "run", run: { ...run.view, policy: { mode: "ask", rules: [] } } }));
+    expect(root.textContent).toContain("No always-allow rule is in force.");
+    expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Asks before acting");
+  });
+
+  test("that has ended shows its rules without a button", async () => {
+    const root = await show((run) => run.say("Done.").finish(), { rules: [RULE] });
+    root.querySelector<HTMLElement>(".ak-badge")!.click();
+    await settle();
+    expect(root.textContent).toContain("allow run_shell in all my notebooks");
+    expect(buttons(root)).toEqual([]);
+  });
+
+  test("says what went wrong, what it means and nothing twice", async () => {
+    const root = await show((run) => run.send({ type: "error", code: "LLM_ERROR", message: "gpt-5.2 returned 429, too many requests", tool_call_id: null, details: {} }).finish("error"));
+    expect(root.querySelector("[role=alert]")?.textContent).toBe("The model did not answer. gpt-5.2 returned 429, too many requests. Nothing is lost.");
+  });
+
+  test("shows that the model thinks until it speaks, folded", async () => {
+    const think = (run: Recording, content: string): Recording => run.send({ type: "reasoning", message_id: "m", content });
+    const root = await show((run) => think(run, "The duplicates "));
+    await happens((run) => think(run, "are exports."));
+    const line = root.querySelector<HTMLElement>(".ak-thinking button")!;
+    expect([line.textContent, line.getAttribute("aria-expanded")]).toEqual(["Thinking", "false"]);
+    line.click();
+    await settle();
+    expect(root.querySelector(".ak-thinking .ak-say")?.textContent).toBe("The duplicates are exports.");
+    await happens((run) => run.say("They are exports."));
+    expect(root.querySelector(".ak-thinking")).toBeNull();
+  });
+
+  test("tells a screen reader of changes of state, and not of the past", async () => {
+    const root = await show((run) => run.did("t0", "run_python", PYTHON, 5));
+    const said = (): string | null | undefined => root.querySelector(".ak-sr")?.textContent;
+    expect(said()).toBe("");
+    await settle(1_000);
+    await happens((run) => run.say("Some tokens").ask("t1", "run_python", PYTHON));
+    expect(said()).toBe("run_python is waiting for you.");
+    await happens((run) => run.finish());
+    expect(said()).toBe("The agent has answered.");
+  });
+});
+
+describe("a run whose model did not answer", () => {
+  const failed = (run: Recording): Recording => {
+    const error = { code: "LLM_ERROR" as const, message: "gpt-5.2 returned 429, too many requests." };
+    run.send({ type: "error", ...error, tool_call_id: null, details: {} });
+    run.view = { ...run.view, error } as typeof run.view;
+    return run.finish("error");
+  };
+
+  test("can be tried again, once a click, and goes on where it was", async () => {
+    const root = await show((run) => failed(run.did("t1", "run_python", PYTHON, 5)));
+    await press(root, "Try again");
+    expect(PlayedSocket.sent.at(-1)).toMatchObject({ type: "run_retry" });
+    expect(buttons(root)).not.toContain("Try again");
+    await happens((run) => {
+      run.view = { ...run.view, status: "running", error: null, ended_at: null } as typeof run.view;
+      run.send({ type: "run", run: run.view }).say("It is 42.");
+    });
+    expect(root.querySelector(".ak-status")!.textContent).toBe("Running");
+    expect(buttons(root)).not.toContain("Try again");
+    expect(root.querySelector("[data-role=answer]")!.textContent).toContain("It is 42.");
+  });
+
+  test("says why it can't be, and offers nothing where the line is lost or something else was asked for", async () => {
+    const root = await show(failed);
+    await press(root, "Try again");
+    PlayedSocket.last.say({ type: "error", seq: 1, conversation_id: "", run_id: null, timestamp: "", code: "CONFLICT", message: "This run can't be tried again: something else was asked for since.", tool_call_id: null, details: { run_id: root.querySelector("[data-run-id]")!.getAttribute("data-run-id") } });
+    await settle();
+    expect(root.textContent).toContain("something else was asked for since");
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle();
+    expect(buttons(root)).not.toContain("Try again");
+  });
+});
