@@ -89,6 +89,11 @@ def save_run(sql: sqlite3.Connection, run: RunView) -> None:
     )
 
 
+def save_spent(sql: sqlite3.Connection, run: RunView) -> None:
+    """As `save_run`, for a run whose status is as it was: the index of the open runs need not be written."""
+    sql.execute("UPDATE runs SET view = ? WHERE run_id = ?", (pack(run.model_dump_json()), run.run_id))
+
+
 def refuse_elsewhere(sql: sqlite3.Connection, conversation: int) -> None:
     """Raises `CarriedOutElsewhere` where another process that is alive has a run of this conversation open."""
     row = sql.execute(

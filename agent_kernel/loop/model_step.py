@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from agent_kernel.errors import InvalidArguments, ModelError
 from agent_kernel.log import inbox, ledger
 from agent_kernel.log.journal import append_message
-from agent_kernel.log.runs import save_run
+from agent_kernel.log.runs import save_spent
 from agent_kernel.loop import calls
 from agent_kernel.loop.judging import asks_hands, judge
 from agent_kernel.loop.pausing import within_budget
@@ -122,7 +122,7 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
         if turn.content:
             commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=turn.content))
         proposed = [calls.propose(commit, proposal, fault) for proposal, fault in checked]
-        save_run(commit.sql, run.view)
+        save_spent(commit.sql, run.view)
         commit.emit(UsageEvent(run_id=run_id, usage=run.view.usage))
         allowed = ledger.Verdict(True, "policy")
         started = [calls.decide_unasked(commit, approval_id, allowed, starts=True) for approval_id in starting]

@@ -32,7 +32,8 @@ async def said_to_wait(run: ActiveRun, call: ToolCallView, hands: Hands) -> Asyn
         timer.cancel()
         for task in looks:
             task.cancel()
-        await asyncio.gather(*looks, return_exceptions=True)
+        if looks:  # an empty gather costs a turn of the event loop
+            await asyncio.gather(*looks, return_exceptions=True)
 
 
 async def _watch(run: ActiveRun, call: ToolCallView, hands: Hands) -> None:
