@@ -61,7 +61,7 @@ faults: .venv/test.stamp ## Kill real processes at random moments (half an hour)
 	$(BIN)/python -m tests.load
 
 .PHONY: bench
-bench: .venv/test.stamp .venv/browser.stamp ## Measure against the performance goals (BENCH_ARGS="--only tokens,steps --rounds 3" for a part)
+bench: .venv/test.stamp .venv/browser.stamp ## Measure against the performance goals (BENCH_ARGS="--only tokens,steps --rounds 3" for a part, BENCH_ARGS=--help for all)
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 .PHONY: clean

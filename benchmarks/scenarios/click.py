@@ -24,6 +24,8 @@ def run(rounds: int) -> Report:
     with stage(f"run:clock:{calls}:5:0", [LOAD, "%%agent\nTell the time.", CLOCK]) as on:
         on.notebook.run_through(CELL)
         for number in range(calls):
+            # The call before has ended, and nothing else goes on.
+            on.notebook.wait_for_state("awaiting_approval", card=number)
             cells.append(_run_cell(on))
             clicks.append(_approve(on, number))
         view = on.wait_for_end()
@@ -53,11 +55,9 @@ def _way(call: dict[str, Any], clicked: float) -> dict[str, float]:
 
 def _approve(on: Stage, number: int) -> float:
     """When the browser had the click, in milliseconds since the epoch."""
-    on.notebook.wait_for_state("awaiting_approval", card=number)
     time.sleep(LOOK_SECONDS)
     button = on.notebook.card(number).get_by_role("button", name="Approve", exact=True)
     button.click(delay=HOLD_SECONDS * 1000)
-    on.notebook.wait_for_state("success", card=number)
     clicked: float = on.look("() => bench.clicks.at(-1)")
     return clicked
 
