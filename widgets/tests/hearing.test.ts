@@ -36,6 +36,8 @@ test("a click that waits for the cell to end is shown to wait, and ends as soon 
   await press(card(root, "t1"), "Approve");
   expect(sent).toContainEqual({ command: expect.objectContaining({ type: "approval_response", approved: true }) });
   expect(text()).toContain(TAKEN_LATER);
+  expect(text()).toContain("Approve chosen");
+  expect(text()).not.toContain("Waiting for you");
   expect(buttons(card(root, "t1"))).toEqual([]);
   await answer((run) => run.answer("t1", true).start("t1", "run_python", PYTHON));
   expect(text()).not.toContain("You chose");

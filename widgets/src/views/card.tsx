@@ -80,7 +80,8 @@ export const Card = memo(function Card(props: CardProps): JSX.Element {
 
 function Head(props: CardProps): JSX.Element {
   const { call, open } = props;
-  const look = lookOf(props);
+  const { hearing } = useActions();
+  const look = lookOf(props, hearing === "between-cells");
   const inner = (
     <>
       <Icon name={look.icon} tone={look.tone} />
@@ -103,7 +104,7 @@ function Head(props: CardProps): JSX.Element {
   );
 }
 
-function lookOf({ call, pending, off }: CardProps): StateLook {
+function lookOf({ call, pending, off }: CardProps, heldBack: boolean): StateLook {
   if (call.state === "executing" && call.name === "ask_user") return ASKING;
   if (call.state === "executing" && call.waitingBehind !== null) return NEXT_IN_LINE;
   const look = CALL_STATES[call.state];
@@ -111,6 +112,7 @@ function lookOf({ call, pending, off }: CardProps): StateLook {
   if (pending?.status === "queued") {
     return { word: `${pending.command.approved ? "Approve" : "Deny"} not sent yet`, icon: "clock", tone: "ak-calm" };
   }
+  if (pending !== null && heldBack) return { word: `${pending.command.approved ? "Approve" : "Deny"} chosen`, icon: "clock", tone: "ak-calm" };
   return off ? { word: "Waiting, decisions off", icon: "wait", tone: "ak-calm" } : look;
 }
 
