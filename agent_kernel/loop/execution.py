@@ -56,15 +56,15 @@ async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Out
         async with said_to_wait(run, call, hands):
             return await execution
     except KernelGone as gone:
-        return Outcome("unknown", tool_messages.unknown(str(gone)))
+        return Outcome("unknown", str(gone))
     except asyncio.CancelledError:
         current = asyncio.current_task()
         if not execution.cancelled() or (current is not None and current.cancelling()):
             raise
-        return Outcome("unknown", tool_messages.unknown("It did not end when it was interrupted."))
+        return Outcome("unknown", "It did not end when it was interrupted.")
     except Exception:
         logger.exception("The hands failed on %s", call.tool_name)
-        return Outcome("unknown", tool_messages.unknown("Something broke between Agent Kernel and the kernel."))
+        return Outcome("unknown", "Something broke between Agent Kernel and the kernel.")
     finally:
         del run.executing[call.tool_call_id]
 
@@ -89,6 +89,7 @@ async def finish(
             call.tool_call_id,
             outcome.status,
             result,
+            reason=outcome.content if outcome.status == "unknown" else None,
             duration_ms=duration,
             truncated=kept.truncated,
             output_file=output_file,

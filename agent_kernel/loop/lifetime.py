@@ -189,8 +189,8 @@ async def _settle_leftovers(run: ActiveRun) -> None:
             commit.emit(calls.cut_off(run.view.run_id, tool_call_id))
         for call in ledger.list_calls(commit.sql, conversation=commit.number, run_id=run.view.run_id):
             if call.state == "executing":
-                text = tool_messages.unknown("Agent Kernel broke while it ran.")
-                calls.settle(commit, call.tool_call_id, "unknown", text)
+                why = "Agent Kernel broke while it ran."
+                calls.settle(commit, call.tool_call_id, "unknown", tool_messages.unknown(why), reason=why)
             elif call.state in ledger.UNFINISHED:
                 text = tool_messages.cancelled_before_start("Agent Kernel broke.")
                 calls.settle(commit, call.tool_call_id, "cancelled", text)

@@ -62,7 +62,7 @@ def unknown(reason: str) -> str:
 
 def ended(call: ToolCallView, state: CallState, content: str) -> str:
     """The text of a call that ran."""
-    text = content
+    text = unknown(content) if state == "unknown" else content
     if state == "error" and not content.startswith(ERROR_PREFIX):
         text = f"{ERROR_PREFIX}: {content}"
     if state == "cancelled":

@@ -104,7 +104,7 @@ function Unknown({ call, asks }: { call: Call; asks: boolean }): JSX.Element {
   const last = stream?.kind === "stream" ? errorLine(streamText(stream)) : "";
   return (
     <div class="ak-say">
-      <p>{call.reason === null ? "The server restarted while this call was running." : <Plain text={sentence(call.reason)} />} It may have finished, run in part, or not run at all.{asks && " Look before you choose."}</p>
+      <p>{call.reason === null ? "Nobody can say what became of this call." : <Plain text={sentence(call.reason)} />} It may have finished, run in part, or not run at all.{asks && " Look before you choose."}</p>
       <p class="ak-muted ak-num">
         {call.startedAt !== null && `Started ${timeOfDay(call.startedAt)}. `}
         {last !== "" && <>Last output: <code><Plain text={last} /></code>.</>}
