@@ -3,6 +3,7 @@ import { h, render as mount } from "preact";
 import { KernelTransport, type MessageModel } from "./link/kernel";
 import { leaseChannel, type Lease } from "./link/registry";
 import { channelAddress, SocketTransport } from "./link/socket";
+import { staysInView } from "./staying";
 import { Run } from "./views/run";
 
 interface Model extends MessageModel {
@@ -17,7 +18,9 @@ function initialize({ model }: { model: Model }): (() => void) | undefined {
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const { channel, release } = lease(model);
   mount(h(Run, { channel, runId: model.get("run_id"), prompt: model.get("prompt") }), el);
+  const unwatch = staysInView(el);
   return () => {
+    unwatch();
     mount(null, el);
     release();
   };

@@ -45,7 +45,7 @@ export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
       <div class="ak-head">
         <Icon name="gauge" tone={yours ? "ak-turn" : "ak-calm"} />
         <b>Budget reached</b>
-        <span class="ak-sum">The run is paused before its next model call. Nothing is lost.</span>
+        <span class="ak-sum ak-whole">The run is paused before its next model call. Nothing is lost.</span>
         <span class="ak-state"><span class="ak-word">{props.gone ? "Stopped" : props.off ? "Waiting, decisions off" : "Waiting for you"}</span></span>
       </div>
       <Meters run={run} pause={pause} />
