@@ -8,7 +8,6 @@ import asyncio
 import dataclasses
 import json
 import logging
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -53,8 +52,9 @@ class Link:
     def output(self, tool_call_id: str, index: int, output: OutputView) -> None:
         self.send("output", tool_call_id=tool_call_id, index=index, output=output.model_dump(mode="json"))
 
-    def done(self, tool_call_id: str, outcome: Outcome) -> None:  # noqa: ARG002 -- the server collects it
+    def done(self, tool_call_id: str, outcome: Outcome) -> bool:  # noqa: ARG002 -- the server collects it
         self.send("outcome", tool_call_id=tool_call_id)
+        return False
 
     def announce(
         self,
@@ -194,7 +194,7 @@ class _Requests:
 
 def waiting_behind(shop: Workshop, tool_call_id: str) -> int | None:
     """The number of the cell that runs while a call that was handed over waits; `None` once the call has begun."""
-    place = shop.mailbox.collect(tool_call_id, sys.maxsize).state
+    place = shop.mailbox.place(tool_call_id)
     return int(shop.shell.execution_count) if place == "deposited" else None
 
 

@@ -60,7 +60,7 @@ class LocalHands:
         queued = False
         while True:
             await asyncio.sleep(CLAIM_SECONDS)
-            if self._shop.mailbox.collect(call.tool_call_id).state != "deposited":
+            if self._shop.mailbox.place(call.tool_call_id) != "deposited":
                 return
             if not queued or self._own_shell.was_aborted():
                 self._own_shell.queue_take(call.tool_call_id, needs_await)
@@ -103,8 +103,9 @@ class _Bridge:
     def output(self, _tool_call_id: str, _index: int, output: OutputView) -> None:
         self._post(self._emit, output)
 
-    def done(self, _tool_call_id: str, outcome: Outcome) -> None:
+    def done(self, _tool_call_id: str, outcome: Outcome) -> bool:
         self._post(self._settle, outcome)
+        return True
 
     def _post(self, callback: Any, *arguments: Any) -> None:
         # A loop that is closed belongs to a process that ends.

@@ -19,7 +19,9 @@ from agent_kernel.tools.hands import ApprovedCall, Outcome
 CallPlace = Literal["deposited", "running", "done", "unknown"]
 
 KEPT_CALLS = 64
-"""Finished calls whose outputs and outcome can still be collected."""
+"""Finished calls whose outputs and outcome can be collected again: an answer may be lost on its way."""
+UNTOLD_CALLS = 1_000
+"""Finished calls whose outcome nobody has heard. Many calls may end while the one that asks is busy."""
 
 WITHDRAWN = Outcome("cancelled", "The call was cancelled before it started. Nothing ran.")
 
@@ -29,7 +31,9 @@ class Observer(Protocol):
 
     def output(self, tool_call_id: str, index: int, output: OutputView) -> None: ...
 
-    def done(self, tool_call_id: str, outcome: Outcome) -> None: ...
+    def done(self, tool_call_id: str, outcome: Outcome) -> bool:
+        """Whether it has taken the outcome. If not, the outcome is kept until it is collected."""
+        ...
 
 
 @dataclass(slots=True)
@@ -43,6 +47,8 @@ class Entry:
     place: CallPlace = "deposited"
     outputs: list[OutputView] = field(default_factory=list)
     outcome: Outcome | None = None
+    told: bool = False
+    """Whether somebody has heard the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +132,13 @@ class Mailbox:
             entry = self._entries.get(tool_call_id)
             if entry is None:
                 return Collected("unknown", (), None)
+            entry.told = entry.outcome is not None
             return Collected(entry.place, tuple(entry.outputs[first_index:]), entry.outcome)
+
+    def place(self, tool_call_id: str) -> CallPlace:
+        with self._lock:
+            entry = self._entries.get(tool_call_id)
+            return entry.place if entry is not None else "unknown"
 
     def interrupt(self, tool_call_id: str) -> bool:
         """Interrupt this call if it is the one that runs, or withdraw it if it waits. True if anything was done."""
@@ -168,15 +180,16 @@ class Mailbox:
 
     def _end(self, entry: Entry, outcome: Outcome) -> None:
         entry.place, entry.outcome = "done", outcome
-        entry.observer.done(entry.call.tool_call_id, outcome)
+        entry.told = entry.observer.done(entry.call.tool_call_id, outcome)
 
     def _announce(self) -> None:
         for listener in tuple(self._listeners):
             listener()
 
     def _forget_old(self) -> None:
-        done = [key for key, entry in self._entries.items() if entry.place == "done"]
-        for key in done[: max(0, len(done) - KEPT_CALLS)]:
+        done = [(key, entry.told) for key, entry in self._entries.items() if entry.place == "done"]
+        told, untold = ([key for key, was_told in done if was_told is wanted] for wanted in (True, False))
+        for key in [*told[: max(0, len(told) - KEPT_CALLS)], *untold[: max(0, len(untold) - UNTOLD_CALLS)]]:
             del self._entries[key]
             # The id stays known, so that a late repeat of its deposit can't run it again.
             self._forgotten.add(key)

@@ -82,12 +82,13 @@ async def watch(round_: Round, face: Face, moment: str, strike: Callable[[], Awa
     await strike()
 
 
-def note(round_: Round, frame: dict[str, Any]) -> None:
-    """Remember a logged frame; one that was seen before has to be the same."""
+def note(round_: Round, frame: dict[str, Any]) -> bool:
+    """Remember a logged frame; one that was seen before has to be the same. False for what is about the line only."""
     if frame["type"] in ("session", "pong") or (frame["type"] == "error" and frame["run_id"] is None):
-        return
+        return False
     if round_.frames.setdefault(frame["seq"], frame) != frame:
         round_.fault("events_missing", f"event {frame['seq']} is another one now")
+    return True
 
 
 async def answer(round_: Round, face: Face, approval_id: str) -> None:
@@ -121,10 +122,8 @@ async def finish(round_: Round) -> None:
             await asyncio.sleep(0.02)
         if view["last_seq"] > resume:
             while (frame := await face.next()) is not None:
-                if frame["type"] != "session":
-                    note(round_, frame)
-                    if frame["seq"] >= view["last_seq"]:
-                        break
+                if note(round_, frame) and frame["seq"] >= view["last_seq"]:
+                    break
     await check(round_, face, resume, view)
 
 

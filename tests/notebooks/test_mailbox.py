@@ -23,8 +23,9 @@ class Watch:
     def output(self, tool_call_id: str, index: int, output: OutputView) -> None:
         self.indexes.append(index)
 
-    def done(self, tool_call_id: str, outcome: Outcome) -> None:
+    def done(self, tool_call_id: str, outcome: Outcome) -> bool:
         self.ended.append(tool_call_id)
+        return False
 
 
 def call(name: str) -> ApprovedCall:
@@ -121,9 +122,24 @@ def test_a_call_that_is_long_done_is_forgotten_but_never_runs_again() -> None:
         entry = mailbox.claim()
         assert entry is not None
         finish(mailbox, entry)
+        assert mailbox.collect(f"call {number}").outcome == DONE
     assert mailbox.collect("call 0").state == "unknown"
     mailbox.deposit(call("call 0"), watch)
     assert mailbox.claim("call 0") is None
+
+
+def test_of_many_calls_that_end_before_anybody_asks_no_outcome_is_forgotten() -> None:
+    mailbox, watch = Mailbox(), Watch()
+    names = [f"call {number}" for number in range(4 * KEPT_CALLS)]
+    for name in names:
+        mailbox.deposit(call(name), watch)
+        entry = mailbox.claim(name)
+        assert entry is not None
+        finish(mailbox, entry)
+    assert [mailbox.collect(name).outcome for name in names] == [DONE] * len(names)
+    mailbox.deposit(call("later"), watch)
+    assert mailbox.place(names[0]) == "unknown"
+    assert mailbox.place(names[-1]) == "done"
 
 
 def test_a_deposit_that_comes_too_late_says_so_and_the_call_can_still_be_claimed() -> None:
