@@ -56,8 +56,8 @@ shapes: .venv/test.stamp .venv/browser.stamp ## Other shapes of Jupyter: a gatew
 	$(PYTEST) -q tests/shapes $(if $(filter full,$(SHAPES)),-m "shapes_full or not shapes_full")
 
 .PHONY: faults
-faults: .venv/test.stamp ## Kill real processes at random moments (half an hour), then the load; prints the figures
-	$(BIN)/python -m tests.faults --rounds 500
+faults: .venv/test.stamp ## Kill real processes at random moments (half an hour; FAULTS_ARGS="--rounds 20 --seed 7"), then the load
+	$(BIN)/python -m tests.faults $(FAULTS_ARGS)
 	$(BIN)/python -m tests.load
 
 .PHONY: bench

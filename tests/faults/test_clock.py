@@ -1,0 +1,92 @@
+"""The clock jumps by a day, forth and back. Limits and durations are measured on the monotonic clock, which such jumps
+leave alone; the order of events is their `seq`. The clock on the wall is only ever shown."""
+
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from agent_kernel.log import owners
+from agent_kernel.log.store import Log
+from agent_kernel.loop import tool_step
+from agent_kernel.protocol import events
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.record import render_record
+from agent_kernel.testing import ScriptedModel, call, say
+from tests.core.brain_fixtures import stage
+
+DAY = timedelta(days=1)
+
+
+class Clock:
+    """What every module that reads the time reads from now on."""
+
+    ahead = timedelta()
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        clock = self
+
+        class Jumping(datetime):
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> Self:
+                return super().now(tz) + clock.ahead
+
+        for module in (events, tool_step, owners):
+            monkeypatch.setattr(module, "datetime", Jumping)
+
+
+def owner_files(directory: Path) -> int:
+    return len(list(directory.glob("*-owner-*")))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+@pytest.mark.parametrize("jumps", [(DAY, -DAY), (-DAY, DAY), (DAY, 2 * DAY)])
+async def test_a_run_neither_ends_nor_expires_and_its_durations_are_true(
+    clock: Clock, jumps: tuple[timedelta, timedelta]
+) -> None:
+    with ScriptedModel([call("run_python", code="1"), call("run_python", code="2"), say("Done.")]) as model:
+        one = await stage(model, approval_seconds=60)
+        handle = await one.start(budget=BudgetLimits(seconds=60))
+        for number, jump in enumerate(jumps, start=1):
+            request = (await one.requests(number))[-1]
+            clock.ahead = jump
+            await one.conversation.decide(request.approval_id, Decision(approved=True))
+        result = await handle.wait()
+        assert result.run.status == "complete"
+        assert [done.state for done in result.tool_calls] == ["success"] * 2
+        assert all(0 <= (done.duration_ms or 0) < 10_000 for done in result.tool_calls)
+        await one.until(lambda: one.of("complete"))
+        assert len({event.timestamp[:10] for event in one.events}) > 1, "the jump was seen"
+        assert [event.seq for event in one.events] == list(range(1, len(one.events) + 1))
+        assert "Done." in render_record(result.run, result.messages, result.tool_calls)["text/plain"]
+        await one.close()
+
+
+async def test_a_call_that_waits_expires_after_its_time_and_not_at_a_jump(clock: Clock) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
+        one = await stage(model, approval_seconds=0.3)
+        handle = await one.start()
+        [request] = await one.requests()
+        clock.ahead = -DAY
+        result = await handle.wait()
+        assert [done.state for done in result.tool_calls] == ["expired"]
+        assert request.expires_at is not None
+        await one.close()
+
+
+async def test_a_server_that_starts_a_day_later_leaves_the_runs_of_one_that_lives_alone(
+    clock: Clock, tmp_path: Path
+) -> None:
+    """What tells a dead owner from one that lives is its lock, not the age of its file."""
+    first = await Log.open(tmp_path / "log.sqlite")
+    clock.ahead = DAY
+    second = await Log.open(tmp_path / "log.sqlite")
+    assert owner_files(tmp_path) == 2
+    await second.aclose()
+    await first.aclose()
