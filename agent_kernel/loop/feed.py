@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 from agent_kernel.log.journal import Frame, frames_after
 from agent_kernel.log.store import Log
+from agent_kernel.loop.shown import Shown
 from agent_kernel.protocol.events import ErrorEvent
 from agent_kernel.protocol.vocabulary import ErrorCode
 
@@ -23,10 +24,11 @@ class Feed:
         self._log = log
         self._conversation = conversation
         self._conversation_id = conversation_id
-        self._recent: deque[Frame] = deque(maxlen=_REMEMBERED)
+        self._recent: deque[Frame] | None = None
+        """Only while there is something to remember: an empty one takes 760 bytes."""
         self._subscriptions: set[Subscription] = set()
         self.last_seq = last_seq
-        self.shown = asyncio.Event()
+        self.shown = Shown()
         """Set once a page has shown the conversation, in this life of the process."""
         log.listen(conversation, self._publish)
 
@@ -42,7 +44,7 @@ class Feed:
 
     def forget(self) -> None:
         """Keep no frames in memory; who needs them reads the log."""
-        self._recent.clear()
+        self._recent = None
 
     def announce(self, code: ErrorCode, message: str) -> None:
         """Tell the faces that are here what can't be logged."""
@@ -67,8 +69,10 @@ class Feed:
 
     def _publish(self, frames: list[Frame]) -> None:
         if frames[0].seq != self.last_seq + 1:
-            self._recent.clear()  # another server on the same log wrote in between: the log has all of it
+            self.forget()  # another server on the same log wrote in between: the log has all of it
         if self._subscriptions:
+            if self._recent is None:
+                self._recent = deque(maxlen=_REMEMBERED)
             self._recent.extend(frames)
         self.last_seq = frames[-1].seq
         for subscription in self._subscriptions:

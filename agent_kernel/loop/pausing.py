@@ -36,7 +36,7 @@ async def within_budget(run: ActiveRun) -> bool:
 async def somebody_looks(run: ActiveRun) -> bool:
     """Whether a page shows the conversation, or has; where none has, one is given a while to come."""
     seconds = run.setting.settings.face_seconds
-    if not run.setting.attended or run.person.shown.is_set() or seconds is None:
+    if not run.setting.attended or run.person.shown or seconds is None:
         return run.setting.attended
     coming = asyncio.create_task(run.person.shown.wait(), name=f"page of {run.view.run_id}")
     stopped = run.person.asked.expect("page")
@@ -44,7 +44,7 @@ async def somebody_looks(run: ActiveRun) -> bool:
     await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     coming.cancel()
     stopped.cancel()
-    return run.person.shown.is_set()
+    return bool(run.person.shown)
 
 
 async def heard(run: ActiveRun, key: str) -> bool:

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -93,7 +92,7 @@ class RunQueue:
         self._host = host
         self._row = row
         self._feed = feed
-        self._waiting: deque[QueuedRun] = deque()
+        self._waiting: list[QueuedRun] = []  # not a deque, which takes 760 bytes where it is empty
         self._numbers = itertools.count(1)
         self._current: QueuedRun | None = None
         self._parked: ParkedRun | None = None
@@ -171,8 +170,8 @@ class RunQueue:
 
     async def _unpark(self, kept: ParkedRun) -> None:
         run = await parking.take_up(self._host, self._row, kept, self._visits)
-        self._waiting.appendleft(
-            QueuedRun(run.spec, run.view, kept.hands, (), kept.result, asyncio.Event(), parked=True)
+        self._waiting.insert(
+            0, QueuedRun(run.spec, run.view, kept.hands, (), kept.result, asyncio.Event(), parked=True)
         )
         self._parked = None
         self._enter(run)
@@ -187,18 +186,24 @@ class RunQueue:
             self._worker = self._host.tasks.spawn(self._work(), f"conversation {self._row.conversation_id}")
 
     async def _work(self) -> None:
-        while self._waiting:
-            queued = self._current = self._waiting.popleft()
-            self.last = Declared(queued.spec, queued.hands)
-            try:
-                result = await self._run(queued)
-            finally:
-                self._current = None
-                queued.begun.set()
-            if result is None:
-                return
-            if not queued.result.done():
-                queued.result.set_result(result)
+        try:
+            while self._waiting:
+                if not await self._work_off(self._waiting.pop(0)):
+                    return
+        finally:
+            self._worker = None  # a task that has ended still holds its coroutine and its context
+
+    async def _work_off(self, queued: QueuedRun) -> bool:
+        """One run. False where it was parked: those behind it wait for it."""
+        self._current, self.last = queued, Declared(queued.spec, queued.hands)
+        try:
+            result = await self._run(queued)
+        finally:
+            self._current = None
+            queued.begun.set()
+        if result is not None and not queued.result.done():
+            queued.result.set_result(result)
+        return result is not None
 
     async def _run(self, queued: QueuedRun) -> RunResult | None:
         """Carry a run out. `None` where it was parked."""

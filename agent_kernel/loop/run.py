@@ -22,6 +22,7 @@ from agent_kernel.loop.budgets import Meter
 from agent_kernel.loop.history import Past, read_history, wire_message
 from agent_kernel.loop.prompts import SYSTEM_PROMPT
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
+from agent_kernel.loop.shown import Shown
 from agent_kernel.loop.visits import Visits
 from agent_kernel.models.base import Model, TokenUsage, WireMessage
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent
@@ -121,7 +122,7 @@ class OpenCalls:
 class Person:
     """The person for whom the run as a whole waits: for a larger budget, for a look at an unknown outcome."""
 
-    shown: asyncio.Event = field(default_factory=asyncio.Event)
+    shown: Shown = field(default_factory=Shown)
     """The conversation's: see `Feed`."""
     asked: Broker[None] = field(default_factory=Broker)
     looked: set[str] = field(default_factory=set)
