@@ -254,15 +254,20 @@ def list_calls(
     sql: sqlite3.Connection, *, conversation: int | None = None, run_id: str | None = None, state: str | None = None
 ) -> list[ToolCallView]:
     """Calls in the order in which they were proposed, of one conversation, run or state, or all."""
-    wanted = {"conversation": conversation, "run_id": run_id, "state": state}
+    if state is not None and state not in NEXT:
+        return []
+    wanted = {"conversation": conversation, "run_id": run_id}
     conditions = [f"{column} = :{column}" for column, value in wanted.items() if value is not None]
+    if state is not None:  # as a literal: SQLite uses the index of one state for nothing else
+        conditions.append(f"state = '{state}'")
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     rows = sql.execute(f"{_SELECT} {where} ORDER BY tool_calls.number", wanted)
     return [_view(row) for row in rows]
 
 
-def count_calls(sql: sqlite3.Connection, state: CallState) -> int:
-    (count,) = sql.execute("SELECT count(*) FROM tool_calls WHERE state = ?", (state,)).fetchone()
+def count_waiting(sql: sqlite3.Connection) -> int:
+    """How many calls wait for a decision."""
+    (count,) = sql.execute("SELECT count(*) FROM tool_calls WHERE state = 'awaiting_approval'").fetchone()
     return int(count)
 
 

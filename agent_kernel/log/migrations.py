@@ -1,6 +1,7 @@
 """The schema, as a list of migrations. A released entry is never edited; a change is a new entry."""
 
 import sqlite3
+from collections.abc import Iterator
 
 from agent_kernel.errors import ConfigurationError
 
@@ -133,16 +134,46 @@ MIGRATIONS: tuple[str, ...] = (
     DROP INDEX runs_by_status;
     CREATE INDEX runs_open ON runs (conversation) WHERE status IN ('queued', 'running');
     """,
+    """
+    -- An index of all states was written at each step of each call; only these two are looked for.
+    DROP INDEX tool_calls_by_state;
+    CREATE INDEX tool_calls_waiting ON tool_calls (number) WHERE state = 'awaiting_approval';
+    CREATE INDEX tool_calls_unknown ON tool_calls (conversation, digest) WHERE state = 'unknown';
+    """,
 )
 
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring the schema up to date. Raises `ConfigurationError` for a log that a newer version wrote."""
+    if _version(connection) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for script in MIGRATIONS[_version(connection) :]:  # read again: another server may have opened the same log
+            for statement in _statements(script):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):
         raise ConfigurationError(
             f"The log was written by a newer Agent Kernel (schema {version}, this one knows {len(MIGRATIONS)}). "
             "Update Agent Kernel, or set another data directory."
         )
-    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-        connection.executescript(f"BEGIN; {script} PRAGMA user_version = {number}; COMMIT;")
+    return int(version)
+
+
+def _statements(script: str) -> Iterator[str]:
+    """One by one, because `executescript` ends the transaction it is called in."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

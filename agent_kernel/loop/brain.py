@@ -213,7 +213,7 @@ class Brain:
         return await self._host.log.read(
             lambda sql: {
                 "conversations": runs.count_conversations(sql),
-                "awaiting_approval": ledger.count_calls(sql, "awaiting_approval"),
+                "awaiting_approval": ledger.count_waiting(sql),
             }
         )
 

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -185,3 +185,30 @@ async def test_a_failed_transaction_gives_out_no_seq(tmp_path: Path) -> None:
     await asyncio.sleep(0)
     assert frames == [1, 2]
     await log.aclose()
+
+
+@pytest.mark.parametrize(
+    ("look", "index"),
+    [
+        (ledger.count_waiting, "tool_calls_waiting"),
+        (lambda sql: ledger.list_calls(sql, state="awaiting_approval"), "tool_calls_waiting"),
+        (lambda sql: ledger.unknown_digests(sql, 1), "tool_calls_unknown"),
+    ],
+    ids=["how many wait", "which wait", "which are unknown"],
+)
+def test_calls_in_the_states_that_are_looked_for_are_found_without_a_look_at_the_others(
+    sql: sqlite3.Connection, look: Callable[[sqlite3.Connection], object], index: str
+) -> None:
+    said: list[str] = []
+    sql.set_trace_callback(said.append)
+    look(sql)
+    sql.set_trace_callback(None)
+    [statement] = said
+    plan = sql.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+    assert f"INDEX {index}" in plan[0][3]
+    assert not [step for *_, step in plan if "TEMP B-TREE" in step]
+
+
+def test_a_state_that_no_call_can_have_lists_none(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    assert ledger.list_calls(sql, state="' OR 1 OR '") == []

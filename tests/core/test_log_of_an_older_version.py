@@ -1,12 +1,14 @@
 """A log that the first version wrote, as SQL: one finished run, and one whose call waits for its approval."""
 
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from agent_kernel.log import audit, blocks, journal
+from agent_kernel.log import audit, blocks, journal, migrations
 from agent_kernel.log.migrations import MIGRATIONS, migrate
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
@@ -70,3 +72,34 @@ async def test_its_waiting_call_is_approved_and_its_conversation_goes_on(old_log
         assert len(now) == view.last_seq
         assert audit.check(sql) is None
         assert {entry.number for entry in audit.read_entries(sql)} == set(range(1, 7))
+
+
+def test_servers_that_open_it_at_the_same_moment_bring_it_up_to_date_once(old_log: Path) -> None:
+    servers = 4
+    together = threading.Barrier(servers)
+
+    def open_it(_: int) -> tuple[int]:
+        with closing(sqlite3.connect(old_log, isolation_level=None)) as sql:
+            sql.execute("PRAGMA user_version").fetchone()
+            together.wait()
+            migrate(sql)
+            found: tuple[int] = sql.execute("PRAGMA user_version").fetchone()
+            return found
+
+    with ThreadPoolExecutor(servers) as pool:
+        assert list(pool.map(open_it, range(servers))) == [(len(MIGRATIONS),)] * servers
+    with closing(sqlite3.connect(old_log)) as sql:
+        assert frames(sql) == FRAMES
+
+
+def test_a_migration_that_fails_leaves_it_as_it_was(old_log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def schema(sql: sqlite3.Connection) -> list[tuple[str]]:
+        return sql.execute("SELECT sql FROM sqlite_schema ORDER BY name").fetchall()
+
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, "CREATE TABLE audit (number);\n"))
+    with closing(sqlite3.connect(old_log, isolation_level=None)) as sql:
+        before = schema(sql)
+        with pytest.raises(sqlite3.OperationalError, match="already exists"):
+            migrate(sql)
+        assert sql.execute("PRAGMA user_version").fetchone() == (1,)
+        assert schema(sql) == before
