@@ -12,16 +12,16 @@ from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import AuditListener
-from agent_kernel.loop import recovery
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.queue import Host, ModelSource, RunHandle
-from agent_kernel.loop.results import read_result
+from agent_kernel.loop.faces.snapshots import read_list
 from agent_kernel.loop.run import RunResult
+from agent_kernel.loop.runs import recovery
+from agent_kernel.loop.runs.queue import Host, ModelSource, RunHandle
+from agent_kernel.loop.runs.specs import restored
+from agent_kernel.loop.runs.stopping import Stop
 from agent_kernel.loop.settings import BrainSettings, RunSpec
-from agent_kernel.loop.snapshots import read_list
-from agent_kernel.loop.specs import restored
-from agent_kernel.loop.stopping import Stop
 from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.loop.turns.results import read_result
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.views import RunView, ToolCallView

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.stopping import Stop
+from agent_kernel.loop.runs.stopping import Stop
 from agent_kernel.protocol.commands import (
     ApprovalResponseCommand,
     BudgetCommand,

@@ -6,15 +6,17 @@ from dataclasses import replace
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, LogUnavailable, UnknownApproval, UnknownRun
 from agent_kernel.log import ledger, runs
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.loop import decisions, lifetime, pausing, retrying, saved_rules, stopping, undoing, unknowns
-from agent_kernel.loop.feed import Feed, Subscription
-from agent_kernel.loop.model_step import take_message
-from agent_kernel.loop.queue import Host, RunHandle, RunQueue
+from agent_kernel.loop.faces.feed import Feed, Subscription
+from agent_kernel.loop.faces.snapshots import Snapshot, read_snapshot
 from agent_kernel.loop.run import ActiveRun
+from agent_kernel.loop.runs import lifetime, retrying, stopping
+from agent_kernel.loop.runs.queue import Host, RunHandle, RunQueue
+from agent_kernel.loop.runs.specs import restored
+from agent_kernel.loop.runs.stopping import SOMEBODY, Stop
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
-from agent_kernel.loop.snapshots import Snapshot, read_snapshot
-from agent_kernel.loop.specs import restored
-from agent_kernel.loop.stopping import SOMEBODY, Stop
+from agent_kernel.loop.tool_calls import decisions, saved_rules, undoing
+from agent_kernel.loop.turns import pausing, unknowns
+from agent_kernel.loop.turns.model_step import take_message
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import BudgetLimits, ConversationView, RunView, ToolCallView

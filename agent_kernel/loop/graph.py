@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypedDict
 
-from agent_kernel.loop.model_step import call_model
 from agent_kernel.loop.run import ActiveRun
-from agent_kernel.loop.tool_step import run_tool_call
+from agent_kernel.loop.tool_calls.tool_step import run_tool_call
+from agent_kernel.loop.turns.model_step import call_model
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph

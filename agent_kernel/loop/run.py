@@ -18,12 +18,12 @@ from agent_kernel.log.journal import START
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
-from agent_kernel.loop.budgets import Meter
-from agent_kernel.loop.history import Past, read_history, wire_message
-from agent_kernel.loop.prompts import SYSTEM_PROMPT
+from agent_kernel.loop.faces.shown import Shown
+from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
-from agent_kernel.loop.shown import Shown
-from agent_kernel.loop.visits import Visits
+from agent_kernel.loop.turns.budgets import Meter
+from agent_kernel.loop.turns.history import Past, read_history, wire_message
+from agent_kernel.loop.turns.prompts import SYSTEM_PROMPT
 from agent_kernel.models.base import Model, TokenUsage, WireMessage
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent
 from agent_kernel.protocol.views import ErrorView, MessageView, PolicyView, RunView, ToolCallView, Usage

@@ -15,9 +15,9 @@ from typing import Any
 from agent_kernel.errors import AgentKernelError, AlreadyDecided
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.feed import Subscription
+from agent_kernel.loop.faces.feed import Subscription
+from agent_kernel.loop.runs.stopping import Stop
 from agent_kernel.loop.settings import BrainSettings, ScriptedDecision
-from agent_kernel.loop.stopping import Stop
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.notebook.between_cells import OwnShell

@@ -16,8 +16,8 @@ from agent_kernel.errors import (
 )
 from agent_kernel.loop.commands import obey
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.feed import Subscription
-from agent_kernel.loop.greeting import greet, is_far_behind
+from agent_kernel.loop.faces.feed import Subscription
+from agent_kernel.loop.faces.greeting import greet, is_far_behind
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.protocol.commands import ClientCommand, PingCommand, ResumeCommand, client_command_adapter
 from agent_kernel.protocol.events import ErrorEvent, PongEvent

@@ -8,7 +8,7 @@ import orjson
 
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.queue import RunHandle
+from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.models.resolver import Endpoint, ModelResolver, warm_up
 from agent_kernel.protocol.commands import Decision

@@ -16,10 +16,10 @@ from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.faces.snapshots import session_frame
 from agent_kernel.loop.run import Commit
+from agent_kernel.loop.runs.specs import stored
 from agent_kernel.loop.settings import BrainSettings, RunSpec
-from agent_kernel.loop.snapshots import session_frame
-from agent_kernel.loop.specs import stored
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn, RequestedCall
 from agent_kernel.models.resolver import Endpoint, ModelResolver, warm_up
 from agent_kernel.protocol.events import MessageEvent, RunEvent

@@ -23,7 +23,7 @@ from agent_kernel.errors import (
     NotFound,
 )
 from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.greeting import tool_views
+from agent_kernel.loop.faces.greeting import tool_views
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES, Decision
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.tools.builtin import BUILTIN_TOOLS

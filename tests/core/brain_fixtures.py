@@ -12,7 +12,7 @@ import pytest
 from agent_kernel.errors import UndoRefused
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.queue import RunHandle
+from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.models.base import Model
 from agent_kernel.protocol.events import LoggedEvent, server_event_adapter

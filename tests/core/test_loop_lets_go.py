@@ -8,9 +8,9 @@ from weakref import finalize, ref
 
 from agent_kernel.log.journal import Frame
 from agent_kernel.log.store import Log
-from agent_kernel.loop.history import Histories, Past
 from agent_kernel.loop.run import ActiveRun, RunResult
 from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.loop.turns.history import Histories, Past
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, RequestedCall
 from agent_kernel.protocol.views import MessageView, ToolCallView
 from tests.core.brain_fixtures import FunctionHands, stage

@@ -13,7 +13,7 @@ import orjson
 from agent_kernel.errors import NoModelError
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.queue import RunHandle
+from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.models.base import Model, ModelRequest, TextDelta, ToolCallDelta
 from agent_kernel.protocol.commands import Decision

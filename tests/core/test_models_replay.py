@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ConfigurationError, ModelRefused, ModelUnavailable
-from agent_kernel.loop.prompts import with_context
 from agent_kernel.loop.settings import ScriptedDecision
-from agent_kernel.loop.tool_messages import cancelled_before_start, superseded, unknown
+from agent_kernel.loop.tool_calls.tool_messages import cancelled_before_start, superseded, unknown
+from agent_kernel.loop.turns.prompts import with_context
 from agent_kernel.models.base import ModelRequest, ModelTurn, ReasoningDelta, TextDelta, TokenUsage, WireMessage
 from agent_kernel.models.cassette import Cassette, load_cassette
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel

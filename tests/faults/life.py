@@ -17,7 +17,7 @@ from typing import Any
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.queue import RunHandle
+from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.commands import Decision

@@ -9,7 +9,7 @@ import pytest
 
 from agent_kernel.log import owners
 from agent_kernel.log.store import Log
-from agent_kernel.loop import tool_step
+from agent_kernel.loop.tool_calls import tool_step
 from agent_kernel.protocol import events
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import BudgetLimits

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.loop import lifetime
 from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.runs import lifetime
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.brain_fixtures import OneModel, stage

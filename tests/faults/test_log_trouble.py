@@ -11,8 +11,8 @@ import pytest
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log.store import Log
-from agent_kernel.loop import lifetime
 from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.runs import lifetime
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from tests.core.brain_fixtures import FunctionHands, OneModel, Stage, stage

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.queue import RunHandle
+from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.tools.declaration import ToolDeclaration

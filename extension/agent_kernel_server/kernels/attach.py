@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.queue import RunHandle
+from agent_kernel.loop.runs.queue import RunHandle
+from agent_kernel.loop.runs.stopping import Stop
 from agent_kernel.loop.settings import RunSpec
-from agent_kernel.loop.stopping import Stop
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel_server.kernels.calls import CallFeeds
 from agent_kernel_server.kernels.hands import KernelHands

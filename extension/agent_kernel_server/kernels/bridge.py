@@ -14,7 +14,7 @@ from jupyter_server.gateway.managers import GatewayKernelManager
 from agent_kernel.errors import KernelGone
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.queue import RunHandle
+from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel_server.kernels.attach import AttachedKernel

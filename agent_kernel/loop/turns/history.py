@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_kernel.log.journal import START, Mark, read_messages
-from agent_kernel.loop.prompts import with_context
+from agent_kernel.loop.turns.prompts import with_context
 from agent_kernel.models.base import WireMessage
 
 _KEPT = 32

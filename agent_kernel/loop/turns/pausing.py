@@ -9,8 +9,8 @@ from typing import Any
 
 from agent_kernel.errors import AlreadyDecided, BudgetExceeded, InvalidArguments, LogUnavailable
 from agent_kernel.log import trail
-from agent_kernel.loop.budgets import check, raised
 from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.turns.budgets import check, raised
 from agent_kernel.protocol.events import ErrorEvent, utc_now
 from agent_kernel.protocol.ids import new_pause_id
 from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, PauseView
@@ -41,9 +41,11 @@ async def somebody_looks(run: ActiveRun) -> bool:
     coming = asyncio.create_task(run.person.shown.wait(), name=f"page of {run.view.run_id}")
     stopped = run.person.asked.expect("page")
     either: set[asyncio.Future[Any]] = {coming, stopped}
-    await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    coming.cancel()
-    stopped.cancel()
+    try:
+        await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        coming.cancel()
+        stopped.cancel()
     return bool(run.person.shown)
 
 

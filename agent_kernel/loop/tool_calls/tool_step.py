@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition
 from agent_kernel.log import ledger
-from agent_kernel.loop import calls, tool_messages
-from agent_kernel.loop.execution import carry_out, finish
-from agent_kernel.loop.judging import judge, permits
-from agent_kernel.loop.previews import with_file_diff
 from agent_kernel.loop.run import ActiveRun
-from agent_kernel.loop.starting import is_for_page, set_going, turn_at_once
+from agent_kernel.loop.tool_calls import calls, tool_messages
+from agent_kernel.loop.tool_calls.execution import carry_out, finish
+from agent_kernel.loop.tool_calls.judging import judge, permits
+from agent_kernel.loop.tool_calls.previews import with_file_diff
+from agent_kernel.loop.tool_calls.starting import is_for_page, set_going, turn_at_once
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.hands import Outcome
 

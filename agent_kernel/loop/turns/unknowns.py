@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from agent_kernel.errors import AlreadyDecided
 from agent_kernel.log import inbox, ledger, trail
-from agent_kernel.loop.pausing import heard, somebody_looks
 from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.turns.pausing import heard, somebody_looks
 from agent_kernel.protocol.events import ToolAnsweredEvent
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import UnknownAnswer

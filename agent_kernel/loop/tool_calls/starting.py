@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agent_kernel.log.ledger import Proposal
-from agent_kernel.loop import calls, tool_messages
-from agent_kernel.loop.execution import carry_out
 from agent_kernel.loop.run import ActiveRun
+from agent_kernel.loop.tool_calls import calls, tool_messages
+from agent_kernel.loop.tool_calls.execution import carry_out
 from agent_kernel.protocol.views import ToolCallView
 
 

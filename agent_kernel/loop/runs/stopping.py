@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from agent_kernel.errors import IllegalTransition, LogUnavailable
 from agent_kernel.log import ledger, trail
-from agent_kernel.loop import calls, tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy
 from agent_kernel.tools.hands import Outcome

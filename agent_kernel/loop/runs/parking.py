@@ -9,17 +9,17 @@ from agent_kernel.log import inbox, journal, ledger, runs
 from agent_kernel.log.journal import Mark
 from agent_kernel.log.rules import rules_in_force
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.loop.budgets import Meter
-from agent_kernel.loop.effective_policy import effective_policy, scope_keys
-from agent_kernel.loop.history import Past
 from agent_kernel.loop.run import ActiveRun, RunResult, RunSetting, Step
-from agent_kernel.loop.specs import restored
-from agent_kernel.loop.visits import Visits
+from agent_kernel.loop.runs.specs import restored
+from agent_kernel.loop.runs.visits import Visits
+from agent_kernel.loop.tool_calls.effective_policy import effective_policy, scope_keys
+from agent_kernel.loop.turns.budgets import Meter
+from agent_kernel.loop.turns.history import Past
 from agent_kernel.models.base import Model
 from agent_kernel.tools.hands import Hands
 
 if TYPE_CHECKING:
-    from agent_kernel.loop.queue import Host
+    from agent_kernel.loop.runs.queue import Host
 
 
 @dataclass(frozen=True, slots=True)

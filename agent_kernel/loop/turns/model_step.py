@@ -7,14 +7,14 @@ from agent_kernel.errors import InvalidArguments, ModelError
 from agent_kernel.log import inbox, ledger
 from agent_kernel.log.journal import append_message
 from agent_kernel.log.runs import save_spent
-from agent_kernel.loop import calls
-from agent_kernel.loop.judging import asks_hands, judge
-from agent_kernel.loop.pausing import within_budget
-from agent_kernel.loop.results import answer_calls, write_tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit, Step
-from agent_kernel.loop.starting import set_going, turn_at_once
-from agent_kernel.loop.streaming import TurnStream
-from agent_kernel.loop.unknowns import looked_at
+from agent_kernel.loop.tool_calls import calls
+from agent_kernel.loop.tool_calls.judging import asks_hands, judge
+from agent_kernel.loop.tool_calls.starting import set_going, turn_at_once
+from agent_kernel.loop.turns.pausing import within_budget
+from agent_kernel.loop.turns.results import answer_calls, write_tool_messages
+from agent_kernel.loop.turns.streaming import TurnStream
+from agent_kernel.loop.turns.unknowns import looked_at
 from agent_kernel.models.base import ModelTurn, RequestedCall
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent, UsageEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent_kernel.errors import ModelError
-from agent_kernel.loop import calls
-from agent_kernel.loop.batches import Batcher
 from agent_kernel.loop.run import ActiveRun
+from agent_kernel.loop.tool_calls import calls
+from agent_kernel.loop.turns.batches import Batcher
 from agent_kernel.models.base import (
     ModelItem,
     ModelRequest,

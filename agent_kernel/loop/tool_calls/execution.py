@@ -6,10 +6,10 @@ import time
 from functools import partial
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.loop import calls, tool_messages
-from agent_kernel.loop.batches import Batcher
 from agent_kernel.loop.run import ActiveRun, Commit
-from agent_kernel.loop.waiting import said_to_wait
+from agent_kernel.loop.tool_calls import calls, tool_messages
+from agent_kernel.loop.tool_calls.waiting import said_to_wait
+from agent_kernel.loop.turns.batches import Batcher
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink

@@ -11,15 +11,16 @@ from typing import Protocol
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.loop import lifetime, parking, recovery, saved_rules
-from agent_kernel.loop.feed import Feed
-from agent_kernel.loop.history import Histories
-from agent_kernel.loop.parking import ParkedRun
-from agent_kernel.loop.results import read_result
+from agent_kernel.loop.faces.feed import Feed
 from agent_kernel.loop.run import ActiveRun, RunResult
+from agent_kernel.loop.runs import lifetime, parking, recovery
+from agent_kernel.loop.runs.parking import ParkedRun
+from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
 from agent_kernel.loop.tasks import TaskOwner
-from agent_kernel.loop.visits import Visits
+from agent_kernel.loop.tool_calls import saved_rules
+from agent_kernel.loop.turns.history import Histories
+from agent_kernel.loop.turns.results import read_result
 from agent_kernel.models.base import Model
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ErrorView, RunView

@@ -12,19 +12,19 @@ from agent_kernel.log.journal import Mark
 from agent_kernel.log.rules import rules_in_force
 from agent_kernel.log.runs import ConversationRow, add_run, save_run
 from agent_kernel.log.store import Log
-from agent_kernel.loop import calls, tool_messages
-from agent_kernel.loop.budgets import tighter
-from agent_kernel.loop.effective_policy import effective_policy, scope_keys
 from agent_kernel.loop.graph import run_to_end
-from agent_kernel.loop.history import unanswered_calls
-from agent_kernel.loop.model_step import add_user_message
-from agent_kernel.loop.parking import keep_past
-from agent_kernel.loop.results import answer_calls, leave_messages, read_result, write_tool_messages
 from agent_kernel.loop.run import ActiveRun, Commit, RunResult, RunSetting, Step
+from agent_kernel.loop.runs.parking import keep_past
+from agent_kernel.loop.runs.specs import stored
+from agent_kernel.loop.runs.stopping import Stop, note
+from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
-from agent_kernel.loop.specs import stored
-from agent_kernel.loop.stopping import Stop, note
-from agent_kernel.loop.visits import Visits
+from agent_kernel.loop.tool_calls import calls, tool_messages
+from agent_kernel.loop.tool_calls.effective_policy import effective_policy, scope_keys
+from agent_kernel.loop.turns.budgets import tighter
+from agent_kernel.loop.turns.history import unanswered_calls
+from agent_kernel.loop.turns.model_step import add_user_message
+from agent_kernel.loop.turns.results import answer_calls, leave_messages, read_result, write_tool_messages
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ErrorView, PolicyView, RunView, Usage
@@ -32,7 +32,7 @@ from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.tools.hands import Hands
 
 if TYPE_CHECKING:
-    from agent_kernel.loop.queue import Host
+    from agent_kernel.loop.runs.queue import Host
 
 logger = logging.getLogger(__name__)
 _ENVIRONMENT_SECONDS = 5.0

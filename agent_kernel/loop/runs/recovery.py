@@ -3,11 +3,11 @@
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
-from agent_kernel.loop import calls, tool_messages
-from agent_kernel.loop.history import unanswered_calls
-from agent_kernel.loop.results import leave_messages, read_result, read_results, tool_messages_for
 from agent_kernel.loop.run import Commit, RunResult
 from agent_kernel.loop.settings import BrainSettings
+from agent_kernel.loop.tool_calls import calls, tool_messages
+from agent_kernel.loop.turns.history import unanswered_calls
+from agent_kernel.loop.turns.results import leave_messages, read_result, read_results, tool_messages_for
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ErrorView, RunView

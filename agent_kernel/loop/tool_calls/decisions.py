@@ -3,11 +3,11 @@
 from agent_kernel.approvals.offers import every_call, offered_rules
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import ledger
-from agent_kernel.loop import calls, saved_rules, tool_messages
-from agent_kernel.loop.judging import asks_hands, judge, permits
-from agent_kernel.loop.previews import shown_preview
 from agent_kernel.loop.run import ActiveRun, Commit
-from agent_kernel.loop.starting import set_going, turn_at_once
+from agent_kernel.loop.tool_calls import calls, saved_rules, tool_messages
+from agent_kernel.loop.tool_calls.judging import asks_hands, judge, permits
+from agent_kernel.loop.tool_calls.previews import shown_preview
+from agent_kernel.loop.tool_calls.starting import set_going, turn_at_once
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import digest

@@ -7,10 +7,10 @@ from agent_kernel.errors import AlreadyDecided
 from agent_kernel.log import ledger, trail
 from agent_kernel.log.rules import add_rule, revoke_rule, rules_in_force
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.loop.effective_policy import effective_policy, scope_keys
-from agent_kernel.loop.judging import judge
 from agent_kernel.loop.run import ActiveRun
-from agent_kernel.loop.tool_step import decide_without_asking
+from agent_kernel.loop.tool_calls.effective_policy import effective_policy, scope_keys
+from agent_kernel.loop.tool_calls.judging import judge
+from agent_kernel.loop.tool_calls.tool_step import decide_without_asking
 from agent_kernel.protocol.vocabulary import Scope
 
 

@@ -1,0 +1,1 @@
+"""What faces are told: committed events as exact streams, and snapshots."""

@@ -1,0 +1,1 @@
+"""One tool call: judged, decided on, started, carried out, undone."""
