@@ -1,14 +1,15 @@
 /** What a person does with a run on one view: which panels are open, what is written in them, and what is sent. */
-import type { CardCommand } from "../keyboard";
 import type { Channel } from "../link/channel";
 import type { PendingDecision } from "../link/decisions";
 import type { Hearing } from "../link/transport";
-import type { ApprovalResponseCommand, BudgetLimits, ClientCommand, PauseView } from "../protocol";
-import { asksWhatNow, callsInOrder, isMoreText, needsYou, runEnded, type Call, type RunState } from "../state";
+import type { BudgetLimits, ClientCommand, PauseView } from "../protocol";
+import { callsInOrder, needsYou, runEnded, type Call, type RunState } from "../state";
 import type { Actions, Choice, Panel, Raising, Retry, Undo } from "./context";
 import { Draft } from "./edit";
-import { mayAlwaysAllow } from "./allow";
+import { commandFor } from "./choice";
+import { Frames } from "./frames";
 import { BudgetAnswer } from "./raising";
+import { Sequels } from "./sequels";
 
 /** For this long after a decision no other card takes one: a second click was meant for the first card. */
 const GUARD_MS = 400;
@@ -23,19 +24,12 @@ export class RunDesk implements Actions {
   private readonly panels = new Map<string, Panel>();
   private readonly opened = new Map<string, boolean>();
   private readonly drafts = new Map<string, Draft>();
-  private readonly retried = new Set<string>();
-  private readonly continued = new Set<string>();
-  private readonly takenBack = new Set<string>();
+  private readonly sequels: Sequels;
   /** How much the run showed when it was last tried again: one click, one try. */
   private triedAt = -1;
   private readonly answer: BudgetAnswer;
   private focusedCall: string | null = null;
-  private render: () => void = () => undefined;
-  private readonly readers = new Set<() => void>();
-  private heardState: RunState;
-  /** More than a growing text has changed since the last frame. */
-  private stale = false;
-  private frame: { cancel(): void } | null = null;
+  private readonly frames: Frames;
 
   constructor(
     private readonly channel: Channel,
@@ -43,20 +37,17 @@ export class RunDesk implements Actions {
     private readonly root: () => HTMLElement | null,
   ) {
     this.answer = new BudgetAnswer(channel, runId);
-    this.heardState = this.state;
+    this.frames = new Frames(channel, runId);
+    this.sequels = new Sequels(channel, runId, () => this.stopping);
   }
 
   /** Renders at most once a frame, however many events come. */
   watch(render: () => void): () => void {
-    this.render = render;
-    this.heardState = this.state;
-    const stop = this.channel.subscribe(() => this.heard());
-    render();
+    const stop = this.frames.watch(render);
     const settle = setTimeout(() => (this.live = true), 1_000);
     return () => {
       stop();
       clearTimeout(settle);
-      this.frame?.cancel();
     };
   }
 
@@ -69,8 +60,7 @@ export class RunDesk implements Actions {
   }
 
   watchText(render: () => void): () => void {
-    this.readers.add(render);
-    return () => this.readers.delete(render);
+    return this.frames.watchText(render);
   }
 
   get hearing(): Hearing {
@@ -106,7 +96,7 @@ export class RunDesk implements Actions {
   }
 
   draftOf(callId: string): Draft {
-    const draft = this.drafts.get(callId) ?? new Draft(() => this.state.calls[callId] as Call, () => this.schedule());
+    const draft = this.drafts.get(callId) ?? new Draft(() => this.state.calls[callId] as Call, () => this.frames.schedule());
     this.drafts.set(callId, draft);
     return draft;
   }
@@ -123,60 +113,28 @@ export class RunDesk implements Actions {
     return (yours.find((call) => call.id === this.focusedCall) ?? yours[0])?.id ?? null;
   }
 
-  /** Offered only where it works: in a run that goes on, over a line that is there. */
   retryOf(call: Call, state: RunState): Retry {
-    if (call.state === "unknown") return this.lookOf(call, state);
-    if (call.state !== "error") return "no";
-    if (this.retried.has(call.id)) return "asked";
-    return this.goesOn(state) ? "offered" : "no";
-  }
-
-  /** An answer that the brain did not take makes room for another. */
-  private lookOf(call: Call, state: RunState): Retry {
-    const told = call.step !== state.step || call.unknownAnswer === "continue";
-    if (call.unknownAnswer === "retry" || (told && this.retried.has(call.id))) return "asked";
-    const sent = this.retried.has(call.id) || this.continued.has(call.id);
-    if (sent && !told && call.problem === null) return "sent";
-    return (told || asksWhatNow(call, state)) && this.goesOn(state) ? "offered" : "no";
+    return this.sequels.retryOf(call, state);
   }
 
   undoOf(call: Call, state: RunState): Undo {
-    if (call.undone) return "done";
-    // The answer to an attempt: the file is no longer as the call left it.
-    if (call.undo === null || call.problem !== null) return "no";
-    if (this.takenBack.has(call.id)) return "asked";
-    return this.goesOn(state) ? "offered" : "no";
+    return this.sequels.undoOf(call, state);
   }
 
-  undo(call: Call): void {
-    if (this.undoOf(call, this.state) !== "offered") return;
-    this.keepFocus(call.id);
-    this.takenBack.add(call.id);
-    this.channel.send({ type: "tool_undo", tool_call_id: call.id });
-  }
-
-  private goesOn(state: RunState): boolean {
-    return state.run?.status === "running" && !this.stopping && this.channel.connection.status === "open";
-  }
-
-  /** Whether the person can say what to do about a call whose outcome is unknown. */
   asksWhatNow(call: Call, state: RunState): boolean {
-    return asksWhatNow(call, state) && this.retryOf(call, state) === "offered";
+    return this.sequels.asksWhatNow(call, state);
   }
 
   retry(call: Call): void {
-    if (this.retryOf(call, this.state) !== "offered") return;
-    this.keepFocus(call.id);
-    this.retried.add(call.id);
-    this.channel.send({ type: "tool_retry", tool_call_id: call.id });
+    if (this.sequels.retry(call)) this.keepFocus(call.id);
   }
 
-  /** Go on: the model is told that the outcome is unknown. */
   proceed(call: Call): void {
-    if (this.retryOf(call, this.state) !== "offered") return;
-    this.keepFocus(call.id);
-    this.continued.add(call.id);
-    this.channel.send({ type: "tool_continue", tool_call_id: call.id });
+    if (this.sequels.proceed(call)) this.keepFocus(call.id);
+  }
+
+  undo(call: Call): void {
+    if (this.sequels.undo(call)) this.keepFocus(call.id);
   }
 
   focused(target: EventTarget | null): void {
@@ -184,20 +142,20 @@ export class RunDesk implements Actions {
     const id = card?.getAttribute("data-tool-call-id") ?? null;
     if (id === this.focusedCall) return;
     this.focusedCall = id;
-    this.schedule();
+    this.frames.schedule();
   }
 
   readonly toggle = (call: Call): void => {
     const card = this.element(call.id)?.querySelector("button.ak-head");
     this.opened.set(call.id, card?.getAttribute("aria-expanded") !== "true");
-    this.schedule();
+    this.frames.schedule();
   };
 
   openPanel(call: Call, panel: Panel): void {
     if (panel !== "none" && (call.state !== "awaiting_approval" || this.off || this.pendingOf(call) !== null)) return;
     this.keepFocus(call.id);
     this.panels.set(call.id, panel);
-    this.schedule();
+    this.frames.schedule();
   }
 
   decide(call: Call, choice: Choice): void {
@@ -237,39 +195,6 @@ export class RunDesk implements Actions {
     this.root()?.querySelector<HTMLElement>(".ak-header button[aria-disabled], .ak-badge")?.focus();
   }
 
-  /** True where the key was meant for the card. */
-  obey(command: CardCommand, call: Call): boolean {
-    const waits = call.state === "awaiting_approval" && this.pendingOf(call) === null && !this.off;
-    const panel = this.panelOf(call.id);
-    switch (command.kind) {
-      case "next":
-      case "previous":
-        return this.move(call, command.kind === "next" ? 1 : -1);
-      case "choose":
-        return this.choose(call, command.number);
-      case "back":
-        this.openPanel(call, "none");
-        return true;
-      case "send":
-        return this.sendPanel(call, panel, waits);
-      case "approve-all":
-      case "deny-all":
-        return this.answerAll(command.kind === "approve-all");
-      case "approve":
-        if (waits && panel !== "edit") this.decide(call, { kind: "approve" });
-        return waits;
-      case "deny":
-        if (waits && panel === "reason") this.sendPanel(call, panel, waits);
-        else if (waits && !this.guarded) this.openPanel(call, "reason");
-        return waits;
-      case "edit":
-      case "allow":
-        if (command.kind === "allow" && !mayAlwaysAllow(call)) return false;
-        if (waits && !this.guarded) this.openPanel(call, command.kind);
-        return waits;
-    }
-  }
-
   raisingOf(state: RunState, pause: PauseView): Raising {
     return this.answer.stateOf(state, pause);
   }
@@ -284,7 +209,7 @@ export class RunDesk implements Actions {
 
   takeBackRaise(): void {
     this.answer.takeBack();
-    this.schedule();
+    this.frames.schedule();
   }
 
   /** Whether a run that ended because the model failed can go on. */
@@ -297,82 +222,20 @@ export class RunDesk implements Actions {
     this.triedAt = this.state.items.length;
     this.root()?.querySelector<HTMLElement>(".ak-badge")?.focus();
     this.channel.send({ type: "run_retry", run_id: this.runId });
-    this.schedule();
+    this.frames.schedule();
   }
 
-  private get state(): RunState {
+  get state(): RunState {
     return this.channel.state(this.runId);
-  }
-
-  private heard(): void {
-    const before = this.heardState;
-    this.heardState = this.state;
-    if (isMoreText(before, this.heardState)) this.nextFrame();
-    else this.schedule();
-  }
-
-  private schedule(): void {
-    this.stale = true;
-    this.nextFrame();
-  }
-
-  private nextFrame(): void {
-    if (this.frame !== null) return;
-    const show = (): void => {
-      this.frame = null;
-      const { stale } = this;
-      this.stale = false;
-      if (stale) this.render();
-      for (const read of this.readers) read();
-    };
-    // A page in the background paints no frames, and is still read out.
-    if (document.hidden) {
-      const timer = setTimeout(show, 200);
-      this.frame = { cancel: () => clearTimeout(timer) };
-    } else {
-      const frame = requestAnimationFrame(show);
-      this.frame = { cancel: () => cancelAnimationFrame(frame) };
-    }
   }
 
   private guard(): void {
     this.guarded = true;
     setTimeout(() => {
       this.guarded = false;
-      this.schedule();
+      this.frames.schedule();
     }, GUARD_MS);
-    this.schedule();
-  }
-
-  private sendPanel(call: Call, panel: Panel, waits: boolean): boolean {
-    if (call.name === "ask_user" && call.state === "executing") {
-      this.element(call.id)?.querySelector<HTMLElement>(".ak-primary")?.click();
-      return true;
-    }
-    if (!waits) return false;
-    if (panel === "reason") this.decide(call, { kind: "deny", reason: this.draftOf(call.id).reason.text });
-    else if (panel === "edit") this.decide(call, this.draftOf(call.id).choice());
-    return panel === "reason" || panel === "edit";
-  }
-
-  private answerAll(approved: boolean): boolean {
-    const calls = this.askable(callsInOrder(this.state).filter((call) => call.state === "awaiting_approval"));
-    if (calls.length < 2) return false;
-    this.decideAll(calls, approved);
-    return true;
-  }
-
-  private move(call: Call, by: 1 | -1): boolean {
-    const cards = callsInOrder(this.state);
-    const next = cards[cards.findIndex((one) => one.id === call.id) + by];
-    if (next !== undefined) this.element(next.id)?.focus();
-    return true;
-  }
-
-  private choose(call: Call, number: number): boolean {
-    const choice = this.element(call.id)?.querySelector<HTMLElement>(`[data-choice="${number}"]`);
-    choice?.click();
-    return choice !== null && choice !== undefined;
+    this.frames.schedule();
   }
 
   /** The focus stays on the card when the button that had it goes, or the next letter would be the notebook's. */
@@ -381,22 +244,8 @@ export class RunDesk implements Actions {
     if (card !== undefined && this.root()?.contains(document.activeElement)) card.focus();
   }
 
-  private element(callId: string): HTMLElement | undefined {
+  element(callId: string): HTMLElement | undefined {
     const cards = this.root()?.querySelectorAll<HTMLElement>("[data-tool-call-id]") ?? [];
     return [...cards].find((card) => card.dataset["toolCallId"] === callId);
-  }
-}
-
-function commandFor(choice: Choice, approvalId: string, digest: string): ApprovalResponseCommand {
-  const answer = { type: "approval_response", approval_id: approvalId, digest } as const;
-  switch (choice.kind) {
-    case "approve":
-      return { ...answer, approved: true };
-    case "deny":
-      return choice.reason.trim() === "" ? { ...answer, approved: false } : { ...answer, approved: false, reason: choice.reason.trim() };
-    case "edit":
-      return { ...answer, approved: true, edited_input: choice.input };
-    case "always":
-      return { ...answer, approved: true, scope: choice.scope, rule: choice.rule };
   }
 }

@@ -16,6 +16,7 @@ import { Header } from "./header";
 import { InterruptNote } from "./hearing";
 import { ConnectionBar, Notice } from "./notices";
 import { RunDesk } from "./desk";
+import { Shortcuts } from "./shortcuts";
 import { Thinking } from "./thinking";
 
 interface Props {
@@ -146,7 +147,7 @@ function handleKey(event: KeyboardEvent, desk: RunDesk): void {
   const call = desk.callById(element?.getAttribute("data-tool-call-id") ?? null);
   if (call === undefined) return;
   const command = cardCommand(event, { panel: desk.panelOf(call.id), field: fieldOf(event.target) });
-  if (command !== null && desk.obey(command, call)) {
+  if (command !== null && new Shortcuts(desk).obey(command, call)) {
     event.preventDefault();
     event.stopPropagation();
   }
