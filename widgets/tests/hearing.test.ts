@@ -37,11 +37,25 @@ test("a click that waits for the cell to end is shown to wait, and ends as soon 
   expect(sent).toContainEqual({ command: expect.objectContaining({ type: "approval_response", approved: true }) });
   expect(text()).toContain(TAKEN_LATER);
   expect(text()).toContain("Approve chosen");
-  expect(text()).not.toContain("Waiting for you");
+  expect(root.textContent).not.toContain("Waiting for you");
+  expect(root.querySelector(".ak-status")?.textContent).toBe("Waiting for the kernel");
   expect(buttons(card(root, "t1"))).toEqual([]);
   await answer((run) => run.answer("t1", true).start("t1", "run_python", PYTHON));
   expect(text()).not.toContain("You chose");
+  expect(root.querySelector(".ak-status")?.textContent).toBe("Running");
   expect(card(root, "t1").dataset["state"]).toBe("executing");
+});
+
+test("an answer to a pause waits for the cell to end too, and neither the card nor the header waits for the person", async () => {
+  const { root, answer } = await page("between-cells", (run) => run.pause(["tool_calls"], { tokens: null, tool_calls: 2, seconds: null }, { tool_calls: 2 }));
+  const status = (): string | null | undefined => root.querySelector(".ak-status")?.textContent;
+  expect(status()).toBe("Waiting for you");
+  await press(root, "Continue");
+  expect(status()).toBe("Waiting for the kernel");
+  expect(root.querySelector("[data-pause-id]")?.textContent).toContain("Continue chosen");
+  expect(root.textContent).not.toContain("Waiting for you");
+  await answer((run) => run.raise({ tool_calls: 1 }));
+  expect(status()).toBe("Running");
 });
 
 test("a kernel that usually hears at once is said to be busy only after a second without an answer", async () => {

@@ -31,6 +31,7 @@ interface Props {
 }
 
 export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
+  const { hearing } = useActions();
   const yours = props.raising === "no" && !props.off && !props.gone;
   return (
     <div
@@ -46,7 +47,7 @@ export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
         <Icon name="gauge" tone={yours ? "ak-turn" : "ak-calm"} />
         <b>Budget reached</b>
         <span class="ak-sum ak-whole">The run is paused before its next model call. Nothing is lost.</span>
-        <span class="ak-state"><span class="ak-word">{props.gone ? "Stopped" : props.off ? "Waiting, decisions off" : "Waiting for you"}</span></span>
+        <span class="ak-state"><span class="ak-word">{wordOf(props, hearing === "between-cells")}</span></span>
       </div>
       <Meters run={run} pause={pause} />
       {props.gone
@@ -54,6 +55,12 @@ export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
         : props.raising === "no" ? <AddRow key={pause.pause_id} run={run} pause={pause} {...props} /> : <SentRow raising={props.raising} />}
     </div>
   );
+}
+
+function wordOf({ gone, off, raising }: Pick<Props, "gone" | "off" | "raising">, heldBack: boolean): string {
+  if (gone) return "Stopped";
+  if (raising === "sent" && heldBack) return "Continue chosen";
+  return off ? "Waiting, decisions off" : "Waiting for you";
 }
 
 function Meters({ run, pause }: { run: RunView; pause: PauseView }): JSX.Element {

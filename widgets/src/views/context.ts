@@ -16,6 +16,9 @@ export type Undo = "no" | "offered" | "asked" | "done";
 /** Whether the answer to a pause is on its way. */
 export type Raising = "no" | "queued" | "sent";
 
+/** Whom a run waits for: a click that the kernel has not heard yet leaves nothing to do for the person. */
+export type Waiting = "nobody" | "you" | "kernel";
+
 export interface Actions {
   readonly hearing: Hearing;
   /** The brain's present moment in ms, by this page's best knowledge. */

@@ -3,8 +3,8 @@ import type { Channel } from "../link/channel";
 import type { PendingDecision } from "../link/decisions";
 import type { Hearing } from "../link/transport";
 import type { BudgetLimits, ClientCommand, PauseView } from "../protocol";
-import { callsInOrder, needsYou, runEnded, type Call, type RunState } from "../state";
-import type { Actions, Choice, Panel, Raising, Retry, Undo } from "./context";
+import { asksWhatNow, callsInOrder, needsYou, pauseOf, runEnded, type Call, type RunState } from "../state";
+import type { Actions, Choice, Panel, Raising, Retry, Undo, Waiting } from "./context";
 import { Draft } from "./edit";
 import { commandFor } from "./choice";
 import { Frames } from "./frames";
@@ -111,6 +111,15 @@ export class RunDesk implements Actions {
     const yours = callsInOrder(state).filter((call) => needsYou(call) && this.pendingOf(call) === null);
     if (yours.length === 0) return callsInOrder(state).findLast((call) => this.asksWhatNow(call, state))?.id ?? null;
     return (yours.find((call) => call.id === this.focusedCall) ?? yours[0])?.id ?? null;
+  }
+
+  waitingFor(state: RunState): Waiting {
+    const asking = callsInOrder(state).filter((call) => needsYou(call) || asksWhatNow(call, state));
+    const pause = pauseOf(state);
+    if (asking.length === 0 && pause === null) return "nobody";
+    const answered = asking.every((call) => this.pendingOf(call) !== null || this.retryOf(call, state) === "sent");
+    const raised = pause === null || this.raisingOf(state, pause) !== "no";
+    return this.hearing === "between-cells" && answered && raised ? "kernel" : "you";
   }
 
   retryOf(call: Call, state: RunState): Retry {

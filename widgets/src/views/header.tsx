@@ -3,11 +3,11 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
 import type { Connection } from "../link/channel";
-import { asksWhatNow, needsYou, pauseOf, runEnded, callsInOrder, type RunState } from "../state";
+import { runEnded, type RunState } from "../state";
 import { limit, tokens, wholeSeconds } from "../text/format";
 import { policyWords } from "../text/words";
 import { Button } from "./button";
-import { useActions, useSeconds } from "./context";
+import { useActions, useSeconds, type Waiting } from "./context";
 import { Icon, type IconName } from "./icon";
 import { Rules } from "./rules";
 import { Plain } from "./text";
@@ -17,14 +17,15 @@ interface Props {
   prompt: string;
   connection: Connection["status"];
   stopping: boolean;
+  waiting: Waiting;
   onStop: () => void;
 }
 
-export function Header({ state, prompt, connection, stopping, onStop }: Props): JSX.Element {
+export function Header({ state, prompt, connection, stopping, waiting, onStop }: Props): JSX.Element {
   const [rules, showRules] = useState(false);
   const { run } = state;
   const ended = runEnded(state);
-  const status = statusOf(state, connection, stopping);
+  const status = statusOf(state, connection, stopping, waiting);
   const text = run?.prompt ?? prompt;
   return (
     <div class="ak-header" role="group" aria-label="Agent run">
@@ -70,7 +71,7 @@ interface Status {
   readonly tone: string;
 }
 
-function statusOf(state: RunState, connection: Connection["status"], stopping: boolean): Status {
+function statusOf(state: RunState, connection: Connection["status"], stopping: boolean, waiting: Waiting): Status {
   const calm = { icon: "run", tone: "ak-calm ak-spin" } as const;
   switch (state.run?.status) {
     case "complete":
@@ -83,7 +84,8 @@ function statusOf(state: RunState, connection: Connection["status"], stopping: b
       if (connection === "gone") return { word: "Kernel gone", icon: "cross", tone: "ak-bad" };
       if (connection === "lost" && state.run !== null) return { word: "Reconnecting", ...calm };
       if (stopping) return { word: "Stopping", ...calm };
-      if (pauseOf(state) !== null || callsInOrder(state).some((call) => needsYou(call) || asksWhatNow(call, state))) return { word: "Waiting for you", icon: "wait", tone: "ak-turn" };
+      if (waiting === "kernel") return { word: "Waiting for the kernel", icon: "clock", tone: "ak-calm" };
+      if (waiting === "you") return { word: "Waiting for you", icon: "wait", tone: "ak-turn" };
       if (state.run?.status === "queued") return { word: "Queued", icon: "clock", tone: "ak-calm" };
       return { word: state.run === null ? "Starting" : "Running", ...calm };
   }

@@ -46,7 +46,7 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
         onFocusIn={(event) => desk.focused(event.target)}
         onKeyDown={(event) => handleKey(event, desk)}
       >
-        <Header state={state} prompt={prompt} connection={channel.connection.status} stopping={desk.stopping} onStop={() => desk.stop()} />
+        <Header state={state} prompt={prompt} connection={channel.connection.status} stopping={desk.stopping} waiting={desk.waitingFor(state)} onStop={() => desk.stop()} />
         {!ended && <ConnectionBar connection={channel.connection} known={state.run !== null} onRetry={() => channel.retryNow()} />}
         {desk.interrupting && !ended && (desk.stopping || isBusy(state)) && <InterruptNote />}
         <Items state={state} desk={desk} />
