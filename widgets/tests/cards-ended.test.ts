@@ -11,6 +11,18 @@ describe("a call that runs", () => {
     expect(card(root, "t1").querySelector("[data-role=stdout]")?.textContent).toBe("start\n90%");
   });
 
+  test("shows the end of a long output as it grows, unless the reader has scrolled up", async () => {
+    const root = await show((run) => runs(run).output("t1", 0, { name: "stdout", text: "one\n" }));
+    const frame = card(root, "t1").querySelector<HTMLElement>(".ak-stream")!;
+    Object.defineProperties(frame, { scrollHeight: { value: 2_000 }, clientHeight: { value: 400 } });
+    await happens((run) => run.output("t1", 1, { name: "stdout", text: "two\n" }));
+    expect(frame.scrollTop).toBe(2_000);
+    frame.scrollTop = 300;
+    frame.dispatchEvent(new Event("scroll"));
+    await happens((run) => run.output("t1", 2, { name: "stdout", text: "three\n" }));
+    expect(frame.scrollTop).toBe(300);
+  });
+
   test("counts its seconds", async () => {
     const root = await show(runs);
     await settle(60_000);

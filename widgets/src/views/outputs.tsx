@@ -2,7 +2,7 @@
 import Anser from "anser";
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
-import { useMemo, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { renderMarkdown } from "../text/markdown";
 import { plural } from "../text/format";
 import { imageAddress, safeHtml, svgAddress } from "../text/sanitize";
@@ -13,6 +13,8 @@ import { Icon } from "./icon";
 /** Characters of one output that are put into the page. */
 const TEXT_SHOWN = 100_000;
 const HTML_SHOWN = 1_000_000;
+/** Pixels from its end within which a text follows what is added. */
+const NEAR_END = 8;
 // Escape sequences other than colours: moves of the cursor, titles, links.
 const OTHER_ESCAPES = /\u001b(?:\[[0-9;?]*[A-Za-ln-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
 
@@ -42,10 +44,17 @@ export function OutputNote({ text }: { text: string }): JSX.Element {
   return <div class="ak-out ak-note">{text}</div>;
 }
 
+/** A long text has a window of its own, as JupyterLab's scrolled outputs do. It shows the end, which is where a program
+ * says how it goes, unless the reader has scrolled away from it. */
 function Stream({ block }: { block: StreamBlock }): JSX.Element | null {
+  const frame = useRef<HTMLDivElement>(null);
+  const atEnd = useRef(true);
+  useLayoutEffect(() => {
+    if (frame.current !== null && atEnd.current) frame.current.scrollTop = frame.current.scrollHeight;
+  }, [block]);
   if (block.segments.length === 0 && block.open + block.line === "") return null;
   return (
-    <div class={`ak-out ${block.name === "stderr" ? "ak-stderr" : ""}`}>
+    <div ref={frame} class={`ak-out ak-stream ${block.name === "stderr" ? "ak-stderr" : ""}`} onScroll={({ currentTarget: at }) => (atEnd.current = at.scrollHeight - at.scrollTop - at.clientHeight < NEAR_END)}>
       {block.droppedLines > 0 && <p class="ak-note">{plural(block.droppedLines, "earlier line")} not shown here.</p>}
       <pre dir="ltr" data-role={block.name}>
         {block.segments.map((segment) => (
