@@ -25,7 +25,7 @@ SPARE_FILES = 8
 """A kept connection to the model, a thread's pipe: what may stay open."""
 SPARE_MB = 12
 SPARE_OBJECTS = 40
-"""What such a connection consists of, or a request. None of them is of a run or a conversation."""
+"""What such a connection consists of. None of them is one of this project's."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -49,8 +49,7 @@ class Settled(Held):
 
     def is_as_small_as(self, before: "Settled") -> bool:
         grown = self.objects - before.objects
-        # The handler of a single request may be alive; a leak of them would show in the sum.
-        ours = [kind for kind in grown if kind.startswith("agent_kernel") and ".handlers." not in kind]
+        ours = [kind for kind in grown if kind.startswith("agent_kernel")]
         return self.files <= before.files + SPARE_FILES and grown.total() <= SPARE_OBJECTS and not ours
 
 
