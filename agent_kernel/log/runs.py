@@ -138,6 +138,12 @@ def run_of_widget(sql: sqlite3.Connection, widget_model_id: str) -> RunView | No
     return _view(row[0]) if row else None
 
 
+def open_runs(sql: sqlite3.Connection) -> list[RunView]:
+    """The runs that are queued or running, whichever process carries them out, the oldest first."""
+    rows = sql.execute("SELECT view FROM runs WHERE status IN ('queued', 'running') ORDER BY number")
+    return [_view(view) for (view,) in rows]
+
+
 def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:
     """The runs that a process which is no more had queued or begun, oldest first. They are this process's now."""
     rows = sql.execute(

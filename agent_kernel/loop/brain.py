@@ -21,10 +21,12 @@ from agent_kernel.loop.runs.specs import restored
 from agent_kernel.loop.runs.stopping import Stop
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.loop.turns import unknowns
 from agent_kernel.loop.turns.results import read_result
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.views import RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import UnknownAnswer
 from agent_kernel.tools.hands import Hands
 
 DEFAULT_SETTINGS = BrainSettings()
@@ -178,9 +180,16 @@ class Brain:
         await self._host.log.write(lambda t: runs.delete_conversation(t.sql, conversation_id))
 
     async def approvals(self, state: str | None = None) -> list[ToolCallView]:
-        """Tool calls in a state, or all."""
-        calls = await self._host.log.read_apart(lambda sql: ledger.list_calls(sql, state=state))
-        return [with_offers(call) for call in calls]
+        """Tool calls in a state, or all. `unanswered` are those whose outcome is unknown, of runs that go on, as long
+        as nobody has said what is to become of them."""
+        work = unknowns.unanswered if state == "unanswered" else partial(ledger.list_calls, state=state)
+        return [with_offers(call) for call in await self._host.log.read_apart(work)]
+
+    async def open_runs(self, state: str | None = None) -> list[RunView]:
+        """The runs that are queued or running, of all conversations, the oldest first; or those of them in a state,
+        which may be `paused`."""
+        views = await self._host.log.read_apart(runs.open_runs)
+        return [view for view in views if state in (None, "paused" if view.paused else view.status)]
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
         """Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
@@ -188,10 +197,22 @@ class Brain:
         conversation = await self.conversation(call.conversation_id)
         return await conversation.decide(approval_id, decision, decided_by=decided_by)
 
+    async def answer_unknown(
+        self, approval_id: str, answer: UnknownAnswer, *, decided_by: str | None = None
+    ) -> ToolCallView:
+        """Run again or Continue, for a call whose outcome is unknown. Raises `UnknownApproval`, `AlreadyDecided`,
+        `IllegalTransition`."""
+        call = await self._host.log.read(lambda sql: ledger.find_approval(sql, approval_id))
+        conversation = await self.conversation(call.conversation_id)
+        return await conversation.answer_unknown(call.tool_call_id, answer, decided_by=decided_by)
+
+    async def run(self, run_id: str) -> RunView:
+        """Raises `UnknownRun`."""
+        return await self._host.log.read(lambda sql: runs.read_run(sql, run_id))
+
     async def find_run(self, run_id: str) -> Conversation:
         """The conversation of a run. Raises `UnknownRun`."""
-        view = await self._host.log.read(lambda sql: runs.read_run(sql, run_id))
-        return await self.conversation(view.conversation_id)
+        return await self.conversation((await self.run(run_id)).conversation_id)
 
     async def run_of_widget(self, widget_model_id: str) -> RunView | None:
         """The run that a widget shows, if this log knows it."""

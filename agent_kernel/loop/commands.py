@@ -60,7 +60,7 @@ async def _obey_for_call(command: CallCommand, conversation: Conversation, perso
         case ToolRetryCommand():
             await conversation.retry_call(command.tool_call_id, decided_by=person)
         case ToolContinueCommand():
-            await conversation.continue_call(command.tool_call_id, decided_by=person)
+            await conversation.answer_unknown(command.tool_call_id, "continue", decided_by=person)
         case ToolUndoCommand():
             await conversation.undo_call(command.tool_call_id, decided_by=person)
         case _:

@@ -20,6 +20,7 @@ from agent_kernel.loop.turns.model_step import take_message
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import BudgetLimits, ConversationView, RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import UnknownAnswer
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import Hands, Outcome
 
@@ -62,7 +63,7 @@ class Conversation:
         return self._feed.subscribe(after_seq)
 
     def face_came(self) -> None:
-        """A page shows this conversation: its runs may wait for a person."""
+        """A page shows this conversation, or somebody without one answers: its runs may wait for a person."""
         self._feed.shown.set()
 
     def close(self) -> None:
@@ -146,9 +147,7 @@ class Conversation:
         `InvalidArguments`."""
         async with self._queue.at_hand() as active:
             if active is None or active.view.run_id != run_id:
-                await self._own_run(run_id)
-                said = "This run is not paused."
-                raise AlreadyDecided(said, {"run_id": run_id, "pause_id": pause_id})
+                raise pausing.refused(await self._own_run(run_id), pause_id)
             await pausing.raise_budget(active, pause_id, add, decided_by)
 
     async def end_paused(self, run_id: str) -> None:
@@ -206,15 +205,16 @@ class Conversation:
         async with self._queue.at_hand() as active:
             await stopping.cancel_call(await self._run_of(tool_call_id, active), tool_call_id, stop)
 
-    async def continue_call(self, tool_call_id: str, *, decided_by: str | None = None) -> None:
-        """Go on after a call whose outcome is unknown. Raises `UnknownToolCall`, `AlreadyDecided`,
-        `IllegalTransition`."""
+    async def answer_unknown(
+        self, tool_call_id: str, answer: UnknownAnswer, *, decided_by: str | None = None
+    ) -> ToolCallView:
+        """What is to become of a call of the run at hand whose outcome is unknown. Returns the call as it is then.
+        Raises `UnknownToolCall`, `AlreadyDecided`, `IllegalTransition`."""
         async with self._queue.at_hand() as active:
             run = await self._run_of(tool_call_id, active)
-            call = await self._read_call(tool_call_id)
-            if call.state != "unknown":
-                raise IllegalTransition(f"The call {tool_call_id} is {call.state}: its outcome is not in question.")
-            await unknowns.answer(run, call, "continue", decided_by)
+            await unknowns.answer(run, await self._read_call(tool_call_id), answer, decided_by)
+        self.face_came()
+        return await self._read_call(tool_call_id)
 
     async def retry_call(self, tool_call_id: str, *, decided_by: str | None = None) -> str:
         """Have the model ask for an ended call again; the person is asked before it runs. Returns the run's id.

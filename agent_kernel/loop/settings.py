@@ -35,6 +35,8 @@ class RunSpec:
     budget: BudgetLimits = field(default_factory=BudgetLimits)
     widget_model_id: str | None = None
     """The widget that shows the run: the key by which its record finds its place in the saved notebook."""
+    watched: bool = False
+    """Whether somebody follows the run without a page: it waits for answers as where a page shows it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,7 +194,7 @@ class EmbeddedHost:
     async def _continue_unseen(self, conversation: Conversation, line: FaceLine, tool_call_id: str) -> None:
         if not await self._seen(line):
             with contextlib.suppress(AlreadyDecided):
-                await conversation.continue_call(tool_call_id)
+                await conversation.answer_unknown(tool_call_id, "continue")
 
     async def _end_unseen(self, conversation: Conversation, line: FaceLine, run_id: str) -> None:
         if not await self._seen(line):

@@ -84,14 +84,19 @@ class RuleRemoveCommand(Command):
     rule_id: str
 
 
-class BudgetCommand(Command):
+class BudgetAnswer(Command):
+    """What is added to the budget of a run that is paused, over HTTP and WebSocket alike."""
+
+    pause_id: str
+    """The pause that the person saw. An answer to an earlier one changes nothing."""
+    add: BudgetAddition
+
+
+class BudgetCommand(BudgetAnswer):
     """Add to the budget of a run that is paused, and let it go on."""
 
     type: Literal["budget"] = "budget"
     run_id: str
-    pause_id: str
-    """The pause that the person saw. An answer to an earlier one changes nothing."""
-    add: BudgetAddition
 
 
 class RunRetryCommand(Command):

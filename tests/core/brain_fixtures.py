@@ -156,7 +156,7 @@ class Stage:
 async def continue_unknown(stage: Stage) -> None:
     """Wait for a call whose outcome is unknown, and say Continue."""
     ended = await stage.until(lambda: [event for event in stage.of("tool_complete") if event.state == "unknown"])
-    await stage.conversation.continue_call(ended[0].tool_call_id)
+    await stage.conversation.answer_unknown(ended[0].tool_call_id, "continue")
 
 
 async def stage(

@@ -41,7 +41,7 @@ async def test_the_model_is_told_once_a_person_says_continue(stages: Any) -> Non
         handle = await stage.start(policy="allow")
         await until_unknown(stage)
         assert len(model.requests) == 1
-        await stage.conversation.continue_call("a", decided_by="ana")
+        await stage.conversation.answer_unknown("a", "continue", decided_by="ana")
         result = await handle.wait()
     assert (result.run.status, result.text) == ("complete", "I see.")
     assert model.requests[-1].messages[-1]["content"].startswith("Outcome unknown. The kernel died.")
@@ -73,7 +73,7 @@ async def test_the_same_call_is_asked_about_in_a_later_run_too(tmp_path: Path) -
         one = await stage(model, path, Dying())
         handle = await one.start(policy="allow")
         await until_unknown(one)
-        await one.conversation.continue_call("a")
+        await one.conversation.answer_unknown("a", "continue")
         await handle.wait()
         await one.start("Once more", policy="allow")
         await one.requests()
@@ -87,16 +87,16 @@ async def test_of_two_answers_the_first_counts_and_is_in_the_audit_trail(tmp_pat
         handle = await one.start(policy="allow")
         await until_unknown(one)
         answers = await asyncio.gather(
-            one.conversation.continue_call("a", decided_by="ana"),
-            one.conversation.continue_call("a", decided_by="ben"),
+            one.conversation.answer_unknown("a", "continue", decided_by="ana"),
+            one.conversation.answer_unknown("a", "continue", decided_by="ben"),
             return_exceptions=True,
         )
         await handle.wait()
         entries = await one.brain._host.log.read(lambda sql: list(audit.read_entries(sql)))
         await one.close()
-    assert sorted(type(one) for one in answers if one is not None) == [AlreadyDecided]
+    assert [type(one) for one in answers if isinstance(one, Exception)] == [AlreadyDecided]
     [entry] = [entry.fields for entry in entries if entry.fields["kind"] == "unknown"]
-    first = "ana" if answers[0] is None else "ben"
+    first = "ben" if isinstance(answers[0], Exception) else "ana"
     assert (entry["answer"], entry["decided_by"], entry["tool_call_id"]) == ("continue", first, "a")
 
 
@@ -106,7 +106,7 @@ async def test_a_run_that_waits_for_a_look_is_parked_and_goes_on(stages: Any) ->
         handle = await stage.start(policy="allow")
         await until_unknown(stage)
         await until_parked(stage)
-        await stage.conversation.continue_call("a")
+        await stage.conversation.answer_unknown("a", "continue")
         assert (await handle.wait()).text == "I see."
 
 
@@ -121,7 +121,7 @@ async def test_after_a_restart_it_is_asked_about_unless_it_was_answered(tmp_path
         await before.conversation.decide(first.approval_id, Decision(approved=True))
         await until_unknown(before)
         if answered:
-            await before.conversation.continue_call("a")
+            await before.conversation.answer_unknown("a", "continue")
         await before.close()
 
     async def hands_for(*_: Any) -> FunctionHands:
@@ -135,7 +135,7 @@ async def test_after_a_restart_it_is_asked_about_unless_it_was_answered(tmp_path
         if not answered:
             [shown, _] = (await conversation.view()).tool_calls
             assert (shown.state, shown.unknown_answer, len(model.requests)) == ("unknown", None, 0)
-            await conversation.continue_call("a")
+            await conversation.answer_unknown("a", "continue")
         assert (await handle.wait()).text == "I see."
         await brain.aclose()
 
@@ -148,6 +148,30 @@ async def test_where_no_page_shows_the_run_the_model_is_told_and_goes_on() -> No
         result = await (await conversation.start_run(spec, Dying())).wait()
         await brain.aclose()
     assert (result.text, result.tool_calls[0].unknown_answer) == ("I see.", None)
+
+
+def _dies(*_: Any) -> str:
+    raise KernelGone("The kernel died. Its variables are gone.")
+
+
+async def test_somebody_without_a_page_answers_while_one_is_waited_for_and_the_run_goes_on_at_once() -> None:
+    both = calls(DIES, call("run_python", code="os._exit(2)", call_id="b"))
+    with ScriptedModel([both, say("I see.")]) as model:
+        brain = await Brain.open(None, OneModel(model), BrainSettings(face_seconds=600))
+        conversation = await brain.create_conversation()
+        spec = RunSpec(run_id="run_unseen", prompt="Go", tools=(RUN_PYTHON,), policy="allow")
+        handle = await conversation.start_run(spec, FunctionHands(_dies))
+        lost: list[Any] = []
+        async with asyncio.timeout(10):
+            while len(lost) < 2:
+                lost = await brain.approvals("unanswered")
+        for one in lost:
+            await brain.answer_unknown(one.approval_id, "continue")
+        async with asyncio.timeout(10):
+            result = await handle.wait()
+        await brain.aclose()
+    assert result.text == "I see."
+    assert [one.unknown_answer for one in result.tool_calls] == ["continue", "continue"]
 
 
 async def test_a_new_prompt_does_not_wait_for_the_look(stages: Any) -> None:
@@ -175,4 +199,4 @@ async def test_only_a_call_whose_outcome_is_unknown_is_continued(stages: Any) ->
         await stage.start()
         await stage.requests()
         with pytest.raises(IllegalTransition):
-            await stage.conversation.continue_call("a")
+            await stage.conversation.answer_unknown("a", "continue")

@@ -14,8 +14,14 @@ CHANGES = [
     ("DELETE", ("conversations", "ID")),
     ("POST", ("conversations", "ID", "runs")),
     ("POST", ("approvals", "apr_0")),
+    ("POST", ("approvals", "apr_0", "outcome")),
+    ("POST", ("conversations", "ID", "runs", "run_0", "budget")),
+    ("POST", ("conversations", "ID", "runs", "run_0", "retry")),
+    ("POST", ("conversations", "ID", "runs", "run_0", "cancel")),
 ]
-READS = [("GET", ("conversations",)), ("GET", ("conversations", "ID")), ("GET", ("approvals",)), ("GET", ("status",))]
+READS = [
+    ("GET", path) for path in (("conversations",), ("conversations", "ID"), ("approvals",), ("status",), ("runs",))
+]
 EVIL = {"Origin": "https://evil.example"}
 
 

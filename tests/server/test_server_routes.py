@@ -24,6 +24,11 @@ ROUTES = [
     ("POST", ("conversations", "c", "runs")),
     ("GET", ("approvals",)),
     ("POST", ("approvals", "a")),
+    ("POST", ("approvals", "a", "outcome")),
+    ("GET", ("runs",)),
+    ("POST", ("conversations", "c", "runs", "r", "budget")),
+    ("POST", ("conversations", "c", "runs", "r", "retry")),
+    ("POST", ("conversations", "c", "runs", "r", "cancel")),
 ]
 
 
@@ -95,6 +100,10 @@ async def test_a_run_without_a_kernel_answers_without_tools(api: Api, model: Fak
         ("DELETE", ("conversations", "nowhere"), None),
         ("POST", ("conversations", "nowhere", "runs"), {"content": "Hello"}),
         ("POST", ("approvals", "nowhere"), {"approved": True}),
+        ("POST", ("approvals", "nowhere", "outcome"), {"answer": "continue"}),
+        ("POST", ("conversations", "nowhere", "runs", "r", "budget"), {"pause_id": "p", "add": {"steps": 1}}),
+        ("POST", ("conversations", "nowhere", "runs", "r", "retry"), None),
+        ("POST", ("conversations", "nowhere", "runs", "r", "cancel"), None),
         ("POST", ("conversations",), {"kernel_id": "nowhere"}),
         ("GET", ("nowhere",), None),
     ],
@@ -114,6 +123,10 @@ async def test_an_unknown_id_is_404_with_a_message(api: Api, method: str, path: 
         (("approvals", "a"), {"approved": True, "scope": "forever"}, "scope"),
         (("conversations", "c", "runs"), {"content": ""}, "content"),
         (("conversations", "c", "runs"), {"content": 7}, "content"),
+        (("conversations", "c", "runs"), {"content": "Go.", "watched": "yes"}, "watched"),
+        (("conversations", "c", "runs", "r", "budget"), {"add": {"steps": 1}}, "pause_id"),
+        (("conversations", "c", "runs", "r", "budget"), {"pause_id": "p", "add": {"steps": 0}}, "add.steps"),
+        (("approvals", "a", "outcome"), {"answer": "forget"}, "answer"),
         (("conversations",), {"kernel_id": 7}, "kernel_id"),
         (("conversations",), "{not json", "body"),
         (("conversations",), "[]", "body"),
@@ -128,8 +141,9 @@ async def test_a_body_that_does_not_validate_is_400_with_the_field_named(
     assert field in answer["message"]
 
 
-async def test_a_state_that_does_not_exist_is_400(api: Api) -> None:
-    status, answer = await api("GET", "approvals", params={"state": "waiting"})
+@pytest.mark.parametrize("path", ["approvals", "runs"])
+async def test_a_state_that_does_not_exist_is_400(api: Api, path: str) -> None:
+    status, answer = await api("GET", path, params={"state": "waiting"})
     assert (status, answer["field"]) == (400, "state")
 
 

@@ -13,7 +13,7 @@ from agent_kernel.loop.run import ActiveRun, Commit
 from agent_kernel.loop.turns.budgets import check, raised
 from agent_kernel.protocol.events import ErrorEvent, utc_now
 from agent_kernel.protocol.ids import new_pause_id
-from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, PauseView
+from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, PauseView, RunView
 from agent_kernel.protocol.vocabulary import Limit
 
 
@@ -34,9 +34,10 @@ async def within_budget(run: ActiveRun) -> bool:
 
 
 async def somebody_looks(run: ActiveRun) -> bool:
-    """Whether a page shows the conversation, or has; where none has, one is given a while to come."""
+    """Whether a page shows the conversation, or has, or somebody follows the run without one; else a page is given a
+    while to come."""
     seconds = run.setting.settings.face_seconds
-    if not run.setting.attended or run.person.shown or seconds is None:
+    if not run.setting.attended or run.person.shown or run.spec.watched or seconds is None:
         return run.setting.attended
     coming = asyncio.create_task(run.person.shown.wait(), name=f"page of {run.view.run_id}")
     stopped = run.person.asked.expect("page")
@@ -96,7 +97,7 @@ async def raise_budget(run: ActiveRun, pause_id: str, add: BudgetLimits, decided
     before = run.view
     pause = before.paused
     if pause is None or pause.pause_id != pause_id:
-        raise AlreadyDecided(_already(run), {"run_id": before.run_id, "pause_id": pause_id})
+        raise refused(before, pause_id)
     budget = raised(before.budget, add, before.usage, pause.seconds)
     try:
         check(budget, before.usage, pause.seconds)
@@ -132,8 +133,11 @@ async def give_up(run: ActiveRun) -> None:
     run.person.asked.resolve(pause.pause_id, None)
 
 
-def _already(run: ActiveRun) -> str:
-    if not run.view.raises:
-        return "This run is not paused."
-    last = run.view.raises[-1]
-    return f"Already decided: budget raised by {last.decided_by or 'a person'}, {last.at}. Nothing was added."
+def refused(run: RunView, pause_id: str) -> AlreadyDecided:
+    """Why nothing is added at this pause; with the answer that it got, where it got one."""
+    first: dict[str, Any] = {"run_id": run.run_id, "pause_id": pause_id}
+    for given in run.raises:
+        if given.pause_id == pause_id:
+            said = f"Already decided: budget raised by {given.decided_by or 'a person'}, {given.at}. Nothing was added."
+            return AlreadyDecided(said, first | {"raised": given.model_dump(mode="json", exclude_none=True)})
+    return AlreadyDecided("The run is paused anew." if run.paused else "This run is not paused.", first)

@@ -4,10 +4,11 @@ What a person says about it is in the ledger, so it outlives the process. Such a
 same call is asked about, whatever the policy.
 """
 
+import sqlite3
 from collections.abc import Sequence
 
-from agent_kernel.errors import AlreadyDecided
-from agent_kernel.log import inbox, ledger, trail
+from agent_kernel.errors import AlreadyDecided, IllegalTransition
+from agent_kernel.log import inbox, ledger, runs, trail
 from agent_kernel.loop.run import ActiveRun, Commit
 from agent_kernel.loop.turns.pausing import heard, somebody_looks
 from agent_kernel.protocol.events import ToolAnsweredEvent
@@ -19,23 +20,30 @@ async def looked_at(run: ActiveRun, unknown: Sequence[ToolCallView]) -> bool:
     """Wait until a person has said something about each of these calls of a step; where nobody can be asked, or nobody
     answers in a site's time, the model is told at once. False where the run is over, or parked."""
     for call in unknown:
-        answered = call.unknown_answer is not None or call.tool_call_id in run.person.looked
-        if not answered and await somebody_looks(run):
+        # Somebody without a page may answer while one is waited for.
+        if not _answered(run, call) and await somebody_looks(run) and not _answered(run, call):
             await heard(run, call.tool_call_id)
         if run.parked or run.is_ending:
             return False
     return True
 
 
+def _answered(run: ActiveRun, call: ToolCallView) -> bool:
+    return call.unknown_answer is not None or call.tool_call_id in run.person.looked
+
+
 async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decided_by: str | None) -> None:
     """Commit what a person says about a call whose outcome is unknown, and let the run go on. The first answer wins.
 
-    Raises `AlreadyDecided`.
+    Raises `AlreadyDecided`, and `IllegalTransition` for any other call.
     """
+    if call.state != "unknown":
+        raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: its outcome is not in question.")
 
     def work(commit: Commit) -> inbox.KeptMessage | None:
         if not ledger.answer_unknown(commit.sql, commit.number, call.tool_call_id, said):
-            raise AlreadyDecided("Already decided: somebody has answered for this call.", call.model_dump())
+            first = ledger.read_call(commit.sql, commit.number, call.tool_call_id)
+            raise AlreadyDecided("Already decided: somebody has answered for this call.", first.model_dump())
         trail.record_unknown_answer(commit.sql, call, said, decided_by)
         commit.emit(
             ToolAnsweredEvent(run_id=call.run_id, tool_call_id=call.tool_call_id, answer=said, decided_by=decided_by)
@@ -58,6 +66,13 @@ async def leave(run: ActiveRun) -> None:
     for call in calls:
         if call.state == "unknown" and call.unknown_answer is None:
             await answer(run, call, "continue", None)
+
+
+def unanswered(sql: sqlite3.Connection) -> list[ToolCallView]:
+    """The calls of all open runs whose outcome is unknown, and about which nobody has said anything yet."""
+    going_on = {view.run_id for view in runs.open_runs(sql)}
+    unknown = ledger.list_calls(sql, state="unknown")
+    return [call for call in unknown if call.unknown_answer is None and call.run_id in going_on]
 
 
 def again(call: ToolCallView) -> str:

@@ -1,0 +1,123 @@
+"""What all routes share: who asks, the body as a model, answers as JSON, and the brain's errors as refusals."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+import orjson
+from jupyter_server.base.handlers import APIHandler
+from jupyter_server.extension.handler import ExtensionHandlerMixin
+from pydantic import BaseModel, ValidationError
+
+from agent_kernel.errors import (
+    AgentKernelError,
+    AlreadyDecided,
+    ConfigurationError,
+    DigestMismatch,
+    IllegalTransition,
+    InvalidArguments,
+    KernelGone,
+    LogUnavailable,
+    NotFound,
+)
+from agent_kernel.loop.brain import Brain
+from agent_kernel.protocol.commands import MAX_FRAME_BYTES
+from agent_kernel_server.identity import AUTH_RESOURCE, person_of
+from agent_kernel_server.service import Service
+
+BodyT = TypeVar("BodyT", bound=BaseModel)
+
+
+class Refusal(Exception):
+    """An answer other than success, with a JSON body that always has `message`."""
+
+    def __init__(self, status: int, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = {**fields, "message": message}
+
+
+def refusal_for(error: AgentKernelError) -> Refusal:
+    """What HTTP says of an error of the brain."""
+    message = str(error)
+    if isinstance(error, NotFound):
+        return Refusal(404, message)
+    if isinstance(error, AlreadyDecided):
+        return Refusal(409, message, **error.first)
+    if isinstance(error, DigestMismatch | IllegalTransition | KernelGone):
+        return Refusal(409, message)
+    if isinstance(error, InvalidArguments):
+        return Refusal(400, message, field="edited_input")
+    if isinstance(error, LogUnavailable):
+        return Refusal(503, message)
+    if isinstance(error, ConfigurationError):
+        return Refusal(400, message, field="model")
+    return Refusal(500, message)
+
+
+def invalid_body(error: ValidationError) -> Refusal:
+    """Names the first field that does not validate, and lists all of them."""
+    faults = [
+        {"field": ".".join(str(part) for part in fault["loc"]) or "body", "message": fault["msg"]}
+        for fault in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    first = faults[0]
+    return Refusal(400, f"{first['field']}: {first['message']}", field=first["field"], errors=faults)
+
+
+class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
+    auth_resource = AUTH_RESOURCE
+
+    @property
+    def service(self) -> Service:
+        service: Service = self.settings[self.name].service
+        return service
+
+    @property
+    def person(self) -> str | None:
+        """Whom the log names."""
+        return person_of(self.current_user)
+
+    async def brain(self) -> Brain:
+        return await self.service.brain()
+
+    def read_body(self, model: type[BodyT]) -> BodyT:
+        """The validated body. Raises `Refusal` 400 with the field, or 413."""
+        body = self.request.body or b"{}"
+        if len(body) > MAX_FRAME_BYTES:
+            raise Refusal(413, f"The body is larger than {MAX_FRAME_BYTES} bytes.")
+        try:
+            return model.model_validate_json(body)
+        except ValidationError as error:
+            raise invalid_body(error) from error
+
+    def wanted_state(self, known: Collection[str]) -> str | None:
+        """The state that a list is asked for. Raises `Refusal` 400."""
+        state = self.get_query_argument("state", None)
+        if state is not None and state not in known:
+            raise Refusal(400, f"state: {state[:40]!r} is none of {', '.join(sorted(known))}", field="state")
+        return state
+
+    def send(self, body: bytes | BaseModel | Mapping[str, Any] | Sequence[BaseModel], status: int = 200) -> None:
+        """An answer; `bytes` are JSON already."""
+        self.set_status(status)
+        self.finish(body if isinstance(body, bytes) else orjson.dumps(body, default=_dump))
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        if isinstance(error, AgentKernelError):
+            error = refusal_for(error)
+        if not isinstance(error, Refusal):
+            super().write_error(status_code, **kwargs)
+            return
+        self.send(error.body, error.status)
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        """A refusal is an answer, not a fault of the server."""
+        if not isinstance(value, Refusal | AgentKernelError):
+            super().log_exception(typ, value, tb)
+
+
+def _dump(value: object) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} is not JSON")

@@ -1,0 +1,175 @@
+"""Whoever has no page, only HTTP, sees what a run waits for and answers it: a budget, an unknown outcome, a model that
+failed."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing.wire import failure
+from tests.server.client import Api, Kernel
+
+FAULTY = call("no_such_tool")
+"""A turn without an answer, where there is no kernel."""
+
+
+async def start(api: Api, **fields: Any) -> tuple[str, str]:
+    """A run whose author answers over HTTP; the ids of its conversation and of it."""
+    conversation_id = await api.new_conversation(**fields)
+    body = {"content": "Go on.", "watched": True}
+    status, started = await api("POST", "conversations", conversation_id, "runs", body=body)
+    assert status == 201
+    return conversation_id, started["run_id"]
+
+
+async def listed(api: Api, what: str, state: str) -> Any:
+    """The first of a list, once there is one."""
+    async with asyncio.timeout(30):
+        while True:
+            status, found = await api("GET", what, params={"state": state})
+            assert status == 200
+            if found:
+                return found[0]
+            await asyncio.sleep(0.02)
+
+
+class TestABudget:
+    @pytest.fixture
+    def extension_traits(self) -> dict[str, Any]:
+        return {"default_budget": {"steps": 1}}
+
+    async def test_is_raised_once_and_the_run_goes_on(self, api: Api, model: FakeOpenAI) -> None:
+        model.add(FAULTY, say("Done."))
+        conversation_id, run_id = await start(api)
+        paused = await listed(api, "runs", "paused")
+        assert (paused["run_id"], paused["conversation_id"]) == (run_id, conversation_id)
+        assert (paused["status"], paused["paused"]["reached"]) == ("running", ["steps"])
+        [shown] = (await api("GET", "conversations", conversation_id))[1]["runs"]
+        assert shown == paused
+        path = ("conversations", conversation_id, "runs", run_id, "budget")
+        answer = {"pause_id": paused["paused"]["pause_id"], "add": {"steps": 3}}
+        status, raised = await api("POST", *path, body=answer)
+        assert status == 200
+        assert (raised["paused"], raised["budget"]["steps"]) == (None, 4)
+        status, refused = await api("POST", *path, body=answer)
+        assert status == 409
+        assert refused["raised"]["add"] == {"steps": 3}
+        [ended] = (await api.ended(conversation_id))["runs"]
+        assert (ended["status"], ended["budget"]["steps"], len(ended["raises"])) == ("complete", 4, 1)
+        assert (await api("POST", *path, body=answer | {"pause_id": "pause_else"}))[0] == 409
+        assert (await api("GET", "runs"))[1] == []
+
+    async def test_that_stays_reached_is_not_raised_and_the_field_is_named(self, api: Api, model: FakeOpenAI) -> None:
+        model.add(FAULTY)
+        conversation_id, run_id = await start(api)
+        pause_id = (await listed(api, "runs", "paused"))["paused"]["pause_id"]
+        path = ("conversations", conversation_id, "runs", run_id, "budget")
+        status, refused = await api("POST", *path, body={"pause_id": pause_id, "add": {"tool_calls": 3}})
+        assert (status, refused["field"]) == (400, "add")
+        assert "steps" in refused["message"]
+        assert (await listed(api, "runs", "paused"))["paused"]["pause_id"] == pause_id
+
+    async def test_that_was_raised_over_http_is_not_raised_again_over_the_channel(
+        self, api: Api, face: Any, model: FakeOpenAI
+    ) -> None:
+        model.add(FAULTY, say("Done."))
+        conversation_id, run_id = await start(api)
+        answer = {"pause_id": (await listed(api, "runs", "paused"))["paused"]["pause_id"], "add": {"steps": 3}}
+        page = await face(conversation_id)
+        await page.next()
+        assert (await api("POST", "conversations", conversation_id, "runs", run_id, "budget", body=answer))[0] == 200
+        await page.send({"type": "budget", "run_id": run_id, **answer})
+        conflict = await page.until("error")
+        assert (conflict["code"], conflict["details"]["raised"]["add"]) == ("CONFLICT", {"steps": 3})
+        [ended] = (await api.ended(conversation_id))["runs"]
+        assert ended["budget"]["steps"] == 4
+
+    async def test_is_not_raised_where_the_run_is_stopped_instead(self, api: Api, model: FakeOpenAI) -> None:
+        model.add(FAULTY)
+        conversation_id, run_id = await start(api)
+        pause_id = (await listed(api, "runs", "paused"))["paused"]["pause_id"]
+        path = ("conversations", conversation_id, "runs", run_id)
+        assert (await api("POST", *path, "cancel"))[0] == 200
+        assert (await api.ended(conversation_id))["runs"][0]["status"] == "cancelled"
+        assert (await api("POST", *path, "budget", body={"pause_id": pause_id, "add": {"steps": 1}}))[0] == 409
+        assert (await api("POST", *path, "cancel"))[0] == 200  # it has ended already: nothing changes
+
+    async def test_of_another_conversations_run_can_not_be_raised(self, api: Api, model: FakeOpenAI) -> None:
+        model.add(FAULTY)
+        _, run_id = await start(api)
+        pause_id = (await listed(api, "runs", "paused"))["paused"]["pause_id"]
+        path = ("conversations", await api.new_conversation(), "runs", run_id)
+        assert (await api("POST", *path, "budget", body={"pause_id": pause_id, "add": {"steps": 1}}))[0] == 404
+        assert (await api("POST", *path, "cancel"))[0] == 404
+        assert (await listed(api, "runs", "paused"))["run_id"] == run_id
+
+
+@pytest.mark.kernel
+class TestAnUnknownOutcome:
+    async def unknown(self, api: Api, kernel: Kernel, model: FakeOpenAI) -> tuple[str, Any]:
+        """A call that took its kernel with it, as the list shows it."""
+        model.add(call("run_python", code="import os; os._exit(1)"))
+        conversation_id, _ = await start(api, kernel_id=kernel.kernel_id)
+        waiting = await api.next_approval()
+        assert (await api("GET", "approvals", params={"state": "unanswered"}))[1] == []
+        assert (await api("POST", "approvals", waiting["approval_id"], body={"approved": True}))[0] == 200
+        lost = await listed(api, "approvals", "unanswered")
+        assert (lost["approval_id"], lost["state"]) == (waiting["approval_id"], "unknown")
+        assert lost["unknown_answer"] is None
+        return conversation_id, lost
+
+    async def test_is_answered_with_continue_and_the_model_is_told(
+        self, api: Api, kernel: Kernel, model: FakeOpenAI
+    ) -> None:
+        conversation_id, lost = await self.unknown(api, kernel, model)
+        assert len(model.requests) == 1
+        model.add(say("I see."))
+        path = ("approvals", lost["approval_id"], "outcome")
+        status, answered = await api("POST", *path, body={"answer": "continue"})
+        assert (status, answered["unknown_answer"]) == (200, "continue")
+        for again in ("continue", "retry"):
+            status, refused = await api("POST", *path, body={"answer": again})
+            assert (status, refused["unknown_answer"]) == (409, "continue")
+        view = await api.ended(conversation_id)
+        assert (view["runs"][0]["status"], view["messages"][-1]["content"]) == ("complete", "I see.")
+        assert [one["role"] for one in view["messages"]] == ["user", "assistant", "tool", "assistant"]
+        assert (await api("GET", "approvals", params={"state": "unanswered"}))[1] == []
+
+    async def test_is_answered_with_run_again_and_asked_about_before_it_runs(
+        self, api: Api, kernel: Kernel, model: FakeOpenAI
+    ) -> None:
+        conversation_id, lost = await self.unknown(api, kernel, model)
+        model.add(call("run_python", code="import os; os._exit(1)"), say("I leave it."))
+        path = ("approvals", lost["approval_id"], "outcome")
+        status, answered = await api("POST", *path, body={"answer": "retry"})
+        assert (status, answered["unknown_answer"]) == (200, "retry")
+        assert (await api("POST", *path, body={"answer": "retry"}))[0] == 409
+        again = await api.next_approval()
+        assert again["approval_id"] != lost["approval_id"]
+        await api("POST", "approvals", again["approval_id"], body={"approved": False})
+        view = await api.ended(conversation_id)
+        assert [one["state"] for one in view["tool_calls"]] == ["unknown", "denied"]
+        asked = [one for one in view["messages"] if one["content"].startswith("Try this call again")]
+        assert len(asked) == 1
+
+    async def test_is_none_of_a_call_that_waits_for_approval(self, api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
+        model.add(call("run_python", code="1"))
+        await start(api, kernel_id=kernel.kernel_id)
+        waiting = await api.next_approval()
+        status, _ = await api("POST", "approvals", waiting["approval_id"], "outcome", body={"answer": "retry"})
+        assert status == 409
+        assert [one["approval_id"] for one in await api.pending()] == [waiting["approval_id"]]
+
+
+async def test_a_run_whose_model_failed_is_tried_again(api: Api, model: FakeOpenAI) -> None:
+    model.add(failure(400, "The model is not well."), say("Here I am."))
+    conversation_id, run_id = await start(api)
+    [failed] = (await api.ended(conversation_id))["runs"]
+    assert failed["error"]["code"] == "LLM_ERROR"
+    path = ("conversations", conversation_id, "runs", run_id, "retry")
+    status, again = await api("POST", *path)
+    assert (status, again["error"]) == (200, None)
+    view = await api.ended(conversation_id)
+    assert (view["runs"][0]["status"], view["messages"][-1]["content"]) == ("complete", "Here I am.")
+    assert (await api("POST", *path))[0] == 409
