@@ -244,6 +244,14 @@ def has_prompt(sql: sqlite3.Connection, conversation: int, run_id: str) -> bool:
     return row is not None
 
 
+def last_run(sql: sqlite3.Connection, conversation: int) -> str | None:
+    """The run in which something was said last."""
+    row = sql.execute(
+        "SELECT run_id FROM messages WHERE conversation = ? ORDER BY position DESC LIMIT 1", (conversation,)
+    ).fetchone()
+    return row[0] if row is not None else None
+
+
 def message_values(message_id: str, run_id: str, body: dict[str, Any]) -> dict[str, Any]:
     """What `MessageView` has, of a message in the log's form."""
     return {

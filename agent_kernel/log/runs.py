@@ -94,6 +94,20 @@ def save_spent(sql: sqlite3.Connection, run: RunView) -> None:
     sql.execute("UPDATE runs SET view = ? WHERE run_id = ?", (pack(run.model_dump_json()), run.run_id))
 
 
+def save_reopened(sql: sqlite3.Connection, run: RunView) -> None:
+    """As `save_run`, for a run that had ended and that this process carries out from now on."""
+    save_run(sql, run)
+    sql.execute("UPDATE runs SET owner = this_process() WHERE run_id = ?", (run.run_id,))
+
+
+def has_open_run(sql: sqlite3.Connection, conversation: int) -> bool:
+    """Whether a run of this conversation is queued or running."""
+    row = sql.execute(
+        "SELECT 1 FROM runs WHERE conversation = ? AND status IN ('queued', 'running')", (conversation,)
+    ).fetchone()
+    return row is not None
+
+
 def refuse_elsewhere(sql: sqlite3.Connection, conversation: int) -> None:
     """Raises `CarriedOutElsewhere` where another process that is alive has a run of this conversation open."""
     row = sql.execute(

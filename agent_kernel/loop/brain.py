@@ -30,8 +30,8 @@ from agent_kernel.protocol.vocabulary import UnknownAnswer
 from agent_kernel.tools.hands import Hands
 
 DEFAULT_SETTINGS = BrainSettings()
-HandsFor = Callable[[Conversation, str], Awaitable[Hands | None]]
-"""The hands for a run of a conversation, by the run's id; `None` where its kernel is gone."""
+HandsFor = Callable[[Conversation, RunSpec], Awaitable[Hands | None]]
+"""The hands for a run of a conversation; `None` where its kernel is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,10 @@ class Brain:
     async def recover(self, hands_for: HandsFor) -> Recovered:
         """Take up the runs that an earlier process left open. Call it once, before anything else.
 
-        Runs whose kernel is gone are ended; those of conversations without a kernel go on.
+        Runs whose kernel is gone are ended; those of conversations without a kernel go on. `hands_for` is asked too
+        when a run of before is tried again.
         """
+        self._host.kernels.hands_for = hands_for
         recovered = Recovered([], [])
         log = self._host.log
         for run in await recovery.interrupted_runs(log):
@@ -91,7 +93,7 @@ class Brain:
                 result = await recovery.close(log, run, self._host.settings, recovery.UNREADABLE)
                 recovered.ended.append((RunSpec(run_id=run.run_id, prompt=run.prompt), conversation, result))
                 continue
-            hands = await hands_for(conversation, run.run_id) if conversation.kernel_id is not None else None
+            hands = await hands_for(conversation, spec) if conversation.kernel_id is not None else None
             if hands is None and conversation.kernel_id is not None:
                 result = await recovery.close(log, run, self._host.settings)
                 recovered.ended.append((spec, conversation, result))
@@ -217,11 +219,6 @@ class Brain:
     async def run_of_widget(self, widget_model_id: str) -> RunView | None:
         """The run that a widget shows, if this log knows it."""
         return await self._host.log.read(lambda sql: runs.run_of_widget(sql, widget_model_id))
-
-    async def spec(self, run_id: str) -> RunSpec:
-        """A run as it was asked for. Raises `UnknownRun`."""
-        spec, view = await self._host.log.read(lambda sql: (runs.read_spec(sql, run_id), runs.read_run(sql, run_id)))
-        return restored(spec, view.prompt)
 
     async def result(self, run_id: str) -> RunResult:
         """The transcript of a run. Raises `UnknownRun`."""

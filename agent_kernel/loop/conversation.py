@@ -83,14 +83,14 @@ class Conversation:
         return self._queue.add(spec, view, hands)
 
     async def retry_run(self, run_id: str) -> RunHandle:
-        """Go on with the last run, which ended because the model failed. Raises `UnknownRun`, `AlreadyDecided`."""
+        """Go on with the last run, which ended because the model failed. Raises `UnknownRun`, `AlreadyDecided`,
+        `KernelGone`."""
         await self._own_run(run_id)
-        last = self._queue.last
-        if self._queue.is_busy or last is None or last.spec.run_id != run_id:
-            raise retrying.refused(run_id, "something else was asked for since, or the server was restarted")
-        handle = self.continue_run(last.spec, await retrying.reopen(self._host.log, self.row, run_id), last.hands)
+        spec = await retrying.read_spec(self._host.log, self.row, run_id)
+        hands = await retrying.find_hands(self._host, self, spec, self._queue.last)
+        handle = self.continue_run(spec, await retrying.reopen(self._host.log, self.row, run_id), hands)
         if self.on_retry is not None:
-            self.on_retry(last.spec, handle)
+            self.on_retry(spec, handle)
         return handle
 
     async def send_message(self, content: str) -> str:

@@ -201,7 +201,7 @@ async def _logged(path: Path, conversations: int) -> tuple[float, float, float]:
     return start, whole, page
 
 
-async def _no_hands(conversation: Conversation, run_id: str) -> None:  # noqa: ARG001
+async def _no_hands(conversation: Conversation, spec: RunSpec) -> None:  # noqa: ARG001
     return None
 
 

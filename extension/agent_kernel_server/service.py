@@ -1,7 +1,6 @@
 """Service owns what the extension runs: the brain, the kernels it serves, the open channels and the tasks."""
 
 import asyncio
-from functools import partial
 from logging import Logger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,7 +61,7 @@ class Service:
                 brain = await Brain.open(self._log_path, self._models, self._settings)
                 try:
                     brain.listen_to_audit(self._emit_audit)
-                    await self._take_up(await brain.recover(partial(self._hands_after_restart, brain)))
+                    await self._take_up(await brain.recover(self._hands_after_restart))
                 except BaseException:
                     await brain.aclose()  # two brains over one log would each take up the same runs
                     raise
@@ -73,9 +72,9 @@ class Service:
         """Take up what an earlier server left open, without waiting for somebody to ask."""
         self.tasks.spawn(self.brain(), "recovery")
 
-    async def _hands_after_restart(self, brain: Brain, conversation: Conversation, run_id: str) -> Hands | None:
+    async def _hands_after_restart(self, conversation: Conversation, spec: RunSpec) -> Hands | None:
         try:
-            return await self.kernels.hands_after_restart(conversation, await brain.spec(run_id))
+            return await self.kernels.hands_after_restart(conversation, spec)
         except KernelGone:
             return None
 

@@ -12,6 +12,7 @@ from agent_kernel.log import audit, blocks, journal, migrations
 from agent_kernel.log.migrations import MIGRATIONS, migrate
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, say
 from tests.core.brain_fixtures import FunctionHands, OneModel
@@ -52,7 +53,7 @@ def test_it_is_read_as_it_was_written(old_log: Path) -> None:
 async def test_its_waiting_call_is_approved_and_its_conversation_goes_on(old_log: Path) -> None:
     hands = FunctionHands()
 
-    async def hands_for(_: Conversation, __: str) -> FunctionHands:
+    async def hands_for(_: Conversation, __: RunSpec) -> FunctionHands:
         return hands
 
     with ScriptedModel([say("Done at last.")]) as model:

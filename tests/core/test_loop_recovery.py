@@ -41,7 +41,7 @@ async def second_life(
     await before.close()
     brain = await Brain.open(path, OneModel(model))
 
-    async def hands_for(_: Conversation, __: str) -> Hands | None:
+    async def hands_for(_: Conversation, __: RunSpec) -> Hands | None:
         return hands
 
     handles = [handle for _, _, handle in (await brain.recover(hands_for)).continued]
@@ -200,7 +200,7 @@ async def test_where_no_model_is_configured_any_more_the_run_ends_and_leaves_no_
     await before.close()
     brain = await Brain.open(path, NoModels())
 
-    async def hands_for(_: Conversation, __: str) -> Hands | None:
+    async def hands_for(_: Conversation, __: RunSpec) -> Hands | None:
         return FunctionHands()
 
     [(_, _, handle)] = (await brain.recover(hands_for)).continued
@@ -250,7 +250,7 @@ async def test_a_second_server_on_the_same_log_leaves_the_first_ones_runs_alone(
         [request] = await first.requests()
         second = await Brain.open(path, OneModel(model))
 
-        async def no_kernel(_: Conversation, __: str) -> Hands | None:
+        async def no_kernel(_: Conversation, __: RunSpec) -> Hands | None:
             return None
 
         recovered = await second.recover(no_kernel)

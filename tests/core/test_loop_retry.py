@@ -1,13 +1,20 @@
 """A run whose model failed is tried again: it goes on from where it was."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_kernel.errors import AlreadyDecided, ModelUnavailable, UnknownRun
-from agent_kernel.models.base import ModelRequest, TextDelta
+from agent_kernel.errors import AlreadyDecided, KernelGone, ModelUnavailable, NoModelError, UnknownRun
+from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.settings import RunSpec
+from agent_kernel.models.base import Model, ModelRequest, TextDelta
+from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.tools.hands import Hands
+from tests.core.brain_fixtures import FunctionHands, OneModel, stage
 
 
 class Failing(ScriptedModel):
@@ -67,3 +74,107 @@ async def test_once_something_else_was_asked_for_it_is_too_late(stages: Any) -> 
         await (await stage.start("Something else")).wait()
         with pytest.raises(AlreadyDecided, match="asked for since"):
             await stage.conversation.retry_run(failed.run_id)
+
+
+class NoModels:
+    def resolve(self, name: str | None) -> Model:
+        raise NoModelError
+
+
+async def failed_before_a_restart(path: Path) -> tuple[str, str]:
+    """The ids of a conversation and of its run, which did one call before its model failed."""
+    with Failing([call("look", call_id="a")], after=1) as model:
+        before = await stage(model, path)
+        handle = await before.start("Look.")
+        assert (await handle.wait()).run.status == "error"
+        await before.close()
+    return before.conversation.conversation_id, handle.run_id
+
+
+async def next_life(path: Path, model: ScriptedModel, hands: Hands | None) -> Brain:
+    async def hands_for(_: Conversation, __: RunSpec) -> Hands | None:
+        return hands
+
+    brain = await Brain.open(path, OneModel(model))
+    recovered = await brain.recover(hands_for)
+    assert (recovered.continued, recovered.ended) == ([], [])
+    return brain
+
+
+async def test_after_a_restart_it_goes_on_with_the_same_history_and_in_the_same_kernel(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    conversation_id, run_id = await failed_before_a_restart(path)
+    hands = FunctionHands()
+    with ScriptedModel([call("look", call_id="b"), say("Done.")]) as model:
+        brain = await next_life(path, model, hands)
+        conversation = await brain.conversation(conversation_id)
+        result = await (await conversation.retry_run(run_id)).wait()
+        shown = await conversation.view()
+        with pytest.raises(AlreadyDecided):
+            await conversation.retry_run(run_id)
+        await brain.aclose()
+    assert (result.run.run_id, result.run.status, result.run.error, result.text) == (run_id, "complete", None, "Done.")
+    assert [ran.tool_call_id for ran in hands.ran] == ["b"]
+    assert [m["role"] for m in model.requests[0].messages] == ["system", "user", "assistant", "tool"]
+    assert [(one.run_id, one.status) for one in shown.runs] == [(run_id, "complete")]
+    assert [one.role for one in shown.messages] == ["user", *["assistant", "tool"] * 2, "assistant"]
+
+
+async def test_after_a_restart_without_its_kernel_it_says_so_and_stays_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    conversation_id, run_id = await failed_before_a_restart(path)
+    with ScriptedModel([]) as model:
+        brain = await next_life(path, model, None)
+        conversation = await brain.conversation(conversation_id)
+        before = await conversation.view()
+        with pytest.raises(KernelGone, match="no longer there"):
+            await conversation.retry_run(run_id)
+        assert await conversation.view() == before
+        await brain.aclose()
+
+
+async def test_after_a_restart_it_is_too_late_once_something_else_was_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    conversation_id, run_id = await failed_before_a_restart(path)
+    with ScriptedModel([say("Else.")]) as model:
+        brain = await next_life(path, model, FunctionHands())
+        conversation = await brain.conversation(conversation_id)
+        other = await conversation.start_run(RunSpec(run_id="run_else", prompt="Something else"), None)
+        for _ in range(2):  # while that goes on, and when it has ended
+            with pytest.raises(AlreadyDecided, match="asked for since"):
+                await conversation.retry_run(run_id)
+            await other.wait()
+        await brain.aclose()
+
+
+async def test_a_run_that_is_tried_again_after_a_restart_belongs_to_the_process_that_does_so(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    conversation_id, run_id = await failed_before_a_restart(path)
+    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
+        brain = await next_life(path, model, FunctionHands())
+        handle = await (await brain.conversation(conversation_id)).retry_run(run_id)
+        async with asyncio.timeout(10):
+            while not (waiting := await brain.approvals("awaiting_approval")):
+                pass
+        second = await next_life(path, model, None)  # it finds no run that nobody carries out
+        await second.aclose()
+        await brain.decide(waiting[0].approval_id, Decision(approved=True))
+        assert (await handle.wait()).text == "Done."
+        await brain.aclose()
+
+
+async def test_a_run_that_finds_no_model_after_a_restart_can_be_tried_once_there_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    conversation_id, run_id = await failed_before_a_restart(path)
+    no_model = await Brain.open(path, NoModels())
+    conversation = await no_model.conversation(conversation_id)
+    ended = (await (await conversation.retry_run(run_id)).wait()).run
+    await no_model.aclose()
+    assert ended.error is not None
+    assert (ended.status, ended.error.code) == ("error", "LLM_ERROR")
+    assert "No model is configured" in ended.error.message
+    with ScriptedModel([say("Done.")]) as model:
+        brain = await next_life(path, model, FunctionHands())
+        again = await (await brain.conversation(conversation_id)).retry_run(run_id)
+        assert (await again.wait()).text == "Done."
+        await brain.aclose()

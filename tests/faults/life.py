@@ -82,7 +82,7 @@ class Life:
     async def run(self) -> None:
         setup = self._setup
 
-        async def hands_for(_: Conversation, __: str) -> Hands | None:
+        async def hands_for(_: Conversation, __: RunSpec) -> Hands | None:
             return self._hands if setup.kernel_there else None
 
         recovered = await self._brain.recover(hands_for)

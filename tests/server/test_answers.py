@@ -173,3 +173,17 @@ async def test_a_run_whose_model_failed_is_tried_again(api: Api, model: FakeOpen
     view = await api.ended(conversation_id)
     assert (view["runs"][0]["status"], view["messages"][-1]["content"]) == ("complete", "Here I am.")
     assert (await api("POST", *path))[0] == 409
+
+
+@pytest.mark.kernel
+async def test_a_run_whose_kernel_has_gone_is_not_tried_again_and_the_answer_says_so(
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Any
+) -> None:
+    model.add(failure(400, "The model is not well."))
+    conversation_id, run_id = await start(api, kernel_id=kernel.kernel_id)
+    await api.ended(conversation_id)
+    await jp_fetch("api", "kernels", kernel.kernel_id, method="DELETE")
+    status, refused = await api("POST", "conversations", conversation_id, "runs", run_id, "retry")
+    assert status == 409
+    assert "kernel is no longer there" in refused["message"]
+    assert (await api.ended(conversation_id))["runs"][0]["error"]["code"] == "LLM_ERROR"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.testing import call, say
+from agent_kernel.testing.wire import failure
 from tests.e2e.lab import LabServer
 from tests.e2e.model import Gate, WrittenModel
 from tests.programs import wait_until
@@ -154,6 +155,31 @@ def test_an_approval_outlives_the_server_and_its_run_goes_on_in_the_same_kernel(
     assert cells.run_ended(first["conversation_id"])["status"] == "complete"
     cells.reconnect()
     assert cells.text("print(before, run.status, run.text)") == "42 complete It goes on.\n"
+    cells.close()
+
+
+def test_a_run_whose_model_failed_is_tried_again_after_a_restart_of_the_server_in_the_same_kernel(
+    own_front: LabServer, model: WrittenModel
+) -> None:
+    model.says(failure(400, "The model is not well."), call("run_python", code="before += 1"), say("It goes on."))
+    cells = Cells.of_notebook(own_front, "tried-again.ipynb")
+    cells.run(LOAD + "\nbefore = 41")
+    cells.run("%%agent\nCount.")
+    wait_until(lambda: own_front.api("GET", "agent-kernel/api/conversations"), "the conversation")
+    [conversation] = own_front.api("GET", "agent-kernel/api/conversations")
+    failed = cells.run_ended(conversation["conversation_id"])
+    assert failed["error"]["code"] == "LLM_ERROR"
+    own_front.kill()
+    own_front.start_again()
+
+    path = f"agent-kernel/api/conversations/{failed['conversation_id']}/runs/{failed['run_id']}/retry"
+    assert own_front.api("POST", path, {})["status"] == "running"
+    cells.approve(cells.next_approval())
+    assert cells.run_ended(failed["conversation_id"])["status"] == "complete"
+    cells.reconnect()
+    assert (
+        cells.text("run = ak.last_run().wait(20); print(before, run.status, run.text)") == "42 complete It goes on.\n"
+    )
     cells.close()
 
 

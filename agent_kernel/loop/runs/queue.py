@@ -2,11 +2,11 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.log.runs import ConversationRow
@@ -26,11 +26,22 @@ from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.tools.hands import Hands
 
+if TYPE_CHECKING:
+    from agent_kernel.loop.conversation import Conversation
+
 
 class ModelSource(Protocol):
     def resolve(self, name: str | None) -> Model:
         """Raises `NoModelError` or `ConfigurationError`. May block: it is called in a thread."""
         ...
+
+
+@dataclass(slots=True)
+class Kernels:
+    """How the host finds hands for a run that has none in memory, where it has kernels at all."""
+
+    hands_for: "Callable[[Conversation, RunSpec], Awaitable[Hands | None]] | None" = None
+    """`None` is what it returns where the kernel is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,7 @@ class Host:
     attended: bool
     tasks: TaskOwner
     histories: Histories = field(default_factory=Histories)
+    kernels: Kernels = field(default_factory=Kernels)
     active: set[ActiveRun] = field(default_factory=set)
     """The runs that are under way, of all conversations."""
 
@@ -245,7 +257,7 @@ class RunQueue:
 
         async def write() -> RunResult:
             if queued.continued:
-                return await recovery.close(host.log, queued.view, host.settings, reason)
+                return await recovery.close(host.log, queued.view, host.settings, reason, code="LLM_ERROR")
             return await lifetime.end_failed_start(host.log, self._row, queued.spec, queued.view, reason)
 
         return await lifetime.until_written(write, partial(self._end_unwritten, queued))

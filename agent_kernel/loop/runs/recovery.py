@@ -11,9 +11,10 @@ from agent_kernel.loop.turns.results import leave_messages, read_result, read_re
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ErrorView, RunView
+from agent_kernel.protocol.vocabulary import ErrorCode
 
 RESTARTED = "The server restarted while this call was running."
-UNREADABLE = "Another version of Agent Kernel began this run, and this one can't go on with it. Run the cell again."
+UNREADABLE = "Another version of Agent Kernel began this run, and this one can't go on with it."
 KERNEL_LOST = "The server restarted, and the notebook's kernel is no longer there."
 
 
@@ -28,7 +29,7 @@ async def prepare(log: Log, run: RunView) -> None:
 
     def work(transaction: Transaction) -> None:
         commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
-        _settle(commit, run, only_running=True)
+        _settle(commit, run, None)
         for message_id in journal.unfinished_messages(commit.sql, commit.number, run.run_id):
             commit.emit(MessageEvent(run_id=run.run_id, message_id=message_id, role="assistant", content=""))
         _end_unfinished_cards(commit, run)
@@ -37,20 +38,27 @@ async def prepare(log: Log, run: RunView) -> None:
 
 
 async def close(
-    log: Log, run: RunView, settings: BrainSettings, reason: str = f"{KERNEL_LOST} Run the cell again to go on."
+    log: Log,
+    run: RunView,
+    settings: BrainSettings,
+    reason: str = KERNEL_LOST,
+    *,
+    code: ErrorCode = "KERNEL_DIED",
 ) -> RunResult:
     """End a run that can't go on. Every call gets its outcome, and the model will hear of each."""
+    # What the model failed at can be tried again.
+    said = reason if code == "LLM_ERROR" else f"{reason} Run the cell again to go on."
 
     def work(transaction: Transaction) -> RunResult:
         commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
-        _settle(commit, run, only_running=False)
+        _settle(commit, run, reason)
         _end_unfinished_cards(commit, run)
         open_calls = unanswered_calls(commit.sql, commit.number)
         results = read_results(commit.sql, commit.number, open_calls)
         for body in tool_messages_for(results, settings.step_characters):
             journal.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
         leave_messages(commit, run.run_id)
-        error = ErrorView(code="KERNEL_DIED", message=reason)
+        error = ErrorView(code=code, message=said)
         ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error, "paused": None})
         runs.save_run(commit.sql, ended)
         commit.emit(
@@ -62,13 +70,14 @@ async def close(
     return await log.write(work)
 
 
-def _settle(commit: Commit, run: RunView, *, only_running: bool) -> None:
+def _settle(commit: Commit, run: RunView, cancelled: str | None) -> None:
+    """What was executing is unknown; what had not started is cancelled, where there is a reason to."""
     for call in ledger.list_calls(commit.sql, conversation=commit.number, run_id=run.run_id):
         if call.state == "executing":
             calls.settle(commit, call.tool_call_id, "unknown", tool_messages.unknown(RESTARTED), reason=RESTARTED)
-        elif call.state in ledger.UNFINISHED and not only_running:
-            text = tool_messages.cancelled_before_start(KERNEL_LOST)
-            calls.settle(commit, call.tool_call_id, "cancelled", text, reason=KERNEL_LOST)
+        elif call.state in ledger.UNFINISHED and cancelled is not None:
+            text = tool_messages.cancelled_before_start(cancelled)
+            calls.settle(commit, call.tool_call_id, "cancelled", text, reason=cancelled)
 
 
 def _end_unfinished_cards(commit: Commit, run: RunView) -> None:

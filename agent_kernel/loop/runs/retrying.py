@@ -1,31 +1,79 @@
-"""A run that ended because the model failed goes on from where it was: the same run, with the history that it had."""
+"""A run that ended because the model failed goes on from where it was: the same run, with the history that it had.
 
-from agent_kernel.errors import AlreadyDecided
+The log says whether it may, so it may after a restart too. Its hands are found anew: the kernel may have gone.
+"""
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+from agent_kernel.errors import AlreadyDecided, KernelGone
 from agent_kernel.log import journal, runs
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.loop.run import Commit
+from agent_kernel.loop.runs.specs import restored
+from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.views import RunView
+from agent_kernel.tools.hands import Hands
+
+if TYPE_CHECKING:
+    from agent_kernel.loop.conversation import Conversation
+    from agent_kernel.loop.runs.queue import Declared, Host
+
+KERNEL_LOST = "This run can't be tried again: the notebook's kernel is no longer there. Run the cell again."
 
 
-def refused(run_id: str, why: str) -> AlreadyDecided:
-    return AlreadyDecided(f"This run can't be tried again: {why}.", {"run_id": run_id})
+def failed_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunView:
+    """The run, if it is the last one that was heard of in its conversation, and ended because the model failed.
+    Raises `UnknownRun`, `AlreadyDecided`."""
+    ended = runs.read_run(sql, run_id)
+    if ended.status != "error" or ended.error is None or ended.error.code != "LLM_ERROR":
+        raise _refused(run_id, "it did not end because the model failed")
+    if runs.has_open_run(sql, conversation) or journal.last_run(sql, conversation) != run_id:
+        raise _refused(run_id, "something else was asked for since")
+    return ended
+
+
+async def read_spec(log: Log, row: ConversationRow, run_id: str) -> RunSpec:
+    """What the run was asked to be, if it may be tried again. Raises as `failed_run`."""
+    view, stored = await log.read(
+        lambda sql: (failed_run(sql, row.number, run_id), runs.read_spec(sql, run_id)),
+    )
+    try:
+        return restored(stored, view.prompt)
+    except ValueError as error:
+        raise _refused(run_id, "another version of Agent Kernel began it") from error
+
+
+async def find_hands(
+    host: "Host", conversation: "Conversation", spec: RunSpec, last: "Declared | None"
+) -> Hands | None:
+    """The run's hands: the host's, where it has kernels; else those that the last run had. Raises `KernelGone`."""
+    hands_for = host.kernels.hands_for
+    if conversation.kernel_id is None or hands_for is None:
+        return last.hands if last is not None else None
+    hands = await hands_for(conversation, spec)
+    if hands is None:
+        raise KernelGone(KERNEL_LOST)
+    return hands
 
 
 async def reopen(log: Log, row: ConversationRow, run_id: str) -> RunView:
-    """Have the run's row say that it goes on. What the model had not said to its end is taken back, because it will be
-    asked again. Of two who ask, the first does. Raises `UnknownRun`, `AlreadyDecided`."""
+    """Have the run's row say that it goes on, in this process. What the model had not said to its end is taken back,
+    because it will be asked again. Of two who ask, the first does. Raises as `failed_run`."""
 
     def work(commit: Commit) -> RunView:
-        ended = runs.read_run(commit.sql, run_id)
-        if ended.status != "error" or ended.error is None or ended.error.code != "LLM_ERROR":
-            raise refused(run_id, "it did not end because the model failed")
+        ended = failed_run(commit.sql, commit.number, run_id)
         for message_id in journal.unfinished_messages(commit.sql, commit.number, run_id):
             commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=""))
         again = ended.model_copy(update={"status": "running", "ended_at": None, "error": None})
-        runs.save_run(commit.sql, again)
+        runs.save_reopened(commit.sql, again)
         commit.emit(RunEvent(run_id=run_id, run=again))
         return again
 
     return await log.write(lambda transaction: work(Commit(transaction, row)))
+
+
+def _refused(run_id: str, why: str) -> AlreadyDecided:
+    return AlreadyDecided(f"This run can't be tried again: {why}.", {"run_id": run_id})
