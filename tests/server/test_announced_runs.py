@@ -10,6 +10,7 @@ import nbformat
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing.wire import failure
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks import WIDGET_MIME
 from tests.server.client import Api, Kernel, until
@@ -213,3 +214,24 @@ async def test_a_forged_or_malformed_announcement_is_dropped(api: Api, open_kern
     conversation_id, _ = await the_run(api)
     await api.ended(conversation_id)
     assert [view["conversation_id"] for view in (await api("GET", "conversations"))[1]] == [conversation_id]
+
+
+async def test_a_run_that_is_tried_again_at_once_ends_for_its_kernel_as_it_ends(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI
+) -> None:
+    """The kernel hears of the first end after somebody has asked for another try, and must not take it for the last."""
+    model.add(failure(400, "The model is not well."), say("Here I am."))
+    await open_kernel.run(ASK)
+    conversation_id, run_id = await the_run(api)
+    await api.ended(conversation_id)
+    assert (await api("POST", "conversations", conversation_id, "runs", run_id, "retry"))[0] == 200
+    assert (await api.ended(conversation_id))["runs"][0]["status"] == "complete"
+
+    async def heard() -> bool:
+        said = await open_kernel.text("import agent_kernel as ak; run = ak.last_run(); print(run.status, run.done)")
+        return said == "complete True\n"
+
+    async with asyncio.timeout(20):
+        while not await heard():
+            pass
+    assert await open_kernel.text("print(run.text)") == "Here I am.\n"

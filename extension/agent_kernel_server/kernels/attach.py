@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from logging import Logger
-from typing import Any, assert_never
+from typing import assert_never
 from weakref import WeakValueDictionary
 
-import orjson
 from pydantic import ValidationError
 
 from agent_kernel.errors import AgentKernelError, KernelGone
@@ -18,6 +17,7 @@ from agent_kernel.loop.runs.stopping import Stop
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel_server.kernels.calls import CallFeeds
+from agent_kernel_server.kernels.following import RunFollower
 from agent_kernel_server.kernels.hands import KernelHands
 from agent_kernel_server.kernels.link import KernelLink, OutOfReach, RequestRefused
 from agent_kernel_server.kernels.messages import (
@@ -28,14 +28,10 @@ from agent_kernel_server.kernels.messages import (
     Hello,
     KernelEvent,
     RunDeclaration,
-    finished_result,
     refused_result,
 )
 from agent_kernel_server.kernels.reach import Listener, Reach
 from agent_kernel_server.notebooks import RecordKeeper
-
-STATE_SECONDS = 0.25
-"""The kernel's `Run` hears of a run's state at most this often."""
 
 DECLARE_SECONDS = 20.0
 END_SECONDS = 5.0
@@ -73,14 +69,14 @@ class AttachedKernel:
         self._misdirected = False
         self._greeting: asyncio.Task[None] | None = None
         self._restart_pending = False
-        self._runs: dict[str, Conversation] = {}
         # The brain holds them: one that was deleted is let go of.
         self._conversations: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
+        self._follower = RunFollower(kernel_id, lambda: self.link, self._page_is_open, records, self._tasks, log)
         self._reach = open_reach(self)
 
     @property
     def active_runs(self) -> int:
-        return len(self._runs)
+        return len(self._follower.runs)
 
     @property
     def link(self) -> KernelLink:
@@ -109,7 +105,7 @@ class AttachedKernel:
             case CallEnded():
                 self._feeds.ended(event.tool_call_id)
             case CancelRun():
-                conversation = self._runs.get(event.run_id)
+                conversation = self._follower.runs.get(event.run_id)
                 if conversation is not None:
                     self._tasks.spawn(
                         conversation.cancel_run(event.run_id, Stop(by="script")), f"cancel {event.run_id}"
@@ -154,9 +150,9 @@ class AttachedKernel:
             handle = await conversation.start_run(declaration.spec(), await self.hands(conversation, run_id))
         except AgentKernelError as error:
             self._log.warning("The run %s can't start: %s", run_id, error)
-            await self._tell(link, "finish", {"result": refused_result(declaration, str(error))})
+            await self._follower.tell(link, "finish", {"result": refused_result(declaration, str(error))})
             return
-        await self._follow(declaration.spec(), conversation, handle, link)
+        await self._follower.follow(declaration.spec(), conversation, handle, link)
 
     async def _declaration_of(self, run_id: str, link: KernelLink) -> RunDeclaration:
         async with asyncio.timeout(DECLARE_SECONDS):
@@ -168,7 +164,7 @@ class AttachedKernel:
 
     async def _serve_from_afar(self, link: KernelLink) -> None:
         """Tell a kernel behind a gateway that it is served, which its environment can't."""
-        await self._tell(link, "serve", {})
+        await self._follower.tell(link, "serve", {})
         if link.gone is None:
             link.installed.set()
 
@@ -194,12 +190,12 @@ class AttachedKernel:
 
     def follow(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
         """Keep the kernel's `Run` up to date with a run that goes on after the server was restarted."""
-        self._tasks.spawn(self._follow(spec, conversation, handle, self.link), f"run {spec.run_id}")
+        self._tasks.spawn(self._follower.follow(spec, conversation, handle, self.link), f"run {spec.run_id}")
 
     def _follow_again(self, conversation_id: str, spec: RunSpec, handle: RunHandle) -> None:
         """The same for a run that had ended: the kernel hears first that it goes on."""
-        conversation = self._conversations[conversation_id]
-        self._tasks.spawn(self._follow(spec, conversation, handle, self.link, again=True), f"run {spec.run_id}")
+        again = self._follower.follow(spec, self._conversations[conversation_id], handle, self.link, again=True)
+        self._tasks.spawn(again, f"run {spec.run_id}")
 
     async def _conversation_of(self, declaration: RunDeclaration) -> Conversation:
         """The declared conversation. A kernel speaks for its own conversations only."""
@@ -213,48 +209,8 @@ class AttachedKernel:
             raise AgentKernelError("This conversation belongs to another kernel.")
         return conversation
 
-    async def _follow(
-        self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink, *, again: bool = False
-    ) -> None:
-        self._runs[spec.run_id] = conversation
-        subscription = conversation.subscribe()
-        feeder = self._tasks.spawn(self._feed_state(spec.run_id, subscription, link), f"state of {spec.run_id}")
-        try:
-            if again:
-                await self._tell(link, "again", {"run_id": spec.run_id})
-            result = await handle.wait()
-        finally:
-            del self._runs[spec.run_id]
-            subscription.close()
-            feeder.cancel()
-            await asyncio.gather(feeder, return_exceptions=True)
-        await self._records.keep(spec.widget_model_id, result, await self._records.notebook_path(self.kernel_id))
-        finish = {"result": finished_result(result)}
-        if isinstance(link.gone, OutOfReach):
-            # Asked anew, it is sent when the kernel is back, and a cell that waits for the run goes on.
-            self._tasks.spawn(self._tell(self.link, "finish", finish), f"end of {spec.run_id}")
-        else:
-            await self._tell(link, "finish", finish)
-        await self._records.place(spec.widget_model_id, self._page_is_open)
-
     async def _page_is_open(self) -> bool:
         return await self._records.page_is_open(self.kernel_id, self._reach.connections)
-
-    async def _feed_state(self, run_id: str, subscription: Any, link: KernelLink) -> None:
-        """Keep the kernel's `Run` up to date with the run's own events."""
-        async for frame in subscription:
-            if '"run":{' not in frame:
-                continue  # a token costs no parsing
-            event = orjson.loads(frame)
-            if event.get("type") == "run" and event["run"]["run_id"] == run_id:
-                await self._tell(link, "state", {"run": event["run"]})
-                await asyncio.sleep(STATE_SECONDS)
-
-    async def _tell(self, link: KernelLink, op: str, fields: dict[str, Any]) -> None:
-        try:
-            await link.control(op, fields)
-        except (KernelGone, RequestRefused) as error:
-            self._log.debug("The kernel %s was not told %r: %s", self.kernel_id, op, error)
 
     def died(self) -> None:
         """The process ended by itself, and Jupyter is about to start another."""
