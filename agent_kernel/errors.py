@@ -23,7 +23,6 @@ AgentKernelError
 ├── ToolFailed                    a built-in tool could not do what was asked; the message is for the model
 ├── UndoRefused                   a file is not as a call left it, so that nothing is put back
 ├── KernelGone                    the kernel died, was restarted or was shut down
-├── CannotWait                    a cell can't wait for the run: the click that it needs would not reach its kernel
 └── RunFailed                     raised by `Run` where a result was asked for and there is none
 """
 
@@ -146,10 +145,6 @@ class UndoRefused(AgentKernelError):
 
 
 class KernelGone(AgentKernelError):
-    pass
-
-
-class CannotWait(AgentKernelError):
     pass
 
 

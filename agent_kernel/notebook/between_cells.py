@@ -25,11 +25,19 @@ class OwnShell:
         """Queue code that claims the call on the main thread, and leaves no name behind."""
         name = "take_async" if needs_await else "take"
         code = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({json.dumps(tool_call_id)})'
-        self._queue(f"await {code}" if needs_await else code)
+        content = {
+            "code": f"await {code}" if needs_await else code,
+            "silent": True,
+            "store_history": False,
+            "user_expressions": {},
+            "allow_stdin": False,
+            "stop_on_error": False,
+        }
+        self._send("execute_request", content)
 
     async def reached(self) -> None:
-        """Wait until the main thread has read what was sent to it before now: no cell runs at that moment."""
-        message_id = self._queue("")
+        """Wait until the main thread has heard what pages have said by now: between cells, or in a cell that waits."""
+        message_id = self._send("kernel_info_request", {})
         self._awaited.add(message_id)
         while message_id in self._awaited:
             await asyncio.sleep(LOOK_SECONDS)
@@ -41,17 +49,9 @@ class OwnShell:
         aborted, self._aborted = self._aborted, False
         return aborted
 
-    def _queue(self, code: str) -> str:
-        content = {
-            "code": code,
-            "silent": True,
-            "store_history": False,
-            "user_expressions": {},
-            "allow_stdin": False,
-            "stop_on_error": False,
-        }
+    def _send(self, message_type: str, content: dict[str, Any]) -> str:
         client = self._connect()
-        message = client.session.msg("execute_request", content)
+        message = client.session.msg(message_type, content)
         client.shell_channel.send(message)
         message_id: str = message["header"]["msg_id"]
         return message_id

@@ -6,16 +6,17 @@ from typing import Any, Literal
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from agent_kernel.notebook.place import hears_while_blocked, kernel_of
+from agent_kernel.notebook.place import kernel_of
 from agent_kernel.notebook.run import Run, RunEnd
 
 Transport = Literal["server", "kernel"]
+Hearing = Literal["usually", "between-cells"]
 
 
 class LiveView:
     """The widget in the cell's output, until the record takes its place."""
 
-    def __init__(self, shell: InteractiveShell, run: Run, transport: Transport) -> None:
+    def __init__(self, shell: InteractiveShell, run: Run, transport: Transport, hearing: Hearing = "usually") -> None:
         kernel: Any = kernel_of(shell)
         self._kernel = kernel
         self._topic = getattr(shell.display_pub, "topic", b"display_data")
@@ -27,7 +28,7 @@ class LiveView:
             run_id=run.run_id,
             prompt=run.prompt,
             transport=transport,
-            hearing="usually" if hears_while_blocked(shell) else "between-cells",
+            hearing=hearing,
         )
 
     def show(self) -> None:
@@ -35,6 +36,10 @@ class LiveView:
         # For where no widget can be shown; the same words each time, as tests compare them.
         data["text/plain"] = "Agent run: going on. Its cards are shown where widgets are."
         display(data, metadata=metadata, raw=True, display_id=self._run_id)
+
+    def say_hearing(self, hearing: Hearing) -> None:
+        """Tell pages whether a click is heard while a cell runs."""
+        self.widget.hearing = hearing
 
     def replace(self, end: RunEnd) -> None:
         """Put the record in the widget's place, from any thread.

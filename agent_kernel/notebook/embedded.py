@@ -21,10 +21,10 @@ from agent_kernel.loop.settings import BrainSettings, ScriptedDecision
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.notebook.between_cells import OwnShell
-from agent_kernel.notebook.display import LiveView, show_record
+from agent_kernel.notebook.display import Hearing, LiveView, show_record
 from agent_kernel.notebook.face import FaceLine
 from agent_kernel.notebook.local_hands import LocalHands
-from agent_kernel.notebook.place import hears_while_blocked, ipykernel_version, kernel_of, somebody_is_there
+from agent_kernel.notebook.place import hears_while_blocked, kernel_of, somebody_is_there
 from agent_kernel.notebook.run import Run, RunEnd
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.commands import Decision
@@ -35,16 +35,13 @@ NO_FACE = (
     f"Nobody could be asked: no page showed this run's cards within {FACE_SECONDS:g} s. The notebook needs the "
     "Jupyter widgets, or a server with the extension agent_kernel_server."
 )
-HELD_BACK = (
-    "The run goes on, but this cell can't wait for it: the run needs your decision, and a kernel with ipykernel "
-    "{version} hears no click while a cell waits. Decide in the card above; then look at `agent_kernel.last_run()`. "
-    "With ipykernel 7 or newer a cell can wait."
-)
 CLOSE_SECONDS = 5.0
 
 
 class EmbeddedHost:
     """One per kernel process. The brain and its thread start with the first run and end with the process."""
+
+    blocks = True
 
     def __init__(self, shop: Workshop) -> None:
         self._shop = shop
@@ -59,23 +56,26 @@ class EmbeddedHost:
         self._tasks = TaskOwner()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent-kernel-brain", daemon=True)
         self._thread.start()
+        shop.polling.watch(self._say_hearing)
         atexit.register(self._close)
-
-    @property
-    def blocks(self) -> bool:
-        """True, but where the clicks that it would wait for could not reach a kernel whose cell waits."""
-        return not somebody_is_there(self._shop.shell) or hears_while_blocked(self._shop.shell)
 
     def begin(self, run: Run) -> None:
         attended = somebody_is_there(self._shop.shell) and _have_widgets()
         line: FaceLine | None = None
         if attended:
-            view = self._views[run.run_id] = LiveView(self._shop.shell, run, "kernel")
+            view = self._views[run.run_id] = LiveView(self._shop.shell, run, "kernel", self._hearing())
             run.shown_by(view.widget.model_id)
             line = FaceLine(view.widget, self._loop, self._tasks)
             line.attach()
             view.show()
         self._submit(self._carry(run, line, attended))
+
+    def _hearing(self) -> Hearing:
+        return "usually" if self._shop.polling.hears_pages else "between-cells"
+
+    def _say_hearing(self) -> None:
+        for view in list(self._views.values()):
+            view.say_hearing(self._hearing())
 
     def cancel(self, run: Run) -> None:
         self._submit(self._cancel(run))
@@ -141,50 +141,27 @@ class EmbeddedHost:
         return tuple(find(prompt)) if find is not None else ()
 
     async def _watch(self, run: Run, conversation: Conversation, events: Subscription, line: FaceLine | None) -> None:
-        undecided: set[str] = set()
         async for frame in events:
             event = json.loads(frame)
             if event.get("run_id") != run.run_id:
                 continue
-            match event["type"]:
-                case "run":
-                    view = RunView.model_validate(event["run"])
-                    run.update(view)
-                    self._heed_pause(run, view, conversation, line, undecided)
-                case "approval_request" if line is not None:
-                    undecided.add(event["tool_call_id"])
-                    self._let_clicks_in(run, undecided)
-                    if not line.seen.is_set():
-                        watch = self._deny_unseen(conversation, line, event["approval_id"])
-                        self._tasks.spawn(watch, "wait for a page")
-                case "tool_complete" if line is not None and event["state"] == "unknown":
-                    undecided.add(event["tool_call_id"])
-                    self._let_clicks_in(run, undecided)
-                    if not line.seen.is_set():
-                        watch = self._continue_unseen(conversation, line, event["tool_call_id"])
-                        self._tasks.spawn(watch, "wait for a page")
-                case "approval_response" | "tool_complete" | "tool_answered":
-                    undecided.discard(event["tool_call_id"])
-                    self._let_clicks_in(run, undecided)
+            if event["type"] == "run":
+                run.update(RunView.model_validate(event["run"]))
+            if line is not None and not line.seen.is_set() and (work := self._without_page(event, conversation, line)):
+                self._tasks.spawn(work, "wait for a page")
 
-    def _heed_pause(
-        self, run: Run, view: RunView, conversation: Conversation, line: FaceLine | None, undecided: set[str]
-    ) -> None:
-        """A run that is paused waits for a click like a call that waits for approval."""
-        if line is None:
-            return
-        if view.paused is None:
-            undecided.discard(view.run_id)
-        else:
-            undecided.add(view.run_id)
-            if not line.seen.is_set():
-                self._tasks.spawn(self._end_unseen(conversation, line, view.run_id), "wait for a page")
-        self._let_clicks_in(run, undecided)
-
-    def _let_clicks_in(self, run: Run, undecided: set[str]) -> None:
-        """Where a cell that waits would keep out the click that it waits for, no cell waits."""
-        if not hears_while_blocked(self._shop.shell):
-            run.forbid_waiting(HELD_BACK.format(version=ipykernel_version()) if undecided else None)
+    def _without_page(
+        self, event: dict[str, Any], conversation: Conversation, line: FaceLine
+    ) -> Coroutine[Any, Any, None] | None:
+        """What becomes of a question that no page shows."""
+        match event["type"]:
+            case "run" if event["run"]["paused"]:
+                return self._end_unseen(conversation, line, event["run_id"])
+            case "approval_request":
+                return self._deny_unseen(conversation, line, event["approval_id"])
+            case "tool_complete" if event["state"] == "unknown":
+                return self._continue_unseen(conversation, line, event["tool_call_id"])
+        return None
 
     async def _deny_unseen(self, conversation: Conversation, line: FaceLine, approval_id: str) -> None:
         if not await self._seen(line):

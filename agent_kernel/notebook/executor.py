@@ -47,7 +47,7 @@ class Executor:
             entry = self._claim(tool_call_id)
             if entry is not None:
                 execution = _Execution(self._shell, self._mailbox, self._find, entry, gate)
-                _drive(execution.settle(execution.wait_beside))
+                drive(execution.settle(execution.wait_beside))
                 return True
         gate.pass_on()
         return False
@@ -176,7 +176,7 @@ class _Execution:
         # Not `run_cell`: it would file the call's output in the user's history.
         if failure is None and self._shell.should_run_async(code, transformed_cell=transformed):
             return coroutine
-        return _drive(coroutine)
+        return drive(coroutine)
 
     async def wait_here(self, awaitable: Awaitable[Any]) -> Any:
         return await asyncio.get_running_loop().create_task(shielded(awaitable))
@@ -217,7 +217,7 @@ class _Execution:
         return Outcome(status, text or f"({self._entry.call.tool_name} completed with no output)")
 
 
-def _drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine that never really waits."""
     try:
         coroutine.send(None)

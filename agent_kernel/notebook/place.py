@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -39,7 +38,3 @@ def hears_while_blocked(shell: InteractiveShell) -> bool:
     """Whether a page's clicks reach this kernel while a cell holds its main thread (ipykernel 7: subshells)."""
     features = getattr(kernel_of(shell), "kernel_info", {}).get("supported_features", [])
     return "kernel subshells" in features
-
-
-def ipykernel_version() -> str:
-    return version("ipykernel")

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from agent_kernel.errors import CannotWait, RunFailed
+from agent_kernel.errors import RunFailed
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.events import utc_now
@@ -19,6 +19,9 @@ from agent_kernel.protocol.views import ErrorView, MessageView, PolicyView, RunV
 from agent_kernel.tools.function import Tool
 
 Status = Literal["running", "complete", "cancelled", "error"]
+
+AWAKE_SECONDS = 0.5
+"""ipykernel cancels an interrupted `await` when its event loop wakes next, and does not wake it."""
 
 
 class RunEnd(BaseModel):
@@ -85,7 +88,6 @@ class Run:
         self._view: RunView | None = None
         self._end: RunEnd | None = None
         self._done = threading.Event()
-        self._unwaitable: str | None = None
         self._listeners: set[Callable[[], None]] = set()
 
     @property
@@ -139,21 +141,20 @@ class Run:
     def wait(self, timeout: float | None = None) -> Self:
         """Hold this thread until the run ends; on the main thread, run its calls here.
 
-        `timeout` is in seconds. Raises `TimeoutError`, and `CannotWait` where the run needs a click that could not
-        reach this kernel; those, and an interrupt outside a call, leave the run going.
+        `timeout` is in seconds. Raises `TimeoutError`; that, and an interrupt outside a call, leave the run going.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         wake = threading.Event()
-        with self._listening(wake.set), _interruptible():
+        with self._listening(wake.set), _interruptible(), self._workshop.polling.waiting() as ear:
             while not self.done:
                 wake.clear()
+                ear.hear()
                 if self._workshop.executor.run_next() or self.done:
                     continue
-                self._check_waitable()
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise TimeoutError(f"The run did not end within {timeout:g} s. It goes on.")
-                wake.wait(left)
+                wake.wait(ear.at_most(left))
         return self._settle()
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -162,18 +163,16 @@ class Run:
     async def _wait_async(self) -> Self:
         loop = asyncio.get_running_loop()
         wake = asyncio.Event()
-        with self._listening(lambda: loop.call_soon_threadsafe(wake.set)):
+        listening = self._listening(lambda: loop.call_soon_threadsafe(wake.set))
+        with listening, self._workshop.polling.waiting() as ear:
             while not self.done:
                 wake.clear()
+                ear.hear()
                 if not await self._workshop.executor.run_next_async() and not self.done:
-                    self._check_waitable()
-                    await wake.wait()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(ear.at_most(AWAKE_SECONDS)):
+                            await wake.wait()
         return self._settle()
-
-    def _check_waitable(self) -> None:
-        reason = self._unwaitable
-        if reason is not None and threading.current_thread() is threading.main_thread():
-            raise CannotWait(reason)
 
     def _settle(self) -> Self:
         if self._end is not None and threading.current_thread() is threading.main_thread():
@@ -205,13 +204,6 @@ class Run:
         """The brain says how the run stands."""
         self.heard.set()
         self._view = view
-
-    def forbid_waiting(self, reason: str | None) -> None:
-        """From now on no cell can wait for this run, because of `reason`; `None`: it can again. From any thread."""
-        with self._lock:
-            self._unwaitable = reason
-            for listener in self._listeners:
-                listener()
 
     def shown_by(self, widget_model_id: str) -> None:
         """By the widget's id the record finds its place in the saved notebook."""

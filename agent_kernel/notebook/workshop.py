@@ -11,6 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_kernel.errors import ConfigurationError, UnknownRun
 from agent_kernel.notebook.executor import Executor
 from agent_kernel.notebook.mailbox import Mailbox
+from agent_kernel.notebook.shell_polling import ShellPolling
 from agent_kernel.tools.function import Tool
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Workshop:
         self.shell = shell
         self.mailbox = Mailbox()
         self.executor = Executor(shell, self.mailbox, self.find_tool)
+        self.polling = ShellPolling(shell)
         self.told_served = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
         self._runs: OrderedDict[str, Run] = OrderedDict()

@@ -68,6 +68,18 @@ class TestKernel:
         self._cells[message_id] = Cell({})
         return message_id
 
+    def tell(self, message_type: str, metadata: dict[str, Any] | None = None, **content: Any) -> str:
+        """Send something that is no cell on the channel of the cells."""
+        message = self.client.session.msg(message_type, content, metadata=metadata)
+        self.client.shell_channel.send(message)
+        message_id: str = message["header"]["msg_id"]
+        self._cells[message_id] = Cell({})
+        return message_id
+
+    def ask(self, message_type: str, **content: Any) -> dict[str, Any]:
+        """Send a request that is no cell on the channel of the cells, and wait for its reply."""
+        return self.result(self.tell(message_type, **content)).reply
+
     def run(self, code: str, **options: bool) -> Cell:
         return self.result(self.send(code, **options))
 

@@ -12,31 +12,37 @@ ASK_AGAIN_SECONDS = 5.0
 
 
 class Page:
-    """Sees the first widget of a run that the kernel shows. Commands go through a subshell, as JupyterLab's do."""
+    """Sees the last widget of a run that the kernel shows. Commands go through a subshell, as JupyterLab's do."""
 
-    def __init__(self, kernel: TestKernel) -> None:
+    def __init__(self, kernel: TestKernel, prompt: str | None = None) -> None:
+        """`prompt`: only of the run that was asked this."""
         self.kernel = kernel
+        self.comm: str | None = None
         self.frames: list[dict[str, Any]] = []
         self.batches: list[int] = []
         """How many frames each message brought."""
         self.records: list[dict[str, Any]] = []
         self.state: dict[str, Any] = {}
-        """What the kernel tells the front end when it makes the widget."""
-        self._comm: str | None = None
+        """What the kernel has told the front end of the widget."""
+        self._prompt = prompt
         self._subshell = kernel.subshell()
         kernel.listeners.append(self._hear)
 
     def send(self, **command: Any) -> None:
+        assert self.comm is not None
+        self.send_to(self.comm, {"method": "custom", "content": {"command": command}})
+
+    def send_to(self, comm: str, data: dict[str, Any]) -> None:
+        """What the front end sends to any widget."""
         client = self.kernel.client
-        content = {"comm_id": self._comm, "data": {"method": "custom", "content": {"command": command}}}
-        message = client.session.msg("comm_msg", content)
+        message = client.session.msg("comm_msg", {"comm_id": comm, "data": data})
         if self._subshell is not None:
             message["header"]["subshell_id"] = self._subshell
         client.shell_channel.send(message)
 
     def open(self) -> None:
         """Wait for the widget and ask for the run's events, again and again until the kernel answers."""
-        self.until(lambda: self._comm is not None)
+        self.until(lambda: self.comm is not None)
         asked = 0.0
 
         def answered() -> bool:
@@ -69,9 +75,13 @@ class Page:
 
     def _hear(self, message: dict[str, Any]) -> None:
         content = message["content"]
-        if message["msg_type"] == "comm_open" and "_esm" in content["data"].get("state", {}):
-            self._comm, self.state = content["comm_id"], content["data"]["state"]
-        elif message["msg_type"] == "comm_msg" and content["comm_id"] == self._comm:
+        if message["msg_type"] == "comm_open" and "_esm" in (state := content["data"].get("state", {})):
+            if self._prompt in (None, state["prompt"]):
+                self.comm, self.state = content["comm_id"], state
+        elif message["msg_type"] == "comm_msg" and content["comm_id"] == self.comm:
+            if content["data"].get("method") == "update":
+                self.state.update(content["data"]["state"])
+                return
             frames = content["data"].get("content", {}).get("frames", [])
             self.frames.extend(json.loads(frame) for frame in frames)
             self.batches.append(len(frames))

@@ -3,9 +3,7 @@
 The page is simulated at the level of Jupyter's messages. It says what JupyterLab says, on the channels it uses.
 """
 
-import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,41 +11,13 @@ import pytest
 
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
-from tests.shapes.versions import VERSIONS, python_with
+from tests.shapes.embedded import START, approve
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
-IMPORTS = "from agent_kernel.testing import ScriptedModel, call, calls, say\nimport agent_kernel as ak\n"
-ANSWER = 'model = ScriptedModel([call("run_python", code="x = 6 * 7\\nprint(x)"), say("It is **42**.")])\n'
-GO = "run = ak.Agent(model=model).start('What is 6 * 7?')"
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def version(request: pytest.FixtureRequest) -> str:
-    asked: str = request.param
-    return asked
-
-
-@pytest.fixture(scope="module")
-def shared_kernel(version: str) -> Iterator[TestKernel]:
-    """The graph is imported once for each version, which takes longer than the tests."""
-    kernel = TestKernel(dict(os.environ), python_with(version))
-    assert kernel.value("__import__('ipykernel').__version__") == repr(version)
-    kernel.run(IMPORTS)
-    kernel.run("from langgraph.graph import StateGraph")
-    yield kernel
-    kernel.close()
-
-
-@pytest.fixture
-def kernel(shared_kernel: TestKernel) -> TestKernel:
-    shared_kernel.listeners.clear()
-    shared_kernel.run("%reset -f")
-    shared_kernel.run(IMPORTS + ANSWER)
-    return shared_kernel
-
 
 def hears_while_blocked(version: str) -> bool:
+    """Whether a click reaches a kernel that runs a cell which does not wait for a run."""
     return not version.startswith("6.")
 
 
@@ -55,74 +25,20 @@ def seqs(frames: list[dict[str, Any]]) -> list[int]:
     return [frame["seq"] for frame in frames]
 
 
-def approve(page: Page) -> None:
-    asked = page.event("approval_request")
-    page.send(type="approval_response", approval_id=asked["approval_id"], approved=True, digest=asked["digest"])
-
-
-def test_a_click_is_heard_while_the_cell_waits_or_the_cell_says_why_it_does_not(
-    kernel: TestKernel, version: str
-) -> None:
-    page = Page(kernel)
-    cell = kernel.send("ak.Agent(model=model).run('What is 6 * 7?').text", allow_stdin=True)
-    page.open()
-    if hears_while_blocked(version):
-        approve(page)
-        assert kernel.result(cell).value == "'It is **42**.'"
-    else:
-        ended = kernel.result(cell).reply
-        assert ended["ename"] == "CannotWait"
-        assert f"ipykernel {version} hears no click" in ended["evalue"]
-        assert kernel.value("ak.last_run().status") == "'running'", "the run goes on, its card can still be answered"
-        approve(page)
-    assert page.event("tool_output")["output"]["text"] == "42\n"
-    assert page.event("complete")["finish_reason"] == "stop"
-    assert [frame["seq"] for frame in page.frames] == list(range(1, len(page.frames) + 1))
-    assert "data-agent-record" in page.record()["data"]["text/html"]
-    assert kernel.value("ak.last_run().wait(10).text, x") == "('It is **42**.', 42)"
-
-
 def test_a_card_is_answered_between_cells(kernel: TestKernel) -> None:
     page = Page(kernel)
-    kernel.run(GO, allow_stdin=True)
+    kernel.run(START, allow_stdin=True)
     page.open()
     approve(page)
     assert page.event("complete")["finish_reason"] == "stop"
     assert kernel.value("run.wait(10).text, x") == "('It is **42**.', 42)"
 
 
-def test_an_await_cell_hears_a_click_or_says_why_it_does_not(kernel: TestKernel, version: str) -> None:
-    page = Page(kernel)
-    cell = kernel.send("(await ak.Agent(model=model).start('What is 6 * 7?')).text", allow_stdin=True)
-    page.open()
-    if not hears_while_blocked(version):
-        assert kernel.result(cell).reply["ename"] == "CannotWait"
-    approve(page)
-    assert page.event("complete")["finish_reason"] == "stop"
-    if hears_while_blocked(version):
-        assert kernel.result(cell).value == "'It is **42**.'"
-
-
-def test_a_later_wait_for_a_run_that_needs_a_click_does_not_hang(kernel: TestKernel, version: str) -> None:
-    page = Page(kernel)
-    kernel.run(GO, allow_stdin=True)
-    page.open()
-    page.event("approval_request")
-    cell = kernel.send("run.wait().text", allow_stdin=True)
-    if hears_while_blocked(version):
-        approve(page)
-        assert kernel.result(cell).value == "'It is **42**.'"
-    else:
-        assert kernel.result(cell).reply["ename"] == "CannotWait"
-        approve(page)
-        assert page.event("complete")["finish_reason"] == "stop"
-
-
 def test_a_page_that_is_heard_late_finds_its_card_still_open(kernel: TestKernel, version: str) -> None:
     """The user's next cell is long. Where the kernel hears nothing meanwhile, that is no sign that no page is there."""
     kernel.run("import agent_kernel.notebook.embedded as embedded\nembedded.FACE_SECONDS = 0.5")
     page = Page(kernel)
-    kernel.send(GO, allow_stdin=True)
+    kernel.send(START, allow_stdin=True)
     busy = kernel.send("import time; time.sleep(3)", allow_stdin=True)
     page.open()
     kernel.result(busy)
@@ -137,7 +53,7 @@ def test_frames_come_in_at_most_thirty_messages_a_second_all_of_them_and_in_orde
     kernel.run(f'model = ScriptedModel([call("run_python", code="{code}"), say("Counted.")])')
     page = Page(kernel)
     begun = time.monotonic()
-    kernel.run(GO, allow_stdin=True)
+    kernel.run(START, allow_stdin=True)
     page.open()
     approve(page)
     page.event("complete")
@@ -152,10 +68,15 @@ def test_a_page_is_told_whether_its_clicks_wait_for_the_cell_and_those_that_do_a
 ) -> None:
     """The face shows what it is told here: see `widgets/tests/hearing.test.ts`."""
     page = Page(kernel)
-    kernel.run(GO, allow_stdin=True)
+    kernel.run(START, allow_stdin=True)
     page.open()
-    assert page.state["hearing"] == ("usually" if hears_while_blocked(version) else "between-cells")
+    between_waits = "usually" if hears_while_blocked(version) else "between-cells"
+    assert page.state["hearing"] == between_waits
     page.event("approval_request")
+    waiting = kernel.send("run.wait(timeout=1)", allow_stdin=True)
+    page.until(lambda: page.state["hearing"] == "usually")
+    kernel.result(waiting)
+    page.until(lambda: page.state["hearing"] == between_waits)
     gate = tmp_path / "gate"
     busy = kernel.send(f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)", allow_stdin=True)
     approve(page)
@@ -174,7 +95,7 @@ def test_stop_ends_a_call_that_runs_or_the_kernels_interrupt_does(kernel: TestKe
     code = "import time\\nprint('asleep', flush=True)\\ntime.sleep(20)\\nprint('awake')"
     kernel.run(f'model = ScriptedModel([call("run_python", code="{code}"), say("Done.")])')
     page = Page(kernel)
-    kernel.run(GO, allow_stdin=True)
+    kernel.run(START, allow_stdin=True)
     page.open()
     approve(page)
     page.event("tool_output")
@@ -189,7 +110,7 @@ def test_stop_ends_a_call_that_runs_or_the_kernels_interrupt_does(kernel: TestKe
 
 def test_what_a_page_missed_is_sent_again(kernel: TestKernel) -> None:
     page = Page(kernel)
-    kernel.run(GO, allow_stdin=True)
+    kernel.run(START, allow_stdin=True)
     page.open()
     page.event("approval_request")
     before = len(page.frames)
