@@ -28,7 +28,8 @@ class AgentRun(anywidget.AnyWidget):
     With `transport="server"` the page opens a WebSocket to the server extension, and the kernel is not involved.
     With `transport="kernel"` the frames of the protocol travel as messages of this widget: `post_frames` sends
     events down, and `on_command` hears what the page sends up, first a `resume` command. `hearing` says
-    whether such a kernel hears pages while it runs a cell, so that the cards can say so too.
+    whether such a kernel hears pages while it runs a cell, so that the cards can say so too. It changes where a kernel
+    hears them in a cell that waits for a run, and in no other.
     """
 
     _esm = _built("index.js")

@@ -28,7 +28,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
 
 function lease(model: Model): Lease {
   if (model.get("transport") === "kernel") {
-    return leaseChannel(`kernel/${model.get("run_id")}`, () => new KernelTransport(model, model.get("hearing") === "between-cells" ? "between-cells" : "usually"));
+    return leaseChannel(`kernel/${model.get("run_id")}`, () => new KernelTransport(model));
   }
   const id = model.get("conversation_id");
   return leaseChannel(`server/${id}`, () => new SocketTransport(channelAddress(id)));

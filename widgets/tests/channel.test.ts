@@ -259,7 +259,7 @@ describe("the way to the server", () => {
   test("is tried with cookies first, and with the token when that fails", async () => {
     PlayedSocket.refuse = true;
     const transport = new SocketTransport({ url: "ws://localhost/x", token: "secret", tokenFirst: false });
-    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, gone: () => undefined });
+    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, gone: () => undefined, hearingChanged: () => undefined });
     await settle(1_000);
     transport.close();
     expect(PlayedSocket.all.slice(0, 2).map((socket) => socket.url)).toEqual(["ws://localhost/x", "ws://localhost/x?token=secret"]);
@@ -268,7 +268,7 @@ describe("the way to the server", () => {
   test("takes the token at once where the page says so", async () => {
     const { token, tokenFirst, url } = address({ baseUrl: "/", token: "secret", appendToken: true });
     const transport = new SocketTransport({ token, tokenFirst, url });
-    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, gone: () => undefined });
+    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, gone: () => undefined, hearingChanged: () => undefined });
     transport.close();
     expect(PlayedSocket.last.url).toContain("?token=secret");
   });

@@ -31,6 +31,21 @@ test("a card says before the click that a kernel hears nothing while it runs a c
   expect(buttons(card(root, "t1"))).toContain("Approve");
 });
 
+test("while a cell waits for the run the kernel hears at once, and the card says so no longer; then it says it again", async () => {
+  const { root, text, hears } = await page("between-cells", asks);
+  hears("usually");
+  await settle();
+  expect(text()).not.toContain(WHEN_FREE);
+  await press(card(root, "t1"), "Approve");
+  expect(text()).toContain("You chose Approve.");
+  expect(text()).not.toContain(TAKEN_LATER);
+  expect(root.querySelector(".ak-status")?.textContent).toBe("Waiting for you");
+  hears("between-cells");
+  await settle();
+  expect(text()).toContain(TAKEN_LATER);
+  expect(root.querySelector(".ak-status")?.textContent).toBe("Waiting for the kernel");
+});
+
 test("a click that waits for the cell to end is shown to wait, and ends as soon as it is heard", async () => {
   const { root, sent, answer, text } = await page("between-cells", asks);
   await press(card(root, "t1"), "Approve");

@@ -8,6 +8,7 @@ function widget() {
   const hears = new Map<string, (message: unknown) => void>();
   const sent: unknown[] = [];
   const model: MessageModel = {
+    get: () => "usually",
     on: (event, callback) => void hears.set(event, callback),
     off: (event) => void hears.delete(event),
     send: (content) => void sent.push(content),
@@ -19,7 +20,7 @@ test("a page asks for its events again until the kernel answers, as a first mess
   const { model, sent, hear } = widget();
   const frames: string[] = [];
   const transport = new KernelTransport(model);
-  transport.start({ opened: () => {}, frame: (frame) => frames.push(frame), lost: () => {}, gone: () => {} });
+  transport.start({ opened: () => {}, frame: (frame) => frames.push(frame), lost: () => {}, gone: () => {}, hearingChanged: () => {} });
   transport.send({ type: "resume", last_seq: 0 });
   vi.advanceTimersByTime(2_500);
   expect(sent).toHaveLength(3);
@@ -33,7 +34,7 @@ test("a page asks for its events again until the kernel answers, as a first mess
 test("a page that goes away asks no more", () => {
   const { model, sent } = widget();
   const transport = new KernelTransport(model);
-  transport.start({ opened: () => {}, frame: () => {}, lost: () => {}, gone: () => {} });
+  transport.start({ opened: () => {}, frame: () => {}, lost: () => {}, gone: () => {}, hearingChanged: () => {} });
   transport.send({ type: "resume", last_seq: 0 });
   transport.close();
   vi.advanceTimersByTime(10_000);

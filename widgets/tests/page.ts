@@ -119,6 +119,8 @@ export interface KernelView {
   deliver(from: Recording): void;
   say(...frames: object[]): void;
   restart(): void;
+  /** A cell begins, or ends, to wait for a run. */
+  hears(hearing: "usually" | "between-cells"): void;
   close(): void;
 }
 
@@ -140,6 +142,10 @@ export function kernelView(recording: Recording, hearing: "usually" | "between-c
     root,
     deliver: (from) => callbacks.get("msg:custom")?.({ frames: from.frames.map((frame) => JSON.stringify(frame)) }),
     say: (...frames) => callbacks.get("msg:custom")?.({ frames: frames.map((frame) => JSON.stringify(frame)) }),
+    hears: (now) => {
+      traits.hearing = now;
+      callbacks.get("change:hearing")?.(undefined);
+    },
     restart: () => callbacks.get("comm_live_update")?.(undefined),
     close: () => (dispose(), stop?.()),
   };

@@ -39,6 +39,7 @@ export class Channel {
       frame: (text) => this.frame(text),
       lost: (nextTryAt) => this.lost(nextTryAt),
       gone: () => this.gone(),
+      hearingChanged: () => this.changed(),
     });
   }
 

@@ -2,9 +2,12 @@
 import type { ClientCommand } from "../protocol";
 import type { Hearing, Transport, TransportListener } from "./transport";
 
+type ModelEvent = "msg:custom" | "comm_live_update" | "change:hearing";
+
 export interface MessageModel {
-  on(event: "msg:custom" | "comm_live_update", callback: (message: unknown) => void): void;
-  off(event: "msg:custom" | "comm_live_update", callback: (message: unknown) => void): void;
+  get(trait: "hearing"): unknown;
+  on(event: ModelEvent, callback: (message: unknown) => void): void;
+  off(event: ModelEvent, callback: (message: unknown) => void): void;
   send(content: unknown): void;
 }
 
@@ -16,8 +19,13 @@ export class KernelTransport implements Transport {
   private asking: ReturnType<typeof setInterval> | undefined;
   private receive: ((message: unknown) => void) | null = null;
   private gone: (() => void) | null = null;
+  private rehear: (() => void) | null = null;
 
-  constructor(private readonly model: MessageModel, readonly hearing: Hearing = "usually") {}
+  constructor(private readonly model: MessageModel) {}
+
+  get hearing(): Hearing {
+    return this.model.get("hearing") === "between-cells" ? "between-cells" : "usually";
+  }
 
   start(listener: TransportListener): void {
     this.receive = (message) => {
@@ -31,6 +39,8 @@ export class KernelTransport implements Transport {
       listener.gone();
     };
     this.model.on("comm_live_update", this.gone);
+    this.rehear = () => listener.hearingChanged();
+    this.model.on("change:hearing", this.rehear);
     listener.opened();
   }
 
@@ -51,7 +61,8 @@ export class KernelTransport implements Transport {
     clearInterval(this.asking);
     if (this.receive) this.model.off("msg:custom", this.receive);
     if (this.gone) this.model.off("comm_live_update", this.gone);
-    this.receive = this.gone = null;
+    if (this.rehear) this.model.off("change:hearing", this.rehear);
+    this.receive = this.gone = this.rehear = null;
   }
 }
 

@@ -8,6 +8,8 @@ export interface TransportListener {
   lost(nextTryAt: number): void;
   /** The other side is gone for good. */
   gone(): void;
+  /** `Transport.hearing` is another one now. */
+  hearingChanged(): void;
 }
 
 /** Whether the brain hears a page at any time. A kernel does where the page has a line to it beside its cells' own. */

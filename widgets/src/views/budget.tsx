@@ -1,10 +1,10 @@
 /** A run that is paused at its budget: what it has spent, how much more it may, and what was added before. */
 import type { JSX } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useContext, useId, useState } from "preact/hooks";
 import type { BudgetLimits, BudgetRaise, PauseView, RunView } from "../protocol";
 import { count, timeOfDay, wholeSeconds } from "../text/format";
 import { Button } from "./button";
-import { useActions, type Raising } from "./context";
+import { HearingContext, useActions, type Raising } from "./context";
 import { HearingNote, useHeldBack } from "./hearing";
 import { Icon } from "./icon";
 import { Plain } from "./text";
@@ -31,7 +31,7 @@ interface Props {
 }
 
 export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
-  const { hearing } = useActions();
+  const hearing = useContext(HearingContext);
   const yours = props.raising === "no" && !props.off && !props.gone;
   return (
     <div

@@ -1,7 +1,7 @@
 /** One tool call: its head, the call itself, what was decided, what came out. */
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
-import { useId, useState } from "preact/hooks";
+import { useContext, useId, useState } from "preact/hooks";
 import type { PendingDecision } from "../link/decisions";
 import { needsYou, type Call } from "../state";
 import { lineCount, shownCall, summary } from "../text/arguments";
@@ -9,7 +9,7 @@ import { duration, plural, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { ASKING, CALL_STATES, NEXT_IN_LINE, type StateLook } from "../text/words";
 import { CallBody, changeCount } from "./code";
-import { useActions, useSeconds, type Panel, type Retry, type Undo } from "./context";
+import { HearingContext, useActions, useSeconds, type Panel, type Retry, type Undo } from "./context";
 import { DecisionRow, SentRow } from "./decision";
 import { EditPanel, type Draft } from "./edit";
 import { Icon } from "./icon";
@@ -80,7 +80,7 @@ export const Card = memo(function Card(props: CardProps): JSX.Element {
 
 function Head(props: CardProps): JSX.Element {
   const { call, open } = props;
-  const { hearing } = useActions();
+  const hearing = useContext(HearingContext);
   const look = lookOf(props, hearing === "between-cells");
   const inner = (
     <>

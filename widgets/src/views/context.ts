@@ -20,7 +20,6 @@ export type Raising = "no" | "queued" | "sent";
 export type Waiting = "nobody" | "you" | "kernel";
 
 export interface Actions {
-  readonly hearing: Hearing;
   /** The brain's present moment in ms, by this page's best knowledge. */
   now(): number;
   decide(call: Call, choice: Choice): void;
@@ -47,6 +46,9 @@ export type Choice =
   | { readonly kind: "always"; readonly scope: "conversation" | "project" | "user"; readonly rule: string };
 
 export const ActionsContext = createContext<Actions | null>(null);
+
+/** Of its own, because it changes: without a server, with whether a cell waits for the run. */
+export const HearingContext = createContext<Hearing>("always");
 
 export function useActions(): Actions {
   const actions = useContext(ActionsContext);

@@ -1,7 +1,7 @@
 /** What a card says where a click waits for the kernel: without a server, some kernels hear nothing while they run a cell. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { useActions } from "./context";
+import { useContext, useEffect, useState } from "preact/hooks";
+import { HearingContext } from "./context";
 import { Icon } from "./icon";
 
 /** A click that a kernel hears at once is answered long before. */
@@ -9,7 +9,7 @@ const LATE_MS = 1_000;
 
 /** Whether a click that was made as this view appeared waits for the kernel. */
 export function useHeldBack(): boolean {
-  const { hearing } = useActions();
+  const hearing = useContext(HearingContext);
   const [late, setLate] = useState(false);
   useEffect(() => {
     if (hearing !== "usually") return;
@@ -21,7 +21,7 @@ export function useHeldBack(): boolean {
 
 /** Beside the buttons, before one is pressed. */
 export function HearingNote(): JSX.Element | null {
-  const { hearing } = useActions();
+  const hearing = useContext(HearingContext);
   return hearing === "between-cells" ? <span class="ak-note">This kernel takes a decision when no cell is running.</span> : null;
 }
 

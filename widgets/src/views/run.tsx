@@ -10,7 +10,7 @@ import { Message } from "./answer";
 import { BatchBar } from "./batch";
 import { BudgetCard, RaiseLine } from "./budget";
 import { Card } from "./card";
-import { ActionsContext, useSeconds } from "./context";
+import { ActionsContext, HearingContext, useSeconds } from "./context";
 import { isOpen } from "./folding";
 import { Header } from "./header";
 import { InterruptNote } from "./hearing";
@@ -37,21 +37,23 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
   useSeconds(!ended && channel.connection.status !== "open");
   return (
     <ActionsContext.Provider value={desk}>
-      <div
-        class="ak-run"
-        ref={root}
-        data-lm-suppress-shortcuts="true"
-        data-run-id={runId}
-        data-status={state.run?.status ?? "starting"}
-        onFocusIn={(event) => desk.focused(event.target)}
-        onKeyDown={(event) => handleKey(event, desk)}
-      >
-        <Header state={state} prompt={prompt} connection={channel.connection.status} stopping={desk.stopping} waiting={desk.waitingFor(state)} onStop={() => desk.stop()} />
-        {!ended && <ConnectionBar connection={channel.connection} known={state.run !== null} onRetry={() => channel.retryNow()} />}
-        {desk.interrupting && !ended && (desk.stopping || isBusy(state)) && <InterruptNote />}
-        <Items state={state} desk={desk} />
-        <div class="ak-sr" role="status" aria-live="polite">{live}</div>
-      </div>
+      <HearingContext.Provider value={desk.hearing}>
+        <div
+          class="ak-run"
+          ref={root}
+          data-lm-suppress-shortcuts="true"
+          data-run-id={runId}
+          data-status={state.run?.status ?? "starting"}
+          onFocusIn={(event) => desk.focused(event.target)}
+          onKeyDown={(event) => handleKey(event, desk)}
+        >
+          <Header state={state} prompt={prompt} connection={channel.connection.status} stopping={desk.stopping} waiting={desk.waitingFor(state)} onStop={() => desk.stop()} />
+          {!ended && <ConnectionBar connection={channel.connection} known={state.run !== null} onRetry={() => channel.retryNow()} />}
+          {desk.interrupting && !ended && (desk.stopping || isBusy(state)) && <InterruptNote />}
+          <Items state={state} desk={desk} />
+          <div class="ak-sr" role="status" aria-live="polite">{live}</div>
+        </div>
+      </HearingContext.Provider>
     </ActionsContext.Provider>
   );
 }
