@@ -16,11 +16,13 @@ from agent_kernel.errors import AgentKernelError, AlreadyDecided
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.faces.feed import Subscription
+from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.runs.stopping import Stop
-from agent_kernel.loop.settings import BrainSettings, ScriptedDecision
+from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.notebook.between_cells import OwnShell
+from agent_kernel.notebook.cards import Cards
 from agent_kernel.notebook.display import Hearing, LiveView, show_record
 from agent_kernel.notebook.face import FaceLine
 from agent_kernel.notebook.local_hands import LocalHands
@@ -38,6 +40,17 @@ NO_FACE = (
 CLOSE_SECONDS = 5.0
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Carried:
+    """A run that the brain of this process carries out, or could try again."""
+
+    run: Run
+    conversation: Conversation
+    line: FaceLine | None
+    turn: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
+    """Held until the run has heard of its end: a page may try it again before that."""
+
+
 class EmbeddedHost:
     """One per kernel process. The brain and its thread start with the first run and end with the process."""
 
@@ -45,7 +58,9 @@ class EmbeddedHost:
 
     def __init__(self, shop: Workshop) -> None:
         self._shop = shop
-        self._views: dict[str, LiveView] = {}
+        self._cards = Cards()
+        self._views = self._cards.views
+        self._carried: dict[str, Carried] = {}
         self._shown: set[str] = set()
         self._loop = asyncio.new_event_loop()
         self._brain: Brain | None = None
@@ -60,6 +75,8 @@ class EmbeddedHost:
         atexit.register(self._close)
 
     def begin(self, run: Run) -> None:
+        for run_id in self._cards.asked_for_more(run.conversation_id):
+            self._loop.call_soon_threadsafe(self._let_go, run_id)
         attended = somebody_is_there(self._shop.shell) and _have_widgets()
         line: FaceLine | None = None
         if attended:
@@ -80,11 +97,17 @@ class EmbeddedHost:
     def cancel(self, run: Run) -> None:
         self._submit(self._cancel(run))
 
-    def ended(self, run: Run, end: RunEnd) -> None:
-        view = self._views.pop(run.run_id, None)
-        if view is not None:
-            self._shown.add(run.run_id)
-            view.replace(end)
+    def ended(self, end: RunEnd) -> None:
+        run_id = end.run.run_id
+        if run_id in self._views:
+            self._shown.add(run_id)
+        carried = self._carried.get(run_id)
+        seen = carried is not None and carried.line is not None and carried.line.seen.is_set()
+        if self._cards.ended(end, kept=seen):
+            self._loop.call_soon_threadsafe(self._let_go, run_id)
+
+    def goes_on(self, run: Run) -> None:
+        self._cards.goes_on(run.run_id)
 
     def settled(self, run: Run, end: RunEnd) -> None:
         if run.run_id not in self._shown:
@@ -104,25 +127,50 @@ class EmbeddedHost:
             conversation = await brain.create_conversation(
                 conversation_id=run.conversation_id, notebook_path=os.environ.get("JPY_SESSION_NAME")
             )
+            carried = self._carried[run.run_id] = Carried(run, conversation, line)
+            conversation.on_retry = self._go_on
             events = conversation.subscribe()
             watch = self._tasks.spawn(self._watch(run, conversation, events, line), f"watch {run.run_id}")
             if line is not None:
                 line.open(conversation)
             hands = LocalHands(self._shop, run.run_id, self._own_shell)
             scripted = run.scripted or await self._recorded(spec.model, spec.prompt)
-            handle = await conversation.start_run(spec, hands, scripted=scripted)
-            result = await handle.wait()
-            events.close()
-            await watch
-            if line is not None:
-                await line.drain()
+            async with carried.turn:
+                handle = await conversation.start_run(spec, hands, scripted=scripted)
+                await self._see_to_end(carried, handle, events, watch)
         except Exception as error:  # noqa: BLE001 -- the cell that waits must hear of it
             run.fail(str(error) if isinstance(error, AgentKernelError) else f"{type(error).__name__}: {error}")
-            return
-        finally:
-            if line is not None:
-                line.close()
-        run.finish(RunEnd(run=result.run, text=result.text, messages=result.messages, tool_calls=result.tool_calls))
+
+    async def _see_to_end(
+        self, carried: Carried, handle: RunHandle, events: Subscription, watch: "asyncio.Task[None]"
+    ) -> None:
+        result = await handle.wait()
+        events.close()
+        await watch
+        if carried.line is not None:
+            await carried.line.drain()
+        end = RunEnd(run=result.run, text=result.text, messages=result.messages, tool_calls=result.tool_calls)
+        carried.run.finish(end)
+
+    def _go_on(self, spec: RunSpec, handle: RunHandle) -> None:
+        """A page has tried a run again whose model had failed."""
+        carried = self._carried.get(spec.run_id)
+        if carried is not None:
+            self._tasks.spawn(self._carry_on(carried, handle), f"run {spec.run_id}")
+
+    async def _carry_on(self, carried: Carried, handle: RunHandle) -> None:
+        events = carried.conversation.subscribe()
+        async with carried.turn:
+            carried.run.go_on()
+            watching = self._watch(carried.run, carried.conversation, events, carried.line)
+            watch = self._tasks.spawn(watching, f"watch {carried.run.run_id}")
+            await self._see_to_end(carried, handle, events, watch)
+
+    def _let_go(self, run_id: str) -> None:
+        """A run is over, or can't be tried again. On the brain's loop."""
+        carried = self._carried.pop(run_id, None)
+        if carried is not None and carried.line is not None:
+            carried.line.close()
 
     async def _open(self, attended: bool) -> Brain:
         async with self._opening:

@@ -50,8 +50,12 @@ class Host(Protocol):
 
     def cancel(self, run: "Run") -> None: ...
 
-    def ended(self, run: "Run", end: RunEnd) -> None:
-        """Show the record in place of the live cards. Called once, in any thread."""
+    def ended(self, end: RunEnd) -> None:
+        """Show the record in place of the live cards, or leave them where the run can be tried again. In any thread."""
+        ...
+
+    def goes_on(self, run: "Run") -> None:
+        """A run that had ended is tried again. Called in any thread."""
         ...
 
     def settled(self, run: "Run", end: RunEnd) -> None:
@@ -236,7 +240,7 @@ class Run:
                 return
             self._end, self._view = end, end.run
         try:
-            self._host.ended(self, end)
+            self._host.ended(end)
         finally:
             with self._lock:
                 self._done.set()
@@ -248,6 +252,7 @@ class Run:
         with self._lock:
             self._end = None
             self._done.clear()
+        self._host.goes_on(self)
 
     def __repr__(self) -> str:
         count = len(self.tool_calls)

@@ -1,5 +1,6 @@
 """The host of a kernel whose server has the extension: the brain is there, and shows the run to pages itself."""
 
+from agent_kernel.notebook.cards import Cards
 from agent_kernel.notebook.display import LiveView
 from agent_kernel.notebook.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
 from agent_kernel.notebook.place import is_served, kernel_of
@@ -18,14 +19,12 @@ class ServedHost:
     def __init__(self, shop: Workshop) -> None:
         self._shop = shop
         self._link = Link(kernel_of(shop.shell))
-        self._views: dict[str, LiveView] = {}
-        self._failed: dict[str, RunEnd] = {}
-        """The ends of runs whose model failed, and whose cards are still there."""
+        self._cards = Cards()
 
     def begin(self, run: Run) -> None:
         install()
-        self._replace_failed(run.conversation_id)
-        view = self._views[run.run_id] = LiveView(self._shop.shell, run, "server")
+        self._cards.asked_for_more(run.conversation_id)
+        view = self._cards.views[run.run_id] = LiveView(self._shop.shell, run, "server")
         run.shown_by(view.widget.model_id)
         view.show()
         self._link.announce(
@@ -39,24 +38,11 @@ class ServedHost:
     def cancel(self, run: Run) -> None:
         self._link.send("cancel", run_id=run.run_id)
 
-    def ended(self, run: Run, end: RunEnd) -> None:
-        if end.run.error is not None and end.run.error.code == "LLM_ERROR":
-            self._failed[run.run_id] = end  # its cards stay: the run can be tried again there
-            return
-        self._failed.pop(run.run_id, None)
-        self._replace(run.run_id, end)
+    def ended(self, end: RunEnd) -> None:
+        self._cards.ended(end)
 
-    def _replace_failed(self, conversation_id: str) -> None:
-        """Something else is asked for, so what failed is not tried again: its record takes its place."""
-        for run_id, end in list(self._failed.items()):
-            if end.run.conversation_id == conversation_id:
-                del self._failed[run_id]
-                self._replace(run_id, end)
-
-    def _replace(self, run_id: str, end: RunEnd) -> None:
-        view = self._views.pop(run_id, None)
-        if view is not None:
-            view.replace(end)
+    def goes_on(self, run: Run) -> None:
+        self._cards.goes_on(run.run_id)
 
     def settled(self, run: Run, end: RunEnd) -> None:
         """Nothing: the record is where the cards were."""

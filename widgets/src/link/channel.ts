@@ -56,11 +56,6 @@ export class Channel {
     return [...this.runs.keys()].at(-1) === runId;
   }
 
-  /** Only a server outlives a run. */
-  get outlivesRuns(): boolean {
-    return this.transport.greets;
-  }
-
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);

@@ -224,7 +224,7 @@ export class RunDesk implements Actions {
   /** Whether a run that ended because the model failed can go on. */
   mayTryAgain(state: RunState): boolean {
     const failed = state.run?.status === "error" && state.run.error?.code === "LLM_ERROR";
-    return failed && this.channel.outlivesRuns && this.channel.isNewest(this.runId) && this.channel.connection.status === "open" && this.triedAt !== state.items.length;
+    return failed && this.channel.isNewest(this.runId) && this.channel.connection.status === "open" && this.triedAt !== state.items.length;
   }
 
   tryAgain(): void {

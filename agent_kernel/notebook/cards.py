@@ -1,0 +1,39 @@
+"""The live cards of the runs that a host carries out, and when each gives way to its record."""
+
+from agent_kernel.notebook.display import LiveView
+from agent_kernel.notebook.run import RunEnd
+
+
+class Cards:
+    """A run whose model failed keeps its cards, because it can be tried again there, until something else is asked of
+    its conversation. For any thread."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, LiveView] = {}
+        """By the run's id."""
+        self._failed: dict[str, RunEnd] = {}
+
+    def ended(self, end: RunEnd, *, kept: bool = True) -> bool:
+        """A run has ended. False where its cards stay; `kept` is whether they may."""
+        if kept and end.run.error is not None and end.run.error.code == "LLM_ERROR":
+            self._failed[end.run.run_id] = end
+            return False
+        self._replace(end)
+        return True
+
+    def goes_on(self, run_id: str) -> None:
+        """A run that had failed is tried again."""
+        self._failed.pop(run_id, None)
+
+    def asked_for_more(self, conversation_id: str) -> list[str]:
+        """Something else is asked of a conversation: what failed there is not tried again. The ids of those runs."""
+        over = [end for end in list(self._failed.values()) if end.run.conversation_id == conversation_id]
+        for end in over:
+            self._failed.pop(end.run.run_id, None)
+            self._replace(end)
+        return [end.run.run_id for end in over]
+
+    def _replace(self, end: RunEnd) -> None:
+        view = self.views.pop(end.run.run_id, None)
+        if view is not None:
+            view.replace(end)

@@ -1,0 +1,103 @@
+"""Runs with no server whose model failed: a page tries them again, until something else is asked for."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing.wire import failure
+from tests.notebooks.kernel import TestKernel
+from tests.notebooks.page import Page
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+NOT_WELL = failure(400, "The model is not well.")
+RUN = "run = ak.Agent().run('What is 6 * 7?')"
+ENDED = "run.status, run.done, run.text"
+
+
+@pytest.fixture
+def model() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI() as server:
+        yield server
+
+
+@pytest.fixture
+def paid_kernel(kernel: TestKernel, model: FakeOpenAI) -> TestKernel:
+    kernel.run(f"import os\nos.environ.update({model.environment()!r})\nimport agent_kernel as ak")
+    return kernel
+
+
+def fail(kernel: TestKernel, code: str = RUN) -> Page:
+    """A run whose model fails while its cell waits, and the page that shows it."""
+    page = Page(kernel)
+    cell = kernel.send(code, allow_stdin=True)
+    page.open()
+    assert page.event("complete")["error"]["code"] == "LLM_ERROR"
+    kernel.result(cell)
+    return page
+
+
+def ends(page: Page) -> int:
+    return len([frame for frame in page.frames if frame["type"] == "complete"])
+
+
+def run_id(page: Page) -> str:
+    return str(page.event("run")["run_id"])
+
+
+def test_it_goes_on_where_it_was_and_its_cards_stay_until_it_ends(paid_kernel: TestKernel, model: FakeOpenAI) -> None:
+    model.add(call("run_python", code="x = 6 * 7"), NOT_WELL, call("run_python", code="x += 1"), say("It is 43."))
+    page = fail(paid_kernel, "run = ak.Agent(policy='allow').run('What is 6 * 7?')")
+    assert paid_kernel.value("run.status, run.done, run.error.code, x") == "('error', True, 'LLM_ERROR', 42)"
+    assert page.records == []
+    page.send(type="run_retry", run_id=run_id(page))
+    assert "It is 43." in page.record()["data"]["text/plain"]
+    assert ends(page) == 2
+    assert paid_kernel.value(ENDED + ", x") == "('complete', True, 'It is 43.', 43)"
+    assert [one["role"] for one in model.requests[-1].body["messages"]] == [
+        "system",
+        "user",
+        *["assistant", "tool"] * 2,
+    ]
+
+
+def test_a_cell_waits_for_a_run_that_is_tried_again(paid_kernel: TestKernel, model: FakeOpenAI) -> None:
+    model.add(NOT_WELL, call("run_python", code="x = 6 * 7"), say("It is 42."))
+    page = fail(paid_kernel)
+    page.send(type="run_retry", run_id=run_id(page))
+    asked = page.event("approval_request")
+    cell = paid_kernel.send("run.wait(); print(run.text, x)", allow_stdin=True)
+    paid_kernel.begun(cell)
+    page.send(type="approval_response", approval_id=asked["approval_id"], approved=True)
+    assert paid_kernel.result(cell).streams() == "It is 42. 42\n"
+
+
+def test_it_may_fail_again_and_is_not_tried_twice_at_once(paid_kernel: TestKernel, model: FakeOpenAI) -> None:
+    model.add(NOT_WELL, NOT_WELL, say("Here I am."))
+    page = fail(paid_kernel)
+    for _ in range(2):
+        page.send(type="run_retry", run_id=run_id(page))
+    page.until(lambda: ends(page) == 2)
+    conflicts = [frame for frame in page.frames if frame["type"] == "error" and frame["code"] == "CONFLICT"]
+    assert len(conflicts) == 1
+    assert page.records == []
+    page.send(type="run_retry", run_id=run_id(page))
+    assert "Here I am." in page.record()["data"]["text/plain"]
+    assert paid_kernel.value(ENDED) == "('complete', True, 'Here I am.')"
+
+
+def test_its_record_takes_its_place_once_something_else_is_asked_for(
+    paid_kernel: TestKernel, model: FakeOpenAI
+) -> None:
+    model.add(NOT_WELL, say("Something else."))
+    page = fail(paid_kernel, "agent = ak.Agent(); run = agent.run('What is 6 * 7?')")
+    assert page.records == []
+    assert paid_kernel.value("agent.run('And else?').text, run.status") == "('Something else.', 'error')"
+    assert "The model is not well." in page.record()["data"]["text/plain"]
+
+
+def test_where_no_page_shows_it_its_record_is_there_at_once(paid_kernel: TestKernel, model: FakeOpenAI) -> None:
+    model.add(NOT_WELL)
+    cell = paid_kernel.run(RUN, allow_stdin=True)
+    assert "The model is not well." in str(cell.shown())
