@@ -1,6 +1,7 @@
 """The audit trail: one entry for each decision on a tool call and one for each outcome, chained by SHA-256. What else a
-person decides is in it too: a rule that is saved or removed, a run or a call that is stopped, a call that is undone,
-a budget that is raised, what is to become of a call whose outcome is unknown.
+person decides is in it too: a rule that is saved or removed, a run or a call that is stopped, a message that took the
+place of waiting calls, a call that is undone, a budget that is raised, what is to become of a call whose outcome is
+unknown.
 
 An entry is one line of JSON in a canonical form: UTF-8, keys in order, no space between tokens, nothing escaped that
 need not be. Its `previous` is the SHA-256 of the entry before it, of exactly those bytes (64 zeros for the first), so
@@ -30,7 +31,7 @@ VERSION = 1
 NO_ENTRY = "0" * 64
 """What the first entry names as the one before it."""
 
-Kind = Literal["decision", "outcome", "rule", "stop", "undo", "budget", "unknown"]
+Kind = Literal["decision", "outcome", "rule", "stop", "undo", "budget", "unknown", "message"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,21 @@ def record_stop(
     append(sql, "stop", fields)
 
 
+def record_message(
+    sql: sqlite3.Connection, *, conversation_id: str, run_id: str, tool_call_ids: Sequence[str], decided_by: str | None
+) -> None:
+    """Add that a person's message took the place of calls that had not started; each of them has an outcome too."""
+    fields = {
+        "at": utc_now(),
+        "conversation_id": conversation_id,
+        "run_id": run_id,
+        "tool_call_ids": list(tool_call_ids),
+        "by": "user",
+        "decided_by": decided_by,
+    }
+    append(sql, "message", fields)
+
+
 def record_rule(
     sql: sqlite3.Connection,
     action: Literal["saved", "removed"],

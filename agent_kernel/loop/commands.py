@@ -30,7 +30,7 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
     """Do what a face asks. Raises what the brain raises; then nothing has changed."""
     match command:
         case MessageCommand():
-            await conversation.send_message(command.content)
+            await conversation.send_message(command.content, decided_by=person)
         case ApprovalResponseCommand():
             decision = Decision.model_validate(command.model_dump(exclude={"type", "approval_id"}))
             await conversation.decide(command.approval_id, decision, decided_by=person)

@@ -70,10 +70,15 @@ class Conversation:
         self._feed.close()
 
     async def start_run(
-        self, spec: RunSpec, hands: Hands | None, *, scripted: Sequence[ScriptedDecision] = ()
+        self,
+        spec: RunSpec,
+        hands: Hands | None,
+        *,
+        scripted: Sequence[ScriptedDecision] = (),
+        asked_by: str | None = None,
     ) -> RunHandle:
         """Queue a run and return at once. Runs of one conversation go one after another."""
-        await self._leave_pause()
+        await self._leave_pause(asked_by)
         view = lifetime.queued_view(self._host, self.row, spec)
         await lifetime.save_queued(self._host.log, self.row, spec, view, behind=self._queue.is_busy)
         return self._queue.add(spec, view, hands, scripted)
@@ -93,22 +98,21 @@ class Conversation:
             self.on_retry(spec, handle)
         return handle
 
-    async def send_message(self, content: str) -> str:
+    async def send_message(self, content: str, *, decided_by: str | None = None) -> str:
         """The `message` command. While a run goes on, the message replaces calls that wait and is heard before the
         next model call; else it starts a run with the tools of the last one. Returns the run's id."""
-        await self._leave_pause()
-        return await self._send(content)
+        await self._leave_pause(decided_by)
+        return await self._send(content, decided_by)
 
-    async def _send(self, content: str) -> str:
+    async def _send(self, content: str, decided_by: str | None) -> str:
         async with self._queue.at_hand() as active:
             if active is not None and active.accepting and not active.is_ending and await take_message(active, content):
-                await stopping.withdraw(active, "superseded", "By your new message.")
+                await stopping.supersede(active, decided_by)
                 return active.view.run_id
         spec, last = RunSpec(run_id=new_run_id(), prompt=content), self._queue.last
         if last is not None:
             spec = replace(last.spec, run_id=spec.run_id, prompt=content, widget_model_id=None)
-        handle = await self.start_run(spec, last.hands if last is not None else None)
-        return handle.run_id
+        return (await self.start_run(spec, last.hands if last is not None else None)).run_id
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
         """A person's decision. Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
@@ -156,13 +160,13 @@ class Conversation:
             if active is not None and active.view.run_id == run_id:
                 await pausing.give_up(active)
 
-    async def _leave_pause(self) -> None:
+    async def _leave_pause(self, decided_by: str | None) -> None:
         """Whoever asks for something new does not wait: the model hears of unknown outcomes, and a run at its budget
         ends."""
         if self._queue.is_paused:
             async with self._queue.at_hand() as active:
                 if active is not None:
-                    await unknowns.leave(active)
+                    await unknowns.leave(active, decided_by)
                     await pausing.give_up(active)
 
     async def cancel_run(self, run_id: str, stop: Stop = SOMEBODY) -> None:
@@ -229,7 +233,7 @@ class Conversation:
             if asked and active is not None and active.view.run_id == call.run_id:
                 await unknowns.answer(active, call, "retry", decided_by)
                 return call.run_id
-        return await self._send(unknowns.again(call))
+        return await self._send(unknowns.again(call), decided_by)
 
     async def undo_call(self, tool_call_id: str, *, decided_by: str | None = None) -> None:
         """Put back the file that a call of the run at hand replaced. Raises `UnknownToolCall`, `AlreadyDecided`,
@@ -265,9 +269,8 @@ class Conversation:
 
     async def tools(self) -> tuple[ToolDeclaration, ...]:
         """The tools that the newest run offers; none before the first run."""
-        last = self._queue.last
-        if last is not None:
-            return last.spec.tools
+        if self._queue.last is not None:
+            return self._queue.last.spec.tools
         stored = await self._host.log.read(lambda sql: runs.last_spec(sql, self.row.number))
         return restored(stored, prompt="").tools if stored is not None else ()
 

@@ -93,7 +93,7 @@ class RunsHandler(AgentKernelHandler):
     @authorized("execute")
     async def post(self, conversation_id: str) -> None:
         body = self.read_body(NewRun)
-        run_id = await self.service.start_run(conversation_id, body.content, watched=body.watched)
+        run_id = await self.service.start_run(conversation_id, body.content, watched=body.watched, asked_by=self.person)
         self.send({"run_id": run_id, "conversation_id": conversation_id}, 201)
 
 

@@ -132,14 +132,16 @@ class Service:
         path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
         return await brain.create_conversation(kernel_id=kernel_id, model=model, notebook_path=path)
 
-    async def start_run(self, conversation_id: str, content: str, *, watched: bool = False) -> str:
+    async def start_run(
+        self, conversation_id: str, content: str, *, watched: bool = False, asked_by: str | None = None
+    ) -> str:
         """Start a run that nobody's cell announced. It has the built-in tools where there is a kernel to do them."""
         conversation = await (await self.brain()).conversation(conversation_id)
         await conversation.refuse_elsewhere()  # before its kernel, which this server does not have, is missed
         run_id = new_run_id()
         hands = await self.kernels.hands(conversation, run_id)
         spec = RunSpec(run_id=run_id, prompt=content, tools=BUILTIN_TOOLS if hands is not None else (), watched=watched)
-        handle = await conversation.start_run(spec, hands)
+        handle = await conversation.start_run(spec, hands, asked_by=asked_by)
         return handle.run_id
 
     def listen(self) -> None:

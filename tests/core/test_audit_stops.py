@@ -1,15 +1,18 @@
-"""The audit trail names who pressed Stop, when, and which calls that ended or interrupted."""
+"""The audit trail names who pressed Stop, or sent a message in place of deciding, when, and which calls that ended."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_kernel import cli
 from agent_kernel.errors import IllegalTransition
 from agent_kernel.log import audit
 from agent_kernel.loop.commands import obey
-from agent_kernel.protocol.commands import CancelCommand, Decision, ToolCancelCommand
+from agent_kernel.protocol.commands import CancelCommand, Decision, MessageCommand, ToolCancelCommand, ToolRetryCommand
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.brain_fixtures import InterruptibleHands, Stage
+from tests.core.brain_fixtures import InterruptibleHands, Stage, stage
 
 TWO_CALLS = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
 
@@ -94,3 +97,66 @@ async def test_a_run_that_nobody_stopped_has_no_such_entry(stages: Any) -> None:
         assert (await handle.wait()).run.error.code == "KERNEL_DIED"
     assert await stops(stage) == []
     assert [one["state"] for one in await entries(stage)] == ["cancelled", "cancelled"]
+
+
+async def messages(stage: Stage) -> list[dict[str, Any]]:
+    return [entry for entry in await entries(stage) if entry["kind"] == "message"]
+
+
+async def test_a_message_in_place_of_a_decision_names_who_sent_it_and_the_calls_that_it_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.sqlite"
+    with ScriptedModel([TWO_CALLS, say("Something else, then.")]) as model:
+        one = await stage(model, path)
+        handle = await one.start()
+        await one.requests(2)
+        await obey(MessageCommand(type="message", content="Something else."), one.conversation, "eve")
+        assert (await handle.wait()).text == "Something else, then."
+        [sent] = await messages(one)
+        told = await entries(one)
+        await one.close()
+    assert (sent["conversation_id"], sent["run_id"]) == (one.conversation.conversation_id, handle.run_id)
+    assert (sent["by"], sent["decided_by"], sorted(sent["tool_call_ids"])) == ("user", "eve", ["a", "b"])
+    ends = [entry for entry in told if entry["kind"] == "outcome"]
+    assert [entry["state"] for entry in ends] == ["superseded", "superseded"]
+    assert all(told.index(sent) < told.index(end) for end in ends)
+    assert "Something else" not in json.dumps(sent)
+    assert cli.main(["audit", "--log", str(path)]) == 0
+    assert sent in [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert cli.main(["audit", "--log", str(path), "--check"]) == 0
+
+
+async def test_a_message_while_a_call_runs_replaces_only_the_one_that_waits(stages: Any) -> None:
+    with ScriptedModel([TWO_CALLS, say("Done.")]) as model:
+        stage = await stages(model, hands=InterruptibleHands())
+        handle = await stage.start()
+        first, second = await stage.requests(2)
+        await stage.conversation.decide(first.approval_id, Decision(approved=True))
+        await stage.until(lambda: stage.of("tool_output"))
+        await obey(MessageCommand(type="message", content="By the way."), stage.conversation, "eve")
+        await stage.conversation.cancel_call(first.tool_call_id)
+        await handle.wait()
+    [sent] = await messages(stage)
+    assert sent["tool_call_ids"] == [second.tool_call_id]
+
+
+async def test_a_message_that_replaces_no_call_is_no_decision(stages: Any) -> None:
+    with ScriptedModel([say("Hello."), say("Again.")]) as model:
+        stage = await stages(model)
+        await (await stage.start()).wait()
+        await obey(MessageCommand(type="message", content="And now?"), stage.conversation, "eve")
+        await stage.until(lambda: len(stage.of("complete")) == 2)
+        assert await entries(stage) == []
+
+
+async def test_a_call_that_is_asked_for_again_names_who_did_that_to_those_that_wait(stages: Any) -> None:
+    with ScriptedModel([TWO_CALLS, say("Done.")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        first, second = await stage.requests(2)
+        await stage.conversation.decide(first.approval_id, Decision(approved=False))
+        await obey(ToolRetryCommand(tool_call_id=first.tool_call_id), stage.conversation, "eve")
+        await handle.wait()
+    [sent] = await messages(stage)
+    assert (sent["tool_call_ids"], sent["decided_by"]) == ([second.tool_call_id], "eve")

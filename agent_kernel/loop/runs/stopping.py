@@ -1,7 +1,7 @@
 """Ending calls and runs from outside: Stop, Cancel, a new message, a dead kernel. Every waiting future is answered."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agent_kernel.errors import IllegalTransition, LogUnavailable
@@ -11,6 +11,9 @@ from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy
 from agent_kernel.tools.hands import Outcome
+
+Noted = Callable[[Commit, Sequence[ToolCallView]], None]
+"""Puts into the audit trail who ends the calls of a run that have not ended, in the transaction that does so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,12 @@ async def stop_run(run: ActiveRun, stop: Stop) -> None:
     run.stopping = stop.reason
     if run.streaming is not None:
         run.streaming.cancel()
+
+    def noted(commit: Commit, unfinished: Sequence[ToolCallView]) -> None:
+        note(commit, run.view, stop, [call.tool_call_id for call in unfinished], whole_run=True)
+
     try:
-        await withdraw(run, "cancelled", stop.reason, stop)
+        await withdraw(run, "cancelled", stop.reason, noted)
     except LogUnavailable:
         run.stopping = None  # nothing was stopped: it can be asked for again
         raise
@@ -42,14 +49,30 @@ async def stop_run(run: ActiveRun, stop: Stop) -> None:
     await asyncio.gather(*(interrupt(run, tool_call_id) for tool_call_id in list(run.executing)))
 
 
-async def withdraw(run: ActiveRun, target: CallState, reason: str, stop: Stop | None = None) -> list[ToolCallView]:
-    """End the calls that have not started, and wake whoever waits for them. `stop` is set where the run ends too."""
+async def supersede(run: ActiveRun, decided_by: str | None) -> None:
+    """A person's new message takes the place of the calls that have not started."""
+
+    def noted(commit: Commit, unfinished: Sequence[ToolCallView]) -> None:
+        if replaced := [call.tool_call_id for call in unfinished if call.state != "executing"]:
+            trail.record_message(
+                commit.sql,
+                conversation_id=run.view.conversation_id,
+                run_id=run.view.run_id,
+                tool_call_ids=replaced,
+                decided_by=decided_by,
+            )
+
+    await withdraw(run, "superseded", "By your new message.", noted)
+
+
+async def withdraw(run: ActiveRun, target: CallState, reason: str, noted: Noted | None = None) -> list[ToolCallView]:
+    """End the calls that have not started, and wake whoever waits for them. `noted` is called first."""
 
     def work(commit: Commit) -> list[ToolCallView]:
         ours = ledger.list_calls(commit.sql, conversation=commit.number, run_id=run.view.run_id)
         unfinished = [call for call in ours if call.state in ledger.UNFINISHED]
-        if stop is not None:
-            note(commit, run.view, stop, [call.tool_call_id for call in unfinished], whole_run=True)
+        if noted is not None:
+            noted(commit, unfinished)
         return [_end(commit, call, target, reason) for call in unfinished if call.state != "executing"]
 
     ended = await run.commit(work)

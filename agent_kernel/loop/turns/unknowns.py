@@ -59,13 +59,13 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
     run.person.asked.resolve(call.tool_call_id, None)
 
 
-async def leave(run: ActiveRun) -> None:
+async def leave(run: ActiveRun, decided_by: str | None) -> None:
     """Whoever asks for something new has looked: the model is told, and goes on."""
     number, run_id = run.setting.conversation.number, run.view.run_id
     calls = await run.setting.log.read(lambda sql: ledger.list_calls(sql, conversation=number, run_id=run_id))
     for call in calls:
         if call.state == "unknown" and call.unknown_answer is None:
-            await answer(run, call, "continue", None)
+            await answer(run, call, "continue", decided_by)
 
 
 def unanswered(sql: sqlite3.Connection) -> list[ToolCallView]:
