@@ -11,6 +11,7 @@ import pytest
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
 from tests.shapes.embedded import RUN, START, answer, approve
+from tests.shapes.versions import WITH_ONE_CHANNEL
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
@@ -199,11 +200,11 @@ def test_a_run_inside_a_tool_call_is_waited_for_and_answered_too(kernel: TestKer
     assert (printed, last) == ("found", "It is **42**.")
 
 
+# From ipykernel 7 on it is ipykernel that hears the user's own widgets, or not.
+@pytest.mark.parametrize("version", WITH_ONE_CHANNEL, indirect=True)
 def test_what_a_cell_prints_is_its_own_and_so_is_what_a_widget_prints_that_is_heard_meanwhile(
-    kernel: TestKernel, version: str
+    kernel: TestKernel,
 ) -> None:
-    if not version.startswith("6."):
-        pytest.skip("Where a user's own widgets are heard is up to ipykernel 7, which is left as it is.")
     kernel.run("import ipywidgets\nbutton = ipywidgets.Button()\nbutton.on_click(lambda _: print('clicked'))")
     button = kernel.value("button.comm.comm_id").strip("'")
     printed: list[tuple[str, str]] = []
@@ -223,10 +224,10 @@ def test_what_a_cell_prints_is_its_own_and_so_is_what_a_widget_prints_that_is_he
     assert printed == [("execute_request", "before\n"), ("comm_msg", "clicked\n"), ("execute_request", "after\n")]
 
 
-def test_a_page_that_is_loaded_again_finds_the_widget_while_the_cell_waits(kernel: TestKernel, version: str) -> None:
+# From ipykernel 7 on a cell that runs keeps these requests waiting, whatever it does.
+@pytest.mark.parametrize("version", WITH_ONE_CHANNEL, indirect=True)
+def test_a_page_that_is_loaded_again_finds_the_widget_while_the_cell_waits(kernel: TestKernel) -> None:
     """What JupyterLab asks before it shows a widget of a saved output. It asks on the channel of the cells."""
-    if not version.startswith("6."):
-        pytest.skip("From ipykernel 7 on a cell that runs keeps these requests waiting, whatever it does.")
     page = Page(kernel)
     cell = kernel.send(RUN, allow_stdin=True)
     page.open()
