@@ -20,9 +20,6 @@ from agent_kernel.tools.function import Tool
 
 Status = Literal["running", "complete", "cancelled", "error"]
 
-AWAKE_SECONDS = 0.5
-"""ipykernel cancels an interrupted `await` when its event loop wakes next, and does not wake it."""
-
 
 class RunEnd(BaseModel):
     """What a run came to, as the brain tells it."""
@@ -148,8 +145,8 @@ class Run:
         `timeout` is in seconds. Raises `TimeoutError`; that, and an interrupt outside a call, leave the run going.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        wake = threading.Event()
-        with self._listening(wake.set), _interruptible(), self._workshop.polling.waiting() as ear:
+        polled = self._workshop.polling.waiting()
+        with polled as ear, ear.wake() as wake, self._listening(wake.set), _interruptible():
             while not self.done:
                 wake.clear()
                 ear.hear()
@@ -158,7 +155,7 @@ class Run:
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise TimeoutError(f"The run did not end within {timeout:g} s. It goes on.")
-                wake.wait(ear.at_most(left))
+                wake.wait(left)
         return self._settle()
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -174,7 +171,7 @@ class Run:
                 ear.hear()
                 if not await self._workshop.executor.run_next_async() and not self.done:
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(ear.at_most(AWAKE_SECONDS)):
+                        async with asyncio.timeout(ear.seconds):
                             await wake.wait()
         return self._settle()
 

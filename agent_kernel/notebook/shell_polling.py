@@ -19,14 +19,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import zmq
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.notebook.executor import drive
 from agent_kernel.notebook.interrupts import InterruptGate
 from agent_kernel.notebook.place import hears_while_blocked, kernel_of
+from agent_kernel.notebook.wake import Wake, wake
 
 POLL_SECONDS = 0.03
-"""How long a click may lie unread while the main thread waits."""
+"""How long a click may lie unread while the main thread's event loop waits. A thread that is blocked hears at once."""
+
+AWAKE_SECONDS = 0.5
+"""ipykernel cancels an interrupted `await` when its event loop wakes next, and does not wake it."""
 
 AT_ONCE = frozenset({"comm_open", "comm_msg", "comm_close", "comm_info_request", "kernel_info_request"})
 """What a page says to widgets, and what it asks before it shows one. None of it is in an order with cells."""
@@ -69,6 +74,11 @@ class ShellPolling:
     def _tell(self) -> None:
         for watcher in self._watchers:
             watcher()
+
+    @property
+    def channel(self) -> zmq.Socket[Any]:
+        socket: zmq.Socket[Any] = self._kernel.shell_stream.socket  # type: ignore[union-attr]
+        return socket
 
     def hear(self) -> None:
         """Answer what has come for widgets. An interrupt that comes meanwhile comes afterwards: no message is lost."""
@@ -145,8 +155,11 @@ class Ear:
         if self._polling is not None:
             self._polling.hear()
 
-    def at_most(self, seconds: float | None) -> float | None:
-        """How long to wait before hearing again, where at most `seconds` are left; `None` is for ever."""
-        if self._polling is None:
-            return seconds
-        return POLL_SECONDS if seconds is None else min(seconds, POLL_SECONDS)
+    @property
+    def seconds(self) -> float:
+        """How long an event loop may wait before it hears again. It reads the channel itself, but not the queue."""
+        return POLL_SECONDS if self._polling is not None else AWAKE_SECONDS
+
+    def wake(self) -> contextlib.AbstractContextManager[Wake]:
+        """What a thread may sleep on until it is told of something, or there is something to hear."""
+        return wake(self._polling.channel if self._polling is not None else None)

@@ -4,6 +4,7 @@ The other cells and their order are as if it were any long cell.
 """
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,6 +115,32 @@ def test_stop_is_heard_while_the_cell_waits_for_an_answer(kernel: TestKernel) ->
     page.open()
     page.send(type="cancel", run_id=page.event("approval_request")["run_id"])
     assert kernel.result(cell).value == "'cancelled'"
+
+
+def test_stop_is_heard_when_the_call_that_runs_has_ended_or_ends_it(
+    kernel: TestKernel, version: str, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    code = f"import os, time\nprint('runs')\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
+    kernel.run(
+        "import asyncio\n"
+        "asked = []\n"
+        "class Thinks(ScriptedModel):\n"
+        "    async def stream(self, request):\n"
+        "        asked.append(request)\n"
+        "        if len(asked) == 2: await asyncio.sleep(60)\n"
+        "        async for item in super().stream(request): yield item\n"
+        f"model = Thinks([call('run_python', code={code!r}), say('Never.')])"
+    )
+    page = Page(kernel)
+    cell = kernel.send(f"{RUN}\nrun.status, len(run.tool_calls)", allow_stdin=True)
+    page.open()
+    approve(page)
+    page.event("tool_output")
+    page.send(type="cancel", run_id=page.event("approval_request")["run_id"])
+    if version.startswith("6."):
+        gate.touch()
+    assert kernel.result(cell).value == "('cancelled', 1)"
 
 
 @pytest.mark.parametrize("code", [WAITS["wait"], WAITS["await"]], ids=["wait", "await"])
