@@ -68,9 +68,11 @@ def read_log(path: Path) -> dict[str, dict[str, Any]]:
     try:
         if not connection.execute("PRAGMA user_version").fetchone()[0]:
             return {}  # killed before there was a schema
-        names = "tool_call_id, approval_id, state, decided_via, tool_input, tool_calls.run_id, status"
-        rows = connection.execute(f"SELECT {names} FROM tool_calls JOIN runs ON runs.run_id = tool_calls.run_id")
-        columns = ["tool_call_id", "approval_id", "state", "by", "tool_input", "run_id", "run_status"]
+        names = "tool_call_id, approval_id, state, decided_via, tool_input, unknown_answer, tool_calls.run_id, status"
+        rows = connection.execute(
+            f"SELECT {names} FROM tool_calls JOIN runs ON runs.run_id = tool_calls.run_id ORDER BY tool_calls.number"
+        )
+        columns = ["tool_call_id", "approval_id", "state", "by", "tool_input", "unknown_answer", "run_id", "run_status"]
         return {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
     finally:
         connection.close()

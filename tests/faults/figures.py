@@ -5,10 +5,12 @@ from dataclasses import dataclass, field, fields
 
 @dataclass
 class Figures:
-    """Counts over all rounds. Everything but `rounds` and `kills` has to be zero."""
+    """Counts over all rounds. Everything but `rounds`, `kills` and `looks` has to be zero."""
 
     rounds: int = 0
     kills: int = 0
+    looks: int = 0
+    """Calls whose outcome was unknown, and for which a person said Run again or Continue."""
     approvals_lost: int = 0
     calls_run_twice: int = 0
     ran_undecided: int = 0
@@ -36,6 +38,7 @@ class Figures:
 HEADINGS = {
     "rounds": "rounds",
     "kills": "kills",
+    "looks": "unknown outcomes answered",
     "approvals_lost": "approvals lost",
     "calls_run_twice": "calls run twice",
     "ran_undecided": "calls run undecided",

@@ -1,8 +1,8 @@
 """One life of a brain, in a process of its own, driven over a pipe until it ends or is killed.
 
 Up: `("ready", view)`, `("frame", text)`, `("reply", number, error or None)`, `("ended", run_id, status)`.
-Down: `("start", run_id, prompt)`, `("decide", number, approval_id, decision)`, `("message", number, text)`,
-`("cancel_call", number, tool_call_id)`, `("cancel_run", number, run_id)`, `("quit",)`.
+Down: `("start", run_id, prompt, policy)`, `("decide", number, approval_id, decision)`, `("message", number, text)`,
+`("cancel_call", number, tool_call_id)`, `("tool_retry" or "tool_continue", number, tool_call_id, ...)`, `("quit",)`.
 """
 
 import asyncio
@@ -16,17 +16,20 @@ from typing import Any
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.commands import obey
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.commands import Decision, ToolContinueCommand, ToolRetryCommand
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import ApprovedCall, Hands, Outcome, OutputSink
 
 CONVERSATION = "conv_faults"
+FACE_SECONDS = 60.0
+"""Where a page shows the conversation: it has come long before this time is over."""
 APPEND = ToolDeclaration(
     "append",
     "Append a mark to the counter file.",
@@ -44,20 +47,26 @@ class Setup:
     seed: int
     after_seq: int = 0
     kernel_there: bool = True
+    watched: bool = False
+    """Whether a page shows the conversation."""
+    call_seconds: float = 0.01
+    """How long each of the two halves of a call takes, at most."""
+    park_seconds: float = 10.0
 
 
 class CounterHands:
     """Hands whose every act is a line in a file that outlives the process."""
 
-    def __init__(self, counter: Path, seed: int) -> None:
-        self._counter = counter
-        self._random = random.Random(seed)
+    def __init__(self, setup: Setup) -> None:
+        self._counter = setup.counter
+        self._random = random.Random(setup.seed)
+        self._most = setup.call_seconds
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         with self._counter.open("a", encoding="utf-8") as file:
             file.write(f"{json.loads(call.arguments_json)['mark']}\n")
         for number in range(2):
-            await asyncio.sleep(self._random.uniform(0, 0.01))
+            await asyncio.sleep(self._random.uniform(self._most / 2, self._most))
             emit(OutputView(kind="stream", name="stdout", text=f"{number}\n"))
         return Outcome("success", "appended")
 
@@ -88,6 +97,8 @@ class Life:
         recovered = await self._brain.recover(hands_for)
         conversation = await self._brain.create_conversation(kernel_id="k", conversation_id=CONVERSATION)
         subscription = conversation.subscribe(setup.after_seq)
+        if setup.watched:
+            conversation.face_came()
         self._pipe.send(("ready", (await conversation.view()).model_dump(mode="json")))
         async with asyncio.TaskGroup() as group:
 
@@ -120,8 +131,8 @@ class Life:
         if verb == "quit":
             self._quit.set()
         elif verb == "start":
-            run_id, prompt = rest
-            spec = RunSpec(run_id=run_id, prompt=prompt, tools=(APPEND,))
+            run_id, prompt, policy = rest
+            spec = RunSpec(run_id=run_id, prompt=prompt, tools=(APPEND,), policy=policy)
             await self._await_end(await conversation.start_run(spec, self._hands))
         else:
             number, *arguments = rest
@@ -140,17 +151,24 @@ class Life:
                 await conversation.send_message(key)
             case "cancel_call":
                 await conversation.cancel_call(key)
-            case "cancel_run":
-                await conversation.cancel_run(key)
+            case "tool_retry":
+                await obey(ToolRetryCommand(tool_call_id=key), conversation, "somebody")
+            case "tool_continue":
+                await obey(ToolContinueCommand(tool_call_id=key), conversation, "somebody")
             case _:
                 raise AssertionError(verb)
 
 
 async def _live(pipe: Connection, setup: Setup) -> None:
     os.environ.update(setup.environment)
-    settings = BrainSettings(token_flush_seconds=0.002, output_directory=setup.counter.parent, face_seconds=0.0)
+    settings = BrainSettings(
+        token_flush_seconds=0.002,
+        output_directory=setup.counter.parent,
+        face_seconds=FACE_SECONDS if setup.watched else 0.0,
+        park_seconds=setup.park_seconds,
+    )
     brain = await Brain.open(setup.log_path, ModelResolver.from_environment(), settings)
-    await Life(pipe, setup, brain, CounterHands(setup.counter, setup.seed)).run()
+    await Life(pipe, setup, brain, CounterHands(setup)).run()
 
 
 def main(pipe: Connection, setup: Setup) -> None:

@@ -1,7 +1,8 @@
 """A model that needs no script: what it says next follows from the conversation, so it can be asked again at any time.
 
 The prompt carries the plan as JSON: `{"steps": [2, 1], "tool": "append", "pause": 0.002}` asks for two calls at once,
-then for one, then answers. Each request gets calls with ids of their own, as a paid model's would be.
+then for one, then answers. What a person wants once more it asks for at once, with the same arguments. Each request
+gets calls with ids of their own, as a paid model's would be.
 """
 
 import itertools
@@ -14,6 +15,7 @@ from agent_kernel.testing.turns import call, calls, say
 from agent_kernel.testing.wire import Reply, streamed
 
 DONE = "All of it is done."
+AGAIN = re.compile(r"^Try this call again: (\w+) with (\{.*\})$", re.MULTILINE)
 
 
 class PlannedModel:
@@ -23,8 +25,13 @@ class PlannedModel:
         """Seconds between the pieces of an answer, where the plan names none."""
 
     def __call__(self, body: dict[str, Any]) -> Reply:
-        plan, done = _progress(body["messages"])
-        return streamed(self._turn(plan, done), pause=plan.get("pause", self.pause))
+        plan, done, again = _progress(body["messages"])
+        turn = self._repeat(again) if again else self._turn(plan, done)
+        return streamed(turn, pause=plan.get("pause", self.pause))
+
+    def _repeat(self, again: list[tuple[str, dict[str, Any]]]) -> ModelTurn:
+        asked = [call(tool, call_id=f"call_{self._new()}", **arguments) for tool, arguments in again]
+        return calls(*asked, text="Once more.")
 
     def _turn(self, plan: dict[str, Any], done: int) -> ModelTurn:
         if done >= len(plan["steps"]):
@@ -52,13 +59,17 @@ def mark_of(tool_input: str) -> str:
     return found.group()
 
 
-def _progress(messages: list[dict[str, Any]]) -> tuple[dict[str, Any], int]:
-    """The plan of the last prompt that has one, and how many of its steps were asked for."""
+def _progress(messages: list[dict[str, Any]]) -> tuple[dict[str, Any], int, list[tuple[str, dict[str, Any]]]]:
+    """The plan of the last prompt that has one, how many of its steps were asked for, and the calls that a person
+    wants once more."""
     plan: dict[str, Any] = {"steps": [], "tool": "append"}
     done = 0
+    again: list[tuple[str, dict[str, Any]]] = []
     for message in messages:
         if message["role"] == "user" and (found := re.search(r'\{"steps".*\}', str(message["content"]))):
-            plan, done = json.loads(found.group()), 0
+            plan, done, again = json.loads(found.group()), 0, []
+        elif message["role"] == "user" and (found := AGAIN.search(str(message["content"]))):
+            again.append((found[1], json.loads(found[2])))
         elif message["role"] == "assistant" and message.get("tool_calls"):
-            done += 1
-    return plan, done
+            done, again = done + (not again), []
+    return plan, done, again

@@ -12,6 +12,7 @@ def test_a_brain_that_is_killed_at_any_moment_loses_nothing_and_does_nothing_twi
     figures = brain_rounds.run(6, SEED)
     assert figures.notes == []
     assert figures.kills >= 6
+    assert figures.looks > 0
 
 
 @pytest.mark.kernel
