@@ -51,6 +51,9 @@ class FaceLine:
     def attach(self) -> None:
         self._widget.on_command(self._from_page)
         _answer_where_the_page_asks(self._widget.comm)
+        # The comm's own way says before and after each message that a cell is executed: a plot that the waiting cell
+        # has begun would be shown there and then, as an output of the message.
+        self._widget.comm.handle_msg = self._widget._handle_msg
 
     def open(self, conversation: Conversation) -> None:
         self._conversation = conversation

@@ -25,6 +25,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_kernel.notebook.executor import drive
 from agent_kernel.notebook.interrupts import InterruptGate
 from agent_kernel.notebook.place import hears_while_blocked, kernel_of
+from agent_kernel.notebook.surroundings import own_figures
 from agent_kernel.notebook.wake import Wake, wake
 
 POLL_SECONDS = 0.03
@@ -135,7 +136,7 @@ class ShellPolling:
         kernel: Any = self._kernel
         handler = kernel.shell_handlers[request["header"]["msg_type"]]
         try:
-            with gate.open():
+            with own_figures(), gate.open():
                 result = handler(kernel.shell_stream, identities, request)
                 if inspect.iscoroutine(result):
                     drive(result)

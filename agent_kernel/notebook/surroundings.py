@@ -95,7 +95,7 @@ def captured(
 ) -> Iterator[PayloadManager]:
     """Send all that the main thread prints, displays and raises to `capture`. Gives what the call left for a pager."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_own_figures())
+        stack.enter_context(own_figures())
         has_descriptors = stack.enter_context(captured_descriptors(capture.write))
         _keep_last_error(stack, shell)
         hook = CallDisplayHook(shell.displayhook, shell, capture, code)
@@ -172,8 +172,8 @@ def show_pages(payloads: PayloadManager, capture: OutputCapture) -> None:
 
 
 @contextlib.contextmanager
-def _own_figures() -> Iterator[None]:
-    """Keep a plot that the waiting cell has begun out of the call's outputs, and open for that cell."""
+def own_figures() -> Iterator[None]:
+    """Keep a plot that the waiting cell has begun out of what is done here, and open for that cell."""
     inline: Any = sys.modules.get("matplotlib_inline.backend_inline")
     helpers: Any = sys.modules.get("matplotlib._pylab_helpers")
     if inline is None or helpers is None or not inline.show._to_draw:

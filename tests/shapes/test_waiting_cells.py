@@ -278,6 +278,16 @@ def test_a_page_that_is_loaded_again_finds_the_widget_while_the_cell_waits(kerne
     kernel.result(cell)
 
 
+def test_a_plot_that_the_cell_has_begun_is_shown_by_the_cell_when_it_has_ended(kernel: TestKernel) -> None:
+    kernel.run("%matplotlib inline\nimport matplotlib.pyplot as plt")
+    page = Page(kernel)
+    cell = kernel.send(f"_ = plt.plot([1, 2])\n{RUN}", allow_stdin=True)
+    page.open()
+    approve(page)
+    shown = [content["data"] for kind, content in kernel.result(cell).outputs if kind == "display_data"]
+    assert ["image/png" in data for data in shown] == [False, True], "the widget, then the plot"
+
+
 def test_a_thread_that_waits_hears_nothing_itself_and_needs_not(kernel: TestKernel) -> None:
     page = Page(kernel)
     waiter = "import threading\nwaiter = threading.Thread(target=run.wait)\nwaiter.start()"
