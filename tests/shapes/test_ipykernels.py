@@ -36,7 +36,7 @@ def test_a_card_is_answered_between_cells(kernel: TestKernel) -> None:
 
 def test_a_page_that_is_heard_late_finds_its_card_still_open(kernel: TestKernel, version: str) -> None:
     """The user's next cell is long. Where the kernel hears nothing meanwhile, that is no sign that no page is there."""
-    kernel.run("import agent_kernel.notebook.embedded as embedded\nembedded.FACE_SECONDS = 0.5")
+    kernel.run("import agent_kernel.notebook.embedded as embedded\nembedded.FACE_SECONDS = 1.5")
     page = Page(kernel)
     kernel.send(START, allow_stdin=True)
     busy = kernel.send("import time; time.sleep(3)", allow_stdin=True)
