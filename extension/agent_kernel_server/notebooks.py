@@ -1,14 +1,15 @@
 """RecordKeeper puts a run's static record where its widget was, in the saved notebook.
 
 A saved widget shows nothing once its kernel has gone. The kernel replaces it in an open page; this is for what is
-saved while that has not happened, and for runs that end with no page open at all. A notebook is never trusted: all
-that is read from it is the id of a widget's model, which is looked up among the runs that ended in this server.
+saved while that has not happened, and for runs that end with no page open at all. A run that is tried again has its
+new record put where the first one stands. A notebook is never trusted: all that is read from it is the id of a
+widget's model, or a record, which is looked up among those of the runs that ended in this server.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from logging import Logger
 from typing import Any
 
@@ -26,8 +27,23 @@ KEPT_RECORDS = 500
 class Record:
     """The record of a run that has ended, and the notebook it belongs to, where that is known."""
 
-    bundle: dict[str, str]
     path: str | None
+    result: RunResult | None
+    """What it is made of, until it is made."""
+    made: dict[str, str] = field(default_factory=dict)
+    outdated: str | None = None
+    """The HTML of the record that the run had before it was tried again."""
+
+    @property
+    def bundle(self) -> dict[str, str]:
+        """What is shown of it, by MIME type. It is made here for whoever can't wait for `make`."""
+        if self.result is not None:
+            self.made, self.result = _render(self.result), None
+        return self.made
+
+    async def make(self) -> None:
+        if self.result is not None:
+            self.made, self.result = await asyncio.to_thread(_render, self.result), None
 
 
 class RecordKeeper:
@@ -63,10 +79,13 @@ class RecordKeeper:
         """Keep the record of a run that has ended, by the widget that shows it, for the notebook at `path`."""
         if widget_model_id is None:
             return
-        bundle = await asyncio.to_thread(_render, result)
-        self._records[widget_model_id] = Record(bundle, path)
+        before = self._records.get(widget_model_id)
+        record = Record(path, result, outdated=before.bundle["text/html"] if before is not None else None)
+        # Known before it is made: who saves as soon as the answer is there gets it, and waits until it is made.
+        self._records[widget_model_id] = record
         while len(self._records) > KEPT_RECORDS:
             self._records.popitem(last=False)
+        await record.make()
 
     def pre_save(self, model: dict[str, Any], path: str = "", **_: Any) -> None:
         """A hook of the contents manager: runs before each save, in any page's or client's name."""
@@ -86,12 +105,20 @@ class RecordKeeper:
 
     def _record_of(self, output: dict[str, Any], path: str) -> Record | None:
         data = output.get("data")
-        view = data.get(WIDGET_MIME) if isinstance(data, dict) else None
+        if not isinstance(data, dict):
+            return None
+        view = data.get(WIDGET_MIME)
         model_id = view.get("model_id") if isinstance(view, dict) else None
-        record = self._records.get(model_id) if isinstance(model_id, str) else None
+        record = self._records.get(model_id) if isinstance(model_id, str) else self._in_place_of(data.get("text/html"))
         if record is None or (record.path is not None and record.path != path):
             return None
         return record
+
+    def _in_place_of(self, text: object) -> Record | None:
+        """The record of a run that was tried again, by the one that it had before."""
+        known = "".join(map(str, text)) if isinstance(text, list) else text
+        same = (record for record in self._records.values() if record.outdated is not None and record.outdated == known)
+        return next(same, None)
 
     async def place(self, widget_model_id: str | None, page_is_open: Callable[[], Awaitable[bool]]) -> bool:
         """Write a run's record into its notebook's file, where no page is connected that would. True if it was."""

@@ -235,3 +235,37 @@ async def test_a_run_that_is_tried_again_at_once_ends_for_its_kernel_as_it_ends(
         while not await heard():
             pass
     assert await open_kernel.text("print(run.text)") == "Here I am.\n"
+
+
+async def test_a_run_that_is_tried_again_with_no_page_open_has_its_last_record_in_the_notebook(
+    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI
+) -> None:
+    model.add(failure(400, "The model is not well."), say("Here I am."))
+    save_output(notebook, await shown(open_kernel))
+    conversation_id, run_id = await the_run(api)
+    await api.ended(conversation_id)
+    data = await until(lambda: placed(notebook))
+    assert "The model is not well." in "".join(data["text/plain"])
+    assert (await api("POST", "conversations", conversation_id, "runs", run_id, "retry"))[0] == 200
+
+    def told() -> bool:
+        now = placed(notebook)
+        return now is not None and "Here I am." in "".join(now["text/plain"])
+
+    await until(told)
+    assert "not well" not in json.dumps(saved_data(notebook))
+
+
+async def test_who_saves_as_soon_as_the_answer_is_there_saves_the_record(
+    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI, extension: AgentKernelServer, jp_fetch: Any
+) -> None:
+    """A page that was reloaded hears of the end by its channel, before the record is made."""
+    model.add(say("Done."))
+    extension.serverapp.kernel_manager.notify_connect(open_kernel.kernel_id)  # a page is there
+    save_output(notebook, await shown(open_kernel))
+    conversation_id, run_id = await the_run(api)
+    await api.ended(conversation_id)
+    cells = nbformat.read(notebook, as_version=4)
+    body = json.dumps({"type": "notebook", "format": "json", "content": cells})
+    await jp_fetch("api", "contents", "folder", notebook.name, method="PUT", body=body)
+    assert f'data-agent-record="{run_id}"' in "".join(saved_data(notebook)["text/html"])
