@@ -1,10 +1,11 @@
-"""Blocks: many events in one row.
+"""Many events in one row.
 
-An event is a row of its own while its run goes on. When the run ends, or many have gathered, the rows become blocks:
-the same texts, compressed together and against the messages that the log has anyway. So an answer that was streamed in
-a hundred pieces, and said again at its end, is stored once, and every frame is still there, byte by byte.
+The events of one unit of work are one row, as they are, while their run goes on. When the run ends, or many have
+gathered, the rows become blocks: the same texts, compressed together and against the messages that the log has anyway.
+So an answer that was streamed in a hundred pieces, and said again at its end, is stored once, and every frame is still
+there, byte by byte.
 
-A block's row has the `seq` of its last event, so that what follows a place in the conversation is found as before.
+A row has the `seq` of its last event, so that what follows a place in the conversation is found by it.
 """
 
 import json
@@ -16,24 +17,39 @@ from itertools import pairwise
 from agent_kernel.log.bodies import KNOWN_BYTES, pack_against, unpack
 
 LOOSE = 256
-"""So many events that are rows of their own are folded before their run ends."""
+"""So many events that are in no block are folded before their run ends."""
 _MOST_EVENTS = 256
 _MOST_CHARACTERS = 256_000
 _MOST_FOLDED = 4_096
-"""In one transaction: a log of an earlier version has never folded any."""
+"""Rows, in one transaction: a log of an earlier version has never folded any."""
 
 QUIET, WITH_OUTPUTS = "block", "block with outputs"
-"""Kinds. Outputs are looked for on their own."""
-OUTPUT_KINDS = ("tool_output", WITH_OUTPUTS)
+"""Kinds of blocks. Outputs are looked for on their own."""
+SEVERAL, SEVERAL_WITH_OUTPUTS = "events", "events with outputs"
+"""Kinds of rows with several events that are no block yet. A row of one has that event's type."""
+OUTPUT_KINDS = ("tool_output", WITH_OUTPUTS, SEVERAL_WITH_OUTPUTS)
+IS_OUTPUT = f"kind IN {OUTPUT_KINDS}"
+"""For SQL: whether a row may hold outputs."""
 OUTPUT_MARK = '"type":"tool_output"'
 """In the text of every such event, and of few others."""
 _PLACES = struct.Struct(">II")
 """The positions of the first and the last message that a block was packed against; 1 and 0 where there were none."""
 
+_LINE = "\n"
+"""Between events. In JSON it stands for itself nowhere."""
+
 Row = tuple[int, str, str | bytes]
 """`seq`, kind and body of a row of `events`."""
 Text = tuple[bool, str]
 """What a message says: a call's result, or the message in the log's form."""
+
+
+def loose_row(events: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """The kind and the body of a row of events, of their types and texts."""
+    if len(events) == 1:
+        return events[0]
+    kind = SEVERAL_WITH_OUTPUTS if any(kind == "tool_output" for kind, _ in events) else SEVERAL
+    return kind, _LINE.join(text for _, text in events)
 
 
 def fold(sql: sqlite3.Connection, conversation: int) -> None:
@@ -46,7 +62,7 @@ def fold(sql: sqlite3.Connection, conversation: int) -> None:
     known = _known(_texts(sql, conversation, *places))
     for first, end in pairwise(_cuts(loose)):
         seqs = [seq for seq, _ in loose[first:end]]
-        text = "\n".join(body for _, body in loose[first:end])
+        text = _LINE.join(body for _, body in loose[first:end])
         kind = WITH_OUTPUTS if OUTPUT_MARK in text else QUIET
         sql.execute(
             "DELETE FROM events WHERE conversation = ? AND seq BETWEEN ? AND ?", (conversation, seqs[0], seqs[-1])
@@ -62,15 +78,20 @@ def bodies(
     position, where somebody has read them all already."""
     seq, kind, body = row
     if kind not in (QUIET, WITH_OUTPUTS):
-        yield seq, unpack(body)
+        yield from _numbered(unpack(body), seq)
         return
     assert isinstance(body, bytes)
     first, last = _PLACES.unpack_from(body)
     told = (
         _texts(sql, conversation, first, last) if texts is None else map(texts.__getitem__, range(last, first - 1, -1))
     )
-    events = unpack(body[_PLACES.size :], _known(told)).split("\n")
-    yield from enumerate(events, start=seq - len(events) + 1)
+    yield from _numbered(unpack(body[_PLACES.size :], _known(told)), seq)
+
+
+def _numbered(text: str, last: int) -> Iterator[tuple[int, str]]:
+    """The events of a text, the last of which has the number `last`."""
+    events = text.split(_LINE)
+    return enumerate(events, start=last - len(events) + 1)
 
 
 def _loose_rows(sql: sqlite3.Connection, conversation: int) -> tuple[list[tuple[int, str]], int]:
@@ -85,7 +106,8 @@ def _loose_rows(sql: sqlite3.Connection, conversation: int) -> tuple[list[tuple[
             told = _PLACES.unpack_from(body)[1]
             break
         rows.append((seq, body))
-    return [(seq, unpack(body)) for seq, body in rows[-_MOST_FOLDED:][::-1]], told
+    oldest = rows[-_MOST_FOLDED:][::-1]
+    return [event for seq, body in oldest for event in _numbered(unpack(body), seq)], told
 
 
 def _cuts(loose: Sequence[tuple[int, str]]) -> list[int]:

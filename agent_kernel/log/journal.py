@@ -4,6 +4,8 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -15,7 +17,7 @@ from agent_kernel.protocol.views import MessageView, OutputView
 
 # Nothing where there are later events: then another server on the same log wrote to this conversation.
 _INSERT = (
-    "INSERT INTO events SELECT ?1, ?2, ?3, ?4 "
+    "INSERT INTO events SELECT ?1, ?3, ?4, ?5 "
     "WHERE NOT EXISTS (SELECT 1 FROM events WHERE conversation = ?1 AND seq >= ?2)"
 )
 _ENVELOPE = {"seq", "conversation_id"}
@@ -30,6 +32,16 @@ class Frame:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Unwritten:
+    """An event that has no number yet."""
+
+    conversation: int
+    conversation_id: str
+    kind: str
+    body: str
+
+
 class Journal:
     """Appends events and remembers the last `seq` of each conversation. Used on the log's thread only."""
 
@@ -39,10 +51,12 @@ class Journal:
         self._loose: Counter[int] = Counter()
         """Events of each conversation that are rows of their own, as far as this process wrote them."""
         self._due: set[int] = set()
+        self._unwritten: list[_Unwritten] = []
         self._frames: list[Frame] = []
 
     def begin(self) -> list[Frame]:
-        """Start to collect the frames of a transaction."""
+        """Start to collect the frames of a unit of work."""
+        self._unwritten = []
         self._frames = []
         return self._frames
 
@@ -59,25 +73,37 @@ class Journal:
         for frame in frames:
             self._last.pop(frame.conversation, None)
 
-    def append(self, conversation: int, conversation_id: str, event: LoggedEvent) -> int:
-        """Append an event and return its `seq`. The envelope's `seq` and `conversation_id` are not stored in the
-        body: they are the row's key, and are put back when it is read."""
+    def append(self, conversation: int, conversation_id: str, event: LoggedEvent) -> None:
+        """Append an event; `flush` writes it. The envelope's `seq` and `conversation_id` are not stored in the body:
+        they are the row's key, and are put back when it is read."""
         body = event.model_dump_json(exclude=_ENVELOPE)
-        seq = self._insert(conversation, event.type, body)
-        self._frames.append(Frame(conversation, seq, _frame_text(seq, conversation_id, body)))
+        self._unwritten.append(_Unwritten(conversation, conversation_id, event.type, body))
         self._loose[conversation] += 1
         if self._loose[conversation] >= blocks.LOOSE or (isinstance(event, RunEvent) and event.run.ended_at):
             self._due.add(conversation)
-        return seq
 
-    def _insert(self, conversation: int, kind: str, body: str) -> int:
+    def flush(self) -> None:
+        """Write what was appended: one row, because each costs as much as several events. Whoever reads events in the
+        unit of work that appended some does this first; the end of the unit does it."""
+        unwritten, self._unwritten = self._unwritten, []
+        for conversation, group in groupby(unwritten, attrgetter("conversation")):
+            events = list(group)
+            first = self._insert(conversation, events)
+            for seq, event in enumerate(events, start=first):
+                text = _frame_text(seq, event.conversation_id, event.body)
+                self._frames.append(Frame(conversation, seq, text))
+
+    def _insert(self, conversation: int, events: list["_Unwritten"]) -> int:
+        """Write a row; the `seq` of its first event."""
+        kind, body = blocks.loose_row([(event.kind, event.body) for event in events])
         last = self._last.get(conversation)
-        seq = (last_seq(self._sql, conversation) if last is None else last) + 1
-        if self._sql.execute(_INSERT, (conversation, seq, kind, body)).rowcount != 1:
-            seq = last_seq(self._sql, conversation) + 1  # inside a transaction it stays so
-            self._sql.execute(_INSERT, (conversation, seq, kind, body))
-        self._last[conversation] = seq
-        return seq
+        first = (last_seq(self._sql, conversation) if last is None else last) + 1
+        row = (conversation, first, first + len(events) - 1, kind, body)
+        if self._sql.execute(_INSERT, row).rowcount != 1:
+            first = last_seq(self._sql, conversation) + 1  # inside a transaction it stays so
+            self._sql.execute(_INSERT, (conversation, first, first + len(events) - 1, kind, body))
+        self._last[conversation] = first + len(events) - 1
+        return first
 
 
 def _frame_text(seq: int, conversation_id: str, body: str) -> str:
@@ -129,8 +155,8 @@ def outputs_by_call(sql: sqlite3.Connection, conversation: int, after: Mark = ST
     """The live outputs of each call, in order."""
     outputs: dict[str, list[OutputView]] = {}
     rows = sql.execute(
-        "SELECT seq, kind, body FROM events WHERE conversation = ? AND seq > ? AND kind IN (?, ?) ORDER BY seq",
-        (conversation, after.seq, *blocks.OUTPUT_KINDS),
+        f"SELECT seq, kind, body FROM events WHERE conversation = ? AND seq > ? AND {blocks.IS_OUTPUT} ORDER BY seq",
+        (conversation, after.seq),
     )
     for row in rows:
         for seq, event in outputs_of(blocks.bodies(sql, conversation, row)):

@@ -140,6 +140,10 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX tool_calls_waiting ON tool_calls (number) WHERE state = 'awaiting_approval';
     CREATE INDEX tool_calls_unknown ON tool_calls (conversation, digest) WHERE state = 'unknown';
     """,
+    """
+    -- What a run has spent since its view was written. `events` has rows of several events (see `blocks`).
+    ALTER TABLE runs ADD COLUMN usage TEXT;
+    """,
 )
 
 

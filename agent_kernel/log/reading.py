@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 from pydantic import BaseModel
 
-from agent_kernel.log.blocks import OUTPUT_KINDS, Text, bodies
-from agent_kernel.log.bodies import unpack
+from agent_kernel.log.blocks import IS_OUTPUT, Text, bodies
 from agent_kernel.log.call_rows import CALL, call_values
 from agent_kernel.log.journal import MESSAGE, message_body, message_values, outputs_of
-from agent_kernel.log.runs import CONVERSATION, ConversationRow
+from agent_kernel.log.runs import CONVERSATION, RUN, ConversationRow, run_values
 from agent_kernel.protocol.views import RunView, ToolCallView
 
 Values = dict[str, Any]
@@ -86,9 +84,9 @@ def outputs(sql: sqlite3.Connection, span: Span, said: Mapping[int, Said]) -> di
     """The live outputs of each conversation, by call, in order."""
     found: dict[int, dict[str, list[Values]]] = defaultdict(lambda: defaultdict(list))
     rows = sql.execute(
-        "SELECT conversation, seq, kind, body FROM events WHERE conversation BETWEEN ? AND ? AND kind IN (?, ?) "
+        f"SELECT conversation, seq, kind, body FROM events WHERE conversation BETWEEN ? AND ? AND {IS_OUTPUT} "
         "ORDER BY conversation, seq",
-        (*span, *OUTPUT_KINDS),
+        span,
     )
     for conversation, *row in rows:
         for _, event in outputs_of(bodies(sql, conversation, tuple(row), said[conversation].texts)):
@@ -100,8 +98,8 @@ def runs(sql: sqlite3.Connection, span: Span) -> dict[int, list[Values]]:
     """Those of each conversation, in order. One that an earlier version stored lacks what its view has got since."""
     found: dict[int, list[Values]] = defaultdict(list)
     rows = sql.execute(
-        "SELECT conversation, view FROM runs WHERE conversation BETWEEN ? AND ? ORDER BY conversation, number", span
+        f"SELECT conversation, {RUN} FROM runs WHERE conversation BETWEEN ? AND ? ORDER BY conversation, number", span
     )
-    for conversation, view in rows:
-        found[conversation].append(_OF_RUNS | orjson.loads(unpack(view)))
+    for conversation, *row in rows:
+        found[conversation].append(_OF_RUNS | run_values(*row))
     return found

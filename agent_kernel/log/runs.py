@@ -3,6 +3,10 @@
 import hashlib
 import sqlite3
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import orjson
 
 from agent_kernel.errors import CarriedOutElsewhere, IllegalTransition, UnknownConversation, UnknownRun
 from agent_kernel.log.bodies import pack, unpack
@@ -23,6 +27,8 @@ class ConversationRow:
 
 CONVERSATION = "number, conversation_id, kernel_id, model, notebook_path, created_at"
 """What a `ConversationRow` is made of."""
+RUN = "view, usage"
+"""What `run_values` makes a run of, for a SELECT and for RETURNING alike."""
 
 
 def add_conversation(
@@ -85,13 +91,14 @@ def add_run(sql: sqlite3.Connection, conversation: int, run: RunView, stored: St
 
 def save_run(sql: sqlite3.Connection, run: RunView) -> None:
     sql.execute(
-        "UPDATE runs SET status = ?, view = ? WHERE run_id = ?", (run.status, pack(run.model_dump_json()), run.run_id)
+        "UPDATE runs SET status = ?, view = ?, usage = NULL WHERE run_id = ?",
+        (run.status, pack(run.model_dump_json()), run.run_id),
     )
 
 
 def save_spent(sql: sqlite3.Connection, run: RunView) -> None:
-    """As `save_run`, for a run whose status is as it was: the index of the open runs need not be written."""
-    sql.execute("UPDATE runs SET view = ? WHERE run_id = ?", (pack(run.model_dump_json()), run.run_id))
+    """As `save_run`, for a run of which only that has changed since it was saved: this is done at every step."""
+    sql.execute("UPDATE runs SET usage = ? WHERE run_id = ?", (run.usage.model_dump_json(), run.run_id))
 
 
 def save_reopened(sql: sqlite3.Connection, run: RunView) -> None:
@@ -130,10 +137,10 @@ def read_spec(sql: sqlite3.Connection, run_id: str) -> StoredSpec:
 
 def read_run(sql: sqlite3.Connection, run_id: str) -> RunView:
     """Raises `UnknownRun`."""
-    row = sql.execute("SELECT view FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+    row = sql.execute(f"SELECT {RUN} FROM runs WHERE run_id = ?", (run_id,)).fetchone()
     if row is None:
         raise UnknownRun(run_id)
-    return _view(row[0])
+    return _view(*row)
 
 
 def last_spec(sql: sqlite3.Connection, conversation: int) -> StoredSpec | None:
@@ -148,8 +155,8 @@ def last_spec(sql: sqlite3.Connection, conversation: int) -> StoredSpec | None:
 
 def run_of_widget(sql: sqlite3.Connection, widget_model_id: str) -> RunView | None:
     """The run that a widget shows, if this log knows it."""
-    row = sql.execute("SELECT view FROM runs WHERE widget_model_id = ?", (widget_model_id,)).fetchone()
-    return _view(row[0]) if row else None
+    row = sql.execute(f"SELECT {RUN} FROM runs WHERE widget_model_id = ?", (widget_model_id,)).fetchone()
+    return _view(*row) if row else None
 
 
 def open_runs(sql: sqlite3.Connection) -> list[RunView]:
@@ -162,10 +169,16 @@ def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:
     """The runs that a process which is no more had queued or begun, oldest first. They are this process's now."""
     rows = sql.execute(
         "UPDATE runs SET owner = this_process() WHERE status IN ('queued', 'running') AND NOT lives_elsewhere(owner) "
-        "RETURNING number, view"
+        f"RETURNING number, {RUN}"
     ).fetchall()
-    return [_view(view) for _, view in sorted(rows)]
+    return [_view(*stored) for _, *stored in sorted(rows, key=itemgetter(0))]
 
 
-def _view(stored: str | bytes) -> RunView:
-    return RunView.model_validate_json(unpack(stored))
+def run_values(view: str | bytes, usage: str | None) -> dict[str, Any]:
+    """What `RunView` has, of a row with the columns `RUN`."""
+    values: dict[str, Any] = orjson.loads(unpack(view))
+    return values if usage is None else values | {"usage": orjson.loads(usage)}
+
+
+def _view(view: str | bytes, usage: str | None) -> RunView:
+    return RunView.model_validate(run_values(view, usage))

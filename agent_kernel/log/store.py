@@ -6,7 +6,9 @@ handed to listeners after the commit and in commit order, so nothing is shown th
 """
 
 import asyncio
+import logging
 import os
+import shutil
 import sqlite3
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +23,7 @@ from agent_kernel.log.reader import Reader
 from agent_kernel.log.thread import After, LogThread
 from agent_kernel.log.transactions import MOST_TOGETHER, AuditListener, Transaction, Transactions, Unit
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Listener = Callable[[list[Frame]], None]
 
@@ -133,4 +136,28 @@ def _connect(path: Path | None) -> sqlite3.Connection:
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA busy_timeout = 5000")
     migrate(connection)
+    if path is not None:
+        _make_room(connection, path)
     return connection
+
+
+def _make_room(connection: sqlite3.Connection, path: Path) -> None:
+    """Have the write-ahead log be as long from the start as it gets before SQLite writes it anew from its beginning.
+    While it grows, the file system has to note each new block with each flush, and a commit takes three times as long.
+    """
+    pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("wal_autocheckpoint", "page_size"))
+    room, ahead = pages * size, path.with_name(f"{path.name}-wal")
+    if (ahead.exists() and ahead.stat().st_size >= room) or shutil.disk_usage(path.parent).free < 16 * room:
+        return
+    cache = connection.execute("PRAGMA cache_size").fetchone()[0]
+    connection.execute("PRAGMA cache_size = 1")  # what does not fit is written there before the commit
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("CREATE TABLE room (bytes)")
+        connection.execute("INSERT INTO room VALUES (zeroblob(?))", (room,))
+    except sqlite3.OperationalError as error:
+        logger.debug("No room was made in the log: %s", error)  # another server writes, or the disk is full after all
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.execute(f"PRAGMA cache_size = {cache}")

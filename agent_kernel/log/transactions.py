@@ -24,12 +24,18 @@ Publish = Callable[[list[Frame]], None]
 
 
 class Transaction:
-    """What one unit of work may do: SQL on `sql`, events through `append`."""
+    """What one unit of work may do: SQL on `sql`, events through `append`, and `flush` before it reads any."""
 
     def __init__(self, sql: sqlite3.Connection, journal: Journal) -> None:
         self.sql = sql
         self.append = journal.append
+        self.flush = journal.flush
         self.frames: list[Frame] = journal.begin()
+
+    def do(self, unit: "Unit") -> Any:
+        result = unit.work(self)
+        self.flush()
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +83,11 @@ class Transactions:
         transaction = Transaction(self._sql, self._journal)
         done.append(transaction)
         if alone:
-            result = unit.work(transaction)
+            result = transaction.do(unit)
         else:
             self._sql.execute("SAVEPOINT unit")
             try:
-                result = unit.work(transaction)
+                result = transaction.do(unit)
             except BaseException as error:
                 if not self._sql.in_transaction:
                     raise

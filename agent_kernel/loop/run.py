@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from agent_kernel.approvals.broker import Broker
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.log.inbox import KeptMessage
-from agent_kernel.log.journal import START
+from agent_kernel.log.journal import START, Mark, mark
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
@@ -56,6 +56,11 @@ class Commit:
 
     def emit(self, event: LoggedEvent) -> None:
         self._transaction.append(self.number, self._conversation_id, event)
+
+    def mark(self) -> Mark:
+        """Where the conversation is, with what was emitted here."""
+        self._transaction.flush()
+        return mark(self.sql, self.number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,103 +1,33 @@
 """Chat completions of an OpenAI-compatible server: OpenAI, Ollama, vLLM, LM Studio and most hosted services.
 
-The `openai` client keeps authentication, connections, proxies and errors. Requests go through its `post` as bytes and
-answers are read as bytes, because its typed request costs 157 µs a message and its typed stream nine times the parsing
-(figures in ARCHITECTURE.md); its aiohttp transport costs a third of the default one.
+Requests go out over the `openai` client's connection as bytes and answers are read as bytes, because its typed request
+costs 157 µs a message and its typed stream nine times the parsing (figures in ARCHITECTURE.md); its aiohttp transport
+costs a third of the default one.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.base import ModelItem, ModelRequest
+from agent_kernel.models.client import SharedClient
 from agent_kernel.models.faults import Fault, Site, explain, status_fault
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
 from agent_kernel.models.turn import AnswerReader
 
 if TYPE_CHECKING:
     import httpx2
-    from openai import APIStatusError, AsyncOpenAI
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
-PLACEHOLDER_KEY = "no-key-needed"
-"""Sent where an endpoint has no key: local servers ignore it, and the client insists on one."""
-CONNECT_SECONDS = 10.0
 DRAIN_SECONDS = 0.2
 GATHER_SECONDS = 0.015
 QUICK_SECONDS = 0.005
 QUICK_PIECES = 3
 SMALL_BYTES = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """Where one endpoint is and how its key is found. The key is read anew for each request, and sent nowhere else."""
-
-    base_url: str
-    key: Callable[[], str | None] = field(repr=False)
-    key_setting: str = "OPENAI_API_KEY"
-    address_setting: str = "OPENAI_BASE_URL"
-    idle_seconds: float = 120.0
-    """Silence between two reads after which the service counts as gone."""
-    ambient: bool = False
-    """Whether the client may add what OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS hold. True only for
-    the endpoint that the same environment names."""
-
-    def read_key(self) -> str | None:
-        """Raises `ConfigurationError` for a key that can't be sent in a header, without showing it."""
-        key = (self.key() or "").strip()
-        if not key:
-            return None
-        if not (key.isascii() and key.isprintable()) or " " in key:
-            raise ConfigurationError(f"{self.key_setting} holds characters that no API key has. Set it again.")
-        return key
-
-
-class SharedClient:
-    """One `AsyncOpenAI` per endpoint and event loop: a connection belongs to the loop that opened it."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
-
-    async def get(self) -> "AsyncOpenAI":
-        loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:  # in a thread: the first import takes half a second, reading the certificates some more
-            client = self._clients.setdefault(loop, await asyncio.to_thread(self._create))
-        return client
-
-    async def aclose(self) -> None:
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
-
-    def _create(self) -> "AsyncOpenAI":
-        from httpx2 import Timeout
-        from openai import AsyncOpenAI, DefaultAioHttpClient
-
-        async def key() -> str:
-            return self.connection.read_key() or PLACEHOLDER_KEY
-
-        client = AsyncOpenAI(
-            api_key=key,
-            base_url=self.connection.base_url,
-            max_retries=0,
-            timeout=Timeout(self.connection.idle_seconds, connect=CONNECT_SECONDS),
-            # A redirect would carry the conversation to an address that nobody configured.
-            http_client=DefaultAioHttpClient(follow_redirects=False),
-        )
-        if not self.connection.ambient:
-            client.organization = client.project = None
-            client._custom_headers = {}
-        return client
 
 
 class OpenAIModel:
@@ -192,35 +122,30 @@ class OpenAIModel:
 
         import aiohttp
         import httpx2
-        import openai
 
         response: httpx2.Response | None = None
         try:
-            answer: object = await client.post(
-                "/chat/completions",
-                content=body,
-                cast_to=httpx2.Response,
-                stream=True,
-                stream_cls=openai.AsyncStream[object],
-            )
-            response = cast(httpx2.Response, answer)  # `cast_to` says so, the overloads do not
+            response = await client.send(body)
+            if not response.is_success:
+                raise self._status_fault(response, await response.aread())
             yield response.aiter_bytes(), line_of(response)
-        except openai.APIStatusError as error:
-            raise self._status_fault(error) from None
-        except (openai.APIConnectionError, httpx2.RequestError, aiohttp.ClientError, OSError) as error:
+        except (httpx2.RequestError, aiohttp.ClientError, OSError) as error:
             if not reader.whole:
                 raise _network_fault(error, self._client.connection.idle_seconds) from None
         finally:
             if response is not None:
                 await response.aclose()
 
-    def _status_fault(self, error: "APIStatusError") -> Fault:
-        headers = error.response.headers
+    def _status_fault(self, response: "httpx2.Response", body: bytes) -> Fault:
+        try:
+            said = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            said = body.decode(errors="replace")
         return status_fault(
-            error.status_code,
-            error.body,
-            retry_after=parse_retry_after(headers, self._clock.now()),
-            should_retry=headers.get("x-should-retry"),
+            response.status_code,
+            said.get("error", said) if isinstance(said, dict) else said,
+            retry_after=parse_retry_after(response.headers, self._clock.now()),
+            should_retry=response.headers.get("x-should-retry"),
         )
 
 

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from agent_kernel.errors import ConfigurationError, NoModelError
 from agent_kernel.models.base import Model
-from agent_kernel.models.openai import OPENAI_BASE_URL, Connection, OpenAIModel, SharedClient
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.openai import OPENAI_BASE_URL, OpenAIModel
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.models.retry import Clock, RetryPolicy
 

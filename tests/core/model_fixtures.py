@@ -9,7 +9,8 @@ import pytest
 
 from agent_kernel.errors import ModelError
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn
-from agent_kernel.models.openai import Connection, OpenAIModel, SharedClient
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.openai import OpenAIModel
 from agent_kernel.testing import FakeOpenAI, VirtualClock, call, calls
 from agent_kernel.testing.fake_openai import FAKE_KEY, Scripted
 

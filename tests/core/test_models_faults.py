@@ -6,7 +6,8 @@ import socket
 import pytest
 
 from agent_kernel.errors import ModelRefused, ModelUnavailable
-from agent_kernel.models.openai import Connection, OpenAIModel, SharedClient
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.openai import OpenAIModel
 from agent_kernel.models.retry import RetryPolicy
 from agent_kernel.testing import VirtualClock, say
 from agent_kernel.testing.fake_openai import Scripted

@@ -7,7 +7,8 @@ from urllib.parse import quote
 import pytest
 
 from agent_kernel.errors import ConfigurationError, ModelError, ModelRefused
-from agent_kernel.models.openai import Connection, OpenAIModel, SharedClient
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.openai import OpenAIModel
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.wire import Reply, delta, events, failure
 from tests.core.model_fixtures import collect, connected, error_of, turn_of

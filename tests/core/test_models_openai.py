@@ -9,7 +9,8 @@ from contextlib import aclosing
 import pytest
 
 from agent_kernel.models.base import ModelRequest, TextDelta
-from agent_kernel.models.openai import Connection, OpenAIModel, SharedClient
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.openai import OpenAIModel
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.wire import Reply, delta, event_stream, events, plain, streamed

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.errors import ConfigurationError, NoModelError
-from agent_kernel.models.openai import PLACEHOLDER_KEY, OpenAIModel
+from agent_kernel.models.client import PLACEHOLDER_KEY
+from agent_kernel.models.openai import OpenAIModel
 from agent_kernel.models.replay import ReplayModel
 from agent_kernel.models.resolver import Endpoint, ModelResolver
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, say

@@ -214,7 +214,7 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
         commit.emit(_complete(run.view, run.last_message_id, finish))
         run.save(commit)
         result = read_result(commit.sql, commit.number, run.view, run.begun)
-        return result, journal.mark(commit.sql, commit.number), left
+        return result, commit.mark(), left
 
     result, mark, left = await run.commit(work)
     run.unwritten.clear()

@@ -20,9 +20,12 @@ from agent_kernel.protocol.vocabulary import CallState
 CUT_OFF = "The model was cut off while it wrote this call."
 
 
-def propose(commit: Commit, proposal: ledger.Proposal, fault: str | None) -> ToolCallView:
-    """Commit a call as the model asked for it, and its end where a `fault` makes it invalid."""
-    call = ledger.propose(commit.sql, commit.number, proposal)
+def propose(
+    commit: Commit, proposal: ledger.Proposal, fault: str | None, approval: ledger.Verdict | None = None
+) -> ToolCallView:
+    """Commit a call as the model asked for it; its end where a `fault` makes it invalid; its start where there is an
+    `approval`."""
+    call = ledger.propose(commit.sql, commit.number, proposal, approval)
     commit.emit(
         ToolStateEvent(
             run_id=call.run_id,
@@ -32,9 +35,12 @@ def propose(commit: Commit, proposal: ledger.Proposal, fault: str | None) -> Too
             state="proposed",
         )
     )
-    if fault is None:
-        return call
-    return settle(commit, call.tool_call_id, "invalid", invalid(fault), reason=fault)
+    if fault is not None:
+        return settle(commit, call.tool_call_id, "invalid", invalid(fault), reason=fault)
+    if approval is not None:
+        _show_decision(commit, call, approval)
+        _show_start(commit, call)
+    return call
 
 
 def settle(
@@ -111,18 +117,7 @@ def decide(
 ) -> ToolCallView:
     """Commit a decision, and the end of the call if it was denied. Raises as `ledger.decide`."""
     call = ledger.decide(commit.sql, approval_id, verdict, denial=denial, seen_digest=seen_digest)
-    commit.emit(
-        ApprovalResponseEvent(
-            run_id=call.run_id,
-            approval_id=approval_id,
-            tool_call_id=call.tool_call_id,
-            approved=verdict.approved,
-            reason=verdict.reason,
-            edited=call.edited,
-            by=verdict.by,
-            decided_by=verdict.decided_by,
-        )
-    )
+    _show_decision(commit, call, verdict)
     if not verdict.approved:
         show_end(commit, call)
     return call
@@ -139,6 +134,26 @@ def decide_unasked(
 def start(commit: Commit, call: ToolCallView) -> ToolCallView:
     """Commit `executing`, before the side effect."""
     started = ledger.begin(commit.sql, commit.number, call.tool_call_id, call.digest)
+    _show_start(commit, started)
+    return started
+
+
+def _show_decision(commit: Commit, call: ToolCallView, verdict: ledger.Verdict) -> None:
+    commit.emit(
+        ApprovalResponseEvent(
+            run_id=call.run_id,
+            approval_id=call.approval_id,
+            tool_call_id=call.tool_call_id,
+            approved=verdict.approved,
+            reason=verdict.reason,
+            edited=call.edited,
+            by=verdict.by,
+            decided_by=verdict.decided_by,
+        )
+    )
+
+
+def _show_start(commit: Commit, call: ToolCallView) -> None:
     commit.emit(
         ToolStartEvent(
             run_id=call.run_id,
@@ -148,4 +163,3 @@ def start(commit: Commit, call: ToolCallView) -> ToolCallView:
             preview=call.preview if call.preview and call.preview.kind == "diff" else None,
         )
     )
-    return started
