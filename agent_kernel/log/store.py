@@ -11,9 +11,9 @@ import os
 import shutil
 import sqlite3
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from agent_kernel.errors import ConfigurationError, LogUnavailable
 from agent_kernel.log.journal import Frame
@@ -86,14 +86,16 @@ class Log:
 
         Raises `LogUnavailable` where the file takes nothing.
         """
-        return await self.submit(work)
+        result: T = await self.submit(work).future
+        return result
 
-    def submit(self, work: Callable[[Transaction], T]) -> asyncio.Future[T]:
-        """As `write`, for who does not wait for it at once."""
-        future: asyncio.Future[T] = self._thread.future()
-        self._units.append(Unit(work, future))
+    def submit(self, work: Callable[[Transaction], Any], follows: Sequence[Unit] = ()) -> Unit:
+        """As `write`, for who does not wait for it at once. It is done after all that was asked for before it, and not
+        where one of those that it `follows` could not be written; then it raises what that one raised."""
+        unit = Unit(work, self._thread.future(), follows)
+        self._units.append(unit)
         self._thread.post(self._write_together)
-        return future
+        return unit
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the log's thread. It sees all writes that were asked for before it, and maybe later ones."""

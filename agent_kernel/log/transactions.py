@@ -6,7 +6,7 @@ written with a few dozen of them. Each unit stays all or nothing by itself, and 
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,17 +33,24 @@ class Transaction:
         self.frames: list[Frame] = journal.begin()
 
     def do(self, unit: "Unit") -> Any:
+        for earlier in unit.follows:
+            if earlier.error is not None:
+                raise earlier.error
         result = unit.work(self)
         self.flush()
         return result
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Unit:
     """Work that was asked for, and who waits for it."""
 
     work: Callable[[Transaction], Any]
     future: asyncio.Future[Any]
+    follows: Sequence["Unit"] = ()
+    """Units asked for before it. Where one of them is not written, this one is not done either."""
+    error: BaseException | None = None
+    """Why it was not written. Set on the log's thread."""
 
 
 class Transactions:
@@ -73,7 +80,7 @@ class Transactions:
                 self._sql.execute("ROLLBACK")
             for transaction in done:
                 self._journal.forget(transaction.frames)
-            return [partial(fail, unit.future, _explained(error)) for unit in units]
+            return [_failed(unit, error) for unit in units]
         if listener is not None and entries:
             afters.append(partial(listener, entries))
         return afters
@@ -94,10 +101,15 @@ class Transactions:
                 self._sql.execute("ROLLBACK TO unit")
                 self._sql.execute("RELEASE unit")
                 self._journal.forget(transaction.frames)
-                return [partial(fail, unit.future, _explained(error))]
+                return [_failed(unit, error)]
             self._sql.execute("RELEASE unit")
         told = [partial(self._publish, transaction.frames)] if transaction.frames else []
         return [*told, partial(succeed, unit.future, result)]
+
+
+def _failed(unit: Unit, error: BaseException) -> After:
+    unit.error = _explained(error)
+    return partial(fail, unit.future, unit.error)
 
 
 def _explained(error: BaseException) -> BaseException:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -121,14 +122,14 @@ class Brain:
         notebook_path: str | None = None,
     ) -> Conversation:
         """A new conversation, or the one that has this id already."""
-        wanted = conversation_id or new_conversation_id()
         async with self._loading:
-            try:
-                return await self._load(wanted)
-            except UnknownConversation:
-                row = await self._host.log.write(
-                    lambda t: runs.add_conversation(t.sql, wanted, kernel_id, model, notebook_path)
-                )
+            if conversation_id is not None:
+                with suppress(UnknownConversation):
+                    return await self._load(conversation_id)
+            wanted = conversation_id or new_conversation_id()
+            row = await self._host.log.write(
+                lambda t: runs.add_conversation(t.sql, wanted, kernel_id, model, notebook_path)
+            )
             made = self._remember(Conversation(self._host, row, 0))
             self._arrival.notify_all()
             return made

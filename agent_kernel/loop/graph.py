@@ -67,7 +67,7 @@ def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]
 
 async def run_to_end(run: ActiveRun) -> None:
     """Go round until the model asks for no more calls, or the run is stopped or fails."""
-    graph = await asyncio.to_thread(run_graph)
+    graph = run_graph() if run_graph.cache_info().currsize else await asyncio.to_thread(run_graph)
     entry = list(run.step.calls)
     while run.accepting:
         # Each step is two supersteps; the run's own budget is what limits it.

@@ -17,7 +17,7 @@ from agent_kernel.log.inbox import KeptMessage
 from agent_kernel.log.journal import START, Mark, mark
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log
-from agent_kernel.log.transactions import Transaction
+from agent_kernel.log.transactions import Transaction, Unit
 from agent_kernel.loop.faces.shown import Shown
 from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
@@ -102,19 +102,8 @@ class OpenCalls:
     """Those that wait for a decision, by approval, as they were asked about."""
     started: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
     """Those that started with their decision: each is carried out by a task of its own, which its node waits for."""
-    settling: list["asyncio.Future[None]"] = field(default_factory=list)
-    """Outcomes on their way to the disk."""
     unknown: set[str] = field(default_factory=set)
     """The digests of the conversation's calls of which nobody knows the outcome."""
-
-    async def settled(self) -> None:
-        """Wait until all outcomes are on the disk. Raises `LogUnavailable`, once for each that is not."""
-        for outcome in list(self.settling):
-            try:
-                await asyncio.shield(outcome)
-            finally:
-                if outcome.done() and outcome in self.settling:
-                    self.settling.remove(outcome)
 
     async def aclose(self) -> None:
         """End what no node waits for any more."""
@@ -156,6 +145,8 @@ class ActiveRun:
         self.history: list[WireMessage] = []
         self.call_ids: set[str] = set()
         """The ids of the calls that the conversation has had."""
+        self.unawaited: list[Unit] = []
+        """Commits that were asked for and not waited for."""
         self.unwritten: list[dict[str, Any]] = []
         """Tool messages that the model gets and that the next commit of a message writes."""
         self.inbox: list[KeptMessage] = []
@@ -206,18 +197,38 @@ class ActiveRun:
         self.call_ids.update(call["id"] for call in body.get("tool_calls", ()))
 
     async def commit(self, work: Callable[[Commit], T]) -> T:
-        """Run `work` as one transaction on this run's conversation, after all outcomes of calls before it."""
-        if self.open.settling:
-            await self.open.settled()
-        conversation = self.setting.conversation
-        return await self.setting.log.write(lambda transaction: work(Commit(transaction, conversation)))
+        """Run `work` as one transaction on this run's conversation, after all that was to be committed before it: what
+        that raised, this raises."""
+        unit = self._submit(work)
+        try:
+            result: T = await unit.future
+        finally:
+            self._forget_settled()
+        return result
 
-    def commit_outcome(self, work: Callable[[Commit], None]) -> None:
-        """Commit the outcome of a call, while the model is asked on. Its answer is committed after it, and not where
-        this fails; should the process die before, the outcome is unknown and the model is asked anew."""
+    def commit_soon(self, work: Callable[[Commit], None]) -> None:
+        """As `commit`, for what need not be waited for: the next commit, or `settled`, raises what this one raised. So
+        the outcome of a call is written while the model is asked on; should the process die before, the outcome is
+        unknown and the model is asked anew."""
+        self.unawaited.append(self._submit(work))
+
+    async def settled(self) -> None:
+        """Wait until nothing is on its way to the log. Raises `LogUnavailable` where something did not reach it."""
+        if self.unawaited:
+            await self.emit()
+
+    def _submit(self, work: Callable[[Commit], Any]) -> Unit:
         conversation = self.setting.conversation
-        future = self.setting.log.submit(lambda transaction: work(Commit(transaction, conversation)))
-        self.open.settling.append(future)
+        return self.setting.log.submit(
+            lambda transaction: work(Commit(transaction, conversation)), follows=tuple(self.unawaited)
+        )
+
+    def _forget_settled(self) -> None:
+        """Of those that failed, the commit that followed them has said so."""
+        for unit in self.unawaited:
+            if unit.future.done() and not unit.future.cancelled():
+                unit.future.exception()
+        self.unawaited = [unit for unit in self.unawaited if not unit.future.done()]
 
     def take_back_answers(self) -> None:
         """The tool messages that are not in the log yet are to be made anew, from the ledger."""

@@ -102,8 +102,8 @@ class OpenAIModel:
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
         reader = AnswerReader()
-        async with self._respond(body, reader) as (chunks, line):
-            async for chunk in _gathered(chunks, line):
+        async with self._respond(body, reader) as (chunks, line), aclosing(_gathered(chunks, line)) as gathered:
+            async for chunk in gathered:
                 for item in reader.feed(chunk):
                     yield item
                 if reader.done:

@@ -178,10 +178,10 @@ async def test_a_failed_transaction_gives_out_no_seq(tmp_path: Path) -> None:
         t.append(row.number, "conv", token)  # type: ignore[attr-defined]
         raise ValueError("no")
 
-    assert await log.write(lambda t: t.append(row.number, "conv", token)) == 1
+    await log.write(lambda t: t.append(row.number, "conv", token))
     with pytest.raises(ValueError, match="no"):
         await log.write(broken)
-    assert await log.write(lambda t: t.append(row.number, "conv", token)) == 2
+    await log.write(lambda t: t.append(row.number, "conv", token))
     await asyncio.sleep(0)
     assert frames == [1, 2]
     await log.aclose()

@@ -26,7 +26,8 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.samp
     ["one\ntwo\r\n", '"type":"tool_output"', "\x00\x1f\x7f\u2028", "run_a", "long " * 4_000, "é" * 40_000]
 )
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["token", "reasoning", "answer", "call", "output", "fold", "commit"]), TEXTS), max_size=25
+    st.tuples(st.sampled_from(["token", "reasoning", "answer", "call", "output", "unit", "fold", "commit"]), TEXTS),
+    max_size=25,
 )
 
 
@@ -36,6 +37,7 @@ class Conversations:
     def __init__(self, sql: sqlite3.Connection) -> None:
         self.sql = sql
         self.journal = Journal(sql)
+        self._frames = self.journal.begin()
         self.sent: dict[int, list[str]] = {1: [], 2: []}
         self.outputs: list[str] = []
         self._names = (f"n{number}" for number in range(10_000))
@@ -44,9 +46,14 @@ class Conversations:
             runs.add_conversation(sql, f"conv_{number}", None, None, None)
 
     def emit(self, number: int, event: LoggedEvent) -> None:
-        frames = self.journal.begin()
         self.journal.append(number, f"conv_{number}", event)
-        self.sent[number] += [frame.text for frame in frames]
+
+    def end_unit(self) -> None:
+        """What was emitted since the last one is written together, and sent."""
+        self.journal.flush()
+        for frame in self._frames:
+            self.sent[frame.conversation].append(frame.text)
+        self._frames = self.journal.begin()
 
     def step(self, what: str, text: str) -> None:
         name = next(self._names)
@@ -64,10 +71,15 @@ class Conversations:
                 output = OutputView(kind="stream", name="stdout", text=text)
                 self.emit(1, ToolOutputEvent(run_id="run_a", tool_call_id="c", index=0, output=output))
                 self.outputs.append(text)
+            case "unit":
+                self.end_unit()
             case "fold":
+                self.end_unit()
                 blocks.fold(self.sql, 1)
             case "commit":
+                self.end_unit()
                 self.journal.finish()
+                self._frames = self.journal.begin()
 
     def call(self, name: str, result: str) -> None:
         ledger.propose(
@@ -104,6 +116,7 @@ def test_a_face_that_resumes_from_anywhere_gets_exactly_what_was_sent(steps: lis
         log = Conversations(sql)
         for what, text in steps:
             log.step(what, text)
+        log.end_unit()
         for number, sent in log.sent.items():
             for after in range(len(sent) + 1):
                 assert list(log.resumed(number, after, limit)) == sent[after:]
@@ -146,7 +159,7 @@ def test_an_answer_of_many_pieces_is_stored_as_about_one() -> None:
         for start in range(0, len(words), 5):
             log.step("token", "".join(words[start : start + 5]))
         log.step("answer", "".join(words))
-        blocks.fold(sql, 1)
+        log.step("fold", "")
         (stored,) = sql.execute("SELECT sum(length(body)) FROM events").fetchone()
         assert len(log.sent[1]) == 201
         assert stored < 1.2 * len("".join(words))

@@ -48,7 +48,10 @@ class OpenLog:
 
 
 def say(transaction: Transaction, text: str) -> int:
-    return transaction.append(1, ID, TokenEvent(run_id="run_1", message_id="msg_1", content=text))
+    """The number that it got."""
+    transaction.append(1, ID, TokenEvent(run_id="run_1", message_id="msg_1", content=text))
+    transaction.flush()
+    return transaction.frames[-1].seq
 
 
 def saying(text: str) -> Work:
@@ -82,6 +85,47 @@ async def test_a_write_by_itself_is_one_transaction_and_nothing_more(opened: Ope
     opened.sql.clear()
     await opened.say("second")
     assert [one.split()[0] for one in opened.sql] == ["BEGIN", "INSERT", "COMMIT"]
+
+
+async def test_the_events_of_a_write_are_one_row_and_a_frame_each(opened: OpenLog) -> None:
+    def tell(transaction: Transaction) -> None:
+        for text in ("one", "two\nlines", "three"):
+            transaction.append(1, ID, TokenEvent(run_id="run_1", message_id="msg_1", content=text))
+
+    await opened.say("before")
+    opened.sql.clear()
+    await opened.log.write(tell)
+    assert [one.split()[0] for one in opened.sql] == ["BEGIN", "INSERT", "COMMIT"]
+    assert await numbers(opened) == [1, 2, 3, 4]
+    assert opened.handed == await opened.kept()
+    after = await opened.log.read(lambda sql: frames_after(sql, 1, ID, 2, 10))
+    assert after == opened.handed[2:], "a face that left off within the row gets the rest of it"
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["in one commit", "in a later commit"])
+async def test_a_write_that_follows_one_that_failed_is_not_done(opened: OpenLog, together: bool) -> None:
+    def fails(transaction: Transaction) -> None:
+        say(transaction, "never said")
+        raise ValueError("no")
+
+    first = opened.log.submit(fails)
+    if not together:
+        await asyncio.wait({first.future})
+    second = opened.log.submit(saying("follows"), follows=[first])
+    third = opened.log.submit(saying("does not"))
+    results = await asyncio.gather(first.future, second.future, third.future, return_exceptions=True)
+    assert [str(result) for result in results] == ["no", "no", "1"]
+    assert opened.handed == await opened.kept()
+
+
+async def test_a_log_that_is_opened_has_the_room_that_it_will_use(opened: OpenLog, tmp_path: Path) -> None:
+    """Where the file of the write-ahead log does not grow, a commit waits for the disk a third as long."""
+    ahead = tmp_path / "log.sqlite-wal"
+    before = ahead.stat().st_size
+    for number in range(200):
+        await opened.say(f"{number} {secrets.token_hex(2_000)}")
+    assert ahead.stat().st_size == before
+    assert (tmp_path / "log.sqlite").stat().st_size < before, "the log itself has none of it"
 
 
 async def test_a_write_that_fails_takes_back_its_own_events_and_no_others(opened: OpenLog) -> None:

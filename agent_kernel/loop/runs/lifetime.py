@@ -100,7 +100,7 @@ async def begin(
     run.past = host.histories.take(row.number)
     await _read_log(run, continued=view.status == "running")
     if run.view != view:
-        await run.commit(run.save)
+        run.commit_soon(run.save)
     if not run.prompted:
         await add_user_message(run, spec.prompt, await _environment(hands))
     return run
@@ -139,7 +139,7 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
     broken: Exception | None = None
     try:
         await run_to_end(run)
-        await run.open.settled()
+        await run.settled()
     except Exception as error:
         logger.exception("The run %s broke", run.view.run_id)
         broken = error

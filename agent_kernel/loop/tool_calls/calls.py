@@ -24,7 +24,7 @@ def propose(
     commit: Commit, proposal: ledger.Proposal, fault: str | None, approval: ledger.Verdict | None = None
 ) -> ToolCallView:
     """Commit a call as the model asked for it; its end where a `fault` makes it invalid; its start where there is an
-    `approval`."""
+    `approval`, which `show_unasked` shows."""
     call = ledger.propose(commit.sql, commit.number, proposal, approval)
     commit.emit(
         ToolStateEvent(
@@ -35,12 +35,15 @@ def propose(
             state="proposed",
         )
     )
-    if fault is not None:
-        return settle(commit, call.tool_call_id, "invalid", invalid(fault), reason=fault)
-    if approval is not None:
-        _show_decision(commit, call, approval)
-        _show_start(commit, call)
-    return call
+    if fault is None:
+        return call
+    return settle(commit, call.tool_call_id, "invalid", invalid(fault), reason=fault)
+
+
+def show_unasked(commit: Commit, call: ToolCallView, approval: ledger.Verdict) -> None:
+    """Show the decision and the start of a call that was proposed with its approval."""
+    _show_decision(commit, call, approval)
+    _show_start(commit, call)
 
 
 def settle(

@@ -96,7 +96,7 @@ async def finish(
             undo=outcome.undo if outcome.status == "success" else None,
         )
 
-    run.commit_outcome(work)
+    run.commit_soon(work)
     if outcome.status == "unknown":
         run.open.unknown.add(call.digest)  # what a person says about it will be read with it
     else:

@@ -18,17 +18,21 @@ class Batcher(Generic[T]):
         self._items: list[T] = []
         self._closing = asyncio.Event()
         self._draining = False
+        self._due: asyncio.TimerHandle | None = None
         self._flusher: asyncio.Task[None] | None = None
 
     def add(self, item: T) -> None:
         self._items.append(item)
-        if self._flusher is None or self._flusher.done():
-            self._flusher = asyncio.create_task(self._flush_until_empty(), name="agent-kernel-batch")
+        if self._due is None and (self._flusher is None or self._flusher.done()):
+            # A timer, because what is short is drained before a task would be of use.
+            self._due = asyncio.get_running_loop().call_later(self._first, self._start)
 
     async def drain(self) -> list[T]:
         """End, and return what is not written yet, for the caller's next commit. Raises what a write raised."""
         self._draining = True
         self._closing.set()
+        if self._due is not None:
+            self._due.cancel()
         if self._flusher is not None:
             await self._flusher
         return self._items
@@ -39,9 +43,11 @@ class Batcher(Generic[T]):
         if rest:
             await self._write(rest)
 
+    def _start(self) -> None:
+        self._due = None
+        self._flusher = asyncio.create_task(self._flush_until_empty(), name="agent-kernel-batch")
+
     async def _flush_until_empty(self) -> None:
-        if self._first:
-            await self._pause(self._first)
         while self._items and not self._draining:
             items, self._items = self._items, []
             await self._write(items)

@@ -128,6 +128,9 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
         ]
         save_spent(commit.sql, run.view)
         commit.emit(UsageEvent(run_id=run_id, usage=run.view.usage))
+        for call in proposed:
+            if call.state == "executing":
+                calls.show_unasked(commit, call, allowed)
         return {call.tool_call_id: call for call in proposed}
 
     with ExitStack() as turns:
