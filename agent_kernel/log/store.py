@@ -21,7 +21,7 @@ from agent_kernel.log.migrations import migrate
 from agent_kernel.log.owners import Owner
 from agent_kernel.log.reader import Reader
 from agent_kernel.log.thread import After, LogThread
-from agent_kernel.log.transactions import MOST_TOGETHER, AuditListener, Transaction, Transactions, Unit
+from agent_kernel.log.transactions import AuditListener, Transaction, Transactions, Unit
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -107,9 +107,8 @@ class Log:
         return await (self._reader.run(work) if self._reader is not None else self.read(work))
 
     def _write_together(self) -> list[After]:
-        """Write what has been asked for by now. There is one call for each unit; most find theirs written."""
-        units = [self._units.popleft() for _ in range(min(len(self._units), MOST_TOGETHER))]
-        return self._transactions.carry_out(units) if units else []
+        """Write what has been asked for. There is one call for each unit; most find theirs written."""
+        return self._transactions.carry_out(self._units) if self._units else []
 
     def _publish(self, frames: list[Frame]) -> None:
         for frame in frames:

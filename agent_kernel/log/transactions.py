@@ -6,6 +6,7 @@ written with a few dozen of them. Each unit stays all or nothing by itself, and 
 
 import asyncio
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -62,15 +63,22 @@ class Transactions:
         self._publish = publish
         self.audit_listener: AuditListener | None = None
 
-    def carry_out(self, units: list[Unit]) -> list[After]:
-        """Do all units in one transaction, in order. Returns what the event loop does once they are on the disk."""
+    def carry_out(self, asked: deque[Unit]) -> list[After]:
+        """Do the units that are asked for by now, and those that are while they are done, in one transaction and in
+        order; where the first can't be done, that one alone. Returns what the event loop does once they are on the
+        disk."""
         listener = self.audit_listener
+        units = [asked.popleft()]
         done: list[Transaction] = []
+        afters: list[After] = []
         entries: list[audit.Entry] = []
         try:
             self._sql.execute("BEGIN IMMEDIATE")
             last = audit.read_head(self._sql).number if listener is not None else 0
-            afters = [after for unit in units for after in self._do(unit, done, alone=len(units) == 1)]
+            afters += self._do(units[0], done, alone=True)
+            while asked and len(units) < MOST_TOGETHER:
+                units.append(asked.popleft())
+                afters += self._do(units[-1], done)
             if listener is not None:
                 entries = list(audit.read_entries(self._sql, last))  # none of another server's on the same log
             self._journal.finish()
@@ -85,8 +93,9 @@ class Transactions:
             afters.append(partial(listener, entries))
         return afters
 
-    def _do(self, unit: Unit, done: list[Transaction], *, alone: bool) -> list[After]:
-        """One unit. What it raises undoes this unit, and only this one, unless SQLite has undone all of them."""
+    def _do(self, unit: Unit, done: list[Transaction], *, alone: bool = False) -> list[After]:
+        """One unit. What it raises undoes this unit, and only this one, unless it is `alone` so far, or SQLite has
+        undone all of them."""
         transaction = Transaction(self._sql, self._journal)
         done.append(transaction)
         if alone:
