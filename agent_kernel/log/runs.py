@@ -161,8 +161,8 @@ def run_of_widget(sql: sqlite3.Connection, widget_model_id: str) -> RunView | No
 
 def open_runs(sql: sqlite3.Connection) -> list[RunView]:
     """The runs that are queued or running, whichever process carries them out, the oldest first."""
-    rows = sql.execute("SELECT view FROM runs WHERE status IN ('queued', 'running') ORDER BY number")
-    return [_view(view) for (view,) in rows]
+    rows = sql.execute(f"SELECT {RUN} FROM runs WHERE status IN ('queued', 'running') ORDER BY number")
+    return [_view(*row) for row in rows]
 
 
 def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:

@@ -37,7 +37,9 @@ class ProbeHandler(APIHandler):
         counted = Counter(type(one) for one in alive)
         # By type: to be asked for its class makes a lazy object load all that it stands for.
         # Jupyter keeps the signatures of the last 65,536 messages of each connection, so that none is played again.
-        signatures = sum(len(one.digest_history) for one in alive if issubclass(type(one), Session))
+        histories = [one.digest_history for one in alive if issubclass(type(one), Session)]
+        signatures = sum(map(len, histories))
+        signature_bytes = sum(sys.getsizeof(history) + sum(map(sys.getsizeof, history)) for history in histories)
         ours = {
             f"{kind.__module__}.{kind.__qualname__}": count
             for kind, count in counted.items()
@@ -47,4 +49,5 @@ class ProbeHandler(APIHandler):
         trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:
             trim(0)
-        self.finish({"objects": ours, "blocks": sys.getallocatedblocks() - signatures})
+        blocks = sys.getallocatedblocks() - signatures
+        self.finish({"objects": ours, "blocks": blocks, "signature_bytes": signature_bytes})
