@@ -60,6 +60,10 @@ class Proposal:
     preview: Preview | None = None
 
 
+_PROPOSED = "tool_call_id", "approval_id", "run_id", "tool_name", "tool_input", "digest", "read_only", "recorded"
+"""What a proposal and its row have in common."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """A decision on one call, by whoever made it."""
@@ -88,17 +92,9 @@ def propose(
     """Enter a call. With an `approval`, which nobody had to be asked for, it is `executing` at once: what `decide` and
     `begin` would do in the same transaction, in one write instead of three and for the arguments of this very row."""
     now = utc_now()
-    columns: dict[str, Any] = {
+    columns: dict[str, Any] = {name: getattr(proposal, name) for name in _PROPOSED} | {
         "conversation": conversation,
-        "tool_call_id": proposal.tool_call_id,
-        "approval_id": proposal.approval_id,
-        "run_id": proposal.run_id,
-        "tool_name": proposal.tool_name,
-        "tool_input": proposal.tool_input,
-        "digest": proposal.digest,
         "state": "proposed",
-        "read_only": proposal.read_only,
-        "recorded": proposal.recorded,
         "warnings": _dump_warnings(proposal.warnings),
         "preview": stored_preview(proposal.preview, proposal.tool_input),
         "created_at": now,
@@ -194,12 +190,8 @@ def decide(
 
 def _decision(verdict: Verdict, at: str) -> dict[str, Any]:
     """The columns that say who decided."""
-    return {
-        "reason": verdict.reason,
-        "decided_via": verdict.by,
-        "decided_by": verdict.decided_by,
-        "decided_at": at,
-    }
+    who = {"decided_via": verdict.by, "decided_by": verdict.decided_by}
+    return {**who, "reason": verdict.reason, "decided_at": at}
 
 
 def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest: str) -> ToolCallView:

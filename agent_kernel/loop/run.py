@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 from agent_kernel.approvals.broker import Broker
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.log.inbox import KeptMessage
-from agent_kernel.log.journal import START, Mark, mark
+from agent_kernel.log.journal import START
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log
-from agent_kernel.log.transactions import Transaction, Unit
+from agent_kernel.loop.commits import Commit, Commits
 from agent_kernel.loop.faces.shown import Shown
 from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
@@ -43,24 +43,6 @@ class RunResult:
     text: str
     messages: list[MessageView]
     tool_calls: list[ToolCallView]
-
-
-class Commit:
-    """A transaction on one conversation."""
-
-    def __init__(self, transaction: Transaction, conversation: ConversationRow) -> None:
-        self.sql: sqlite3.Connection = transaction.sql
-        self.number = conversation.number
-        self._transaction = transaction
-        self._conversation_id = conversation.conversation_id
-
-    def emit(self, event: LoggedEvent) -> None:
-        self._transaction.append(self.number, self._conversation_id, event)
-
-    def mark(self) -> Mark:
-        """Where the conversation is, with what was emitted here."""
-        self._transaction.flush()
-        return mark(self.sql, self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +115,7 @@ class ActiveRun:
         self.setting = setting
         self.view = view
         self.policy = setting.policy
+        self.commits = Commits(setting.log, setting.conversation)
         self.registry = ToolRegistry(spec.tools)
         self.scheduler, self.meter = CallScheduler(), Meter.of(view)
         self.scripted = list(setting.scripted)
@@ -145,8 +128,6 @@ class ActiveRun:
         self.history: list[WireMessage] = []
         self.call_ids: set[str] = set()
         """The ids of the calls that the conversation has had."""
-        self.unawaited: list[Unit] = []
-        """Commits that were asked for and not waited for."""
         self.unwritten: list[dict[str, Any]] = []
         """Tool messages that the model gets and that the next commit of a message writes."""
         self.inbox: list[KeptMessage] = []
@@ -197,38 +178,8 @@ class ActiveRun:
         self.call_ids.update(call["id"] for call in body.get("tool_calls", ()))
 
     async def commit(self, work: Callable[[Commit], T]) -> T:
-        """Run `work` as one transaction on this run's conversation, after all that was to be committed before it: what
-        that raised, this raises."""
-        unit = self._submit(work)
-        try:
-            result: T = await unit.future
-        finally:
-            self._forget_settled()
-        return result
-
-    def commit_soon(self, work: Callable[[Commit], None]) -> None:
-        """As `commit`, for what need not be waited for: the next commit, or `settled`, raises what this one raised. So
-        the outcome of a call is written while the model is asked on; should the process die before, the outcome is
-        unknown and the model is asked anew."""
-        self.unawaited.append(self._submit(work))
-
-    async def settled(self) -> None:
-        """Wait until nothing is on its way to the log. Raises `LogUnavailable` where something did not reach it."""
-        if self.unawaited:
-            await self.emit()
-
-    def _submit(self, work: Callable[[Commit], Any]) -> Unit:
-        conversation = self.setting.conversation
-        return self.setting.log.submit(
-            lambda transaction: work(Commit(transaction, conversation)), follows=tuple(self.unawaited)
-        )
-
-    def _forget_settled(self) -> None:
-        """Of those that failed, the commit that followed them has said so."""
-        for unit in self.unawaited:
-            if unit.future.done() and not unit.future.cancelled():
-                unit.future.exception()
-        self.unawaited = [unit for unit in self.unawaited if not unit.future.done()]
+        """See `Commits.write`."""
+        return await self.commits.write(work)
 
     def take_back_answers(self) -> None:
         """The tool messages that are not in the log yet are to be made anew, from the ledger."""

@@ -12,8 +12,9 @@ from agent_kernel.log.journal import Mark
 from agent_kernel.log.rules import rules_in_force
 from agent_kernel.log.runs import ConversationRow, add_run, save_run
 from agent_kernel.log.store import Log
+from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.graph import run_to_end
-from agent_kernel.loop.run import ActiveRun, Commit, RunResult, RunSetting, Step
+from agent_kernel.loop.run import ActiveRun, RunResult, RunSetting, Step
 from agent_kernel.loop.runs.parking import keep_past
 from agent_kernel.loop.runs.specs import stored
 from agent_kernel.loop.runs.stopping import Stop, note
@@ -100,7 +101,7 @@ async def begin(
     run.past = host.histories.take(row.number)
     await _read_log(run, continued=view.status == "running")
     if run.view != view:
-        run.commit_soon(run.save)
+        run.commits.write_soon(run.save)
     if not run.prompted:
         await add_user_message(run, spec.prompt, await _environment(hands))
     return run
@@ -139,7 +140,7 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
     broken: Exception | None = None
     try:
         await run_to_end(run)
-        await run.settled()
+        await run.commits.settled()
     except Exception as error:
         logger.exception("The run %s broke", run.view.run_id)
         broken = error

@@ -3,7 +3,8 @@
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
-from agent_kernel.loop.run import Commit, RunResult
+from agent_kernel.loop.commits import Commit
+from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.settings import BrainSettings
 from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.loop.turns.history import unanswered_calls

@@ -10,7 +10,7 @@ from agent_kernel.errors import AlreadyDecided, KernelGone
 from agent_kernel.log import journal, runs
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.loop.run import Commit
+from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.runs.specs import restored
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.events import MessageEvent, RunEvent

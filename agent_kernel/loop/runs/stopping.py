@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from agent_kernel.errors import IllegalTransition, LogUnavailable
 from agent_kernel.log import ledger, trail
-from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.commits import Commit
+from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy

@@ -4,7 +4,7 @@ from typing import Any
 
 from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
 from agent_kernel.log import ledger
-from agent_kernel.loop.run import Commit
+from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.tool_calls.tool_messages import cancelled_before_start, invalid, outcome_status
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,

@@ -3,7 +3,8 @@
 from agent_kernel.approvals.offers import every_call, offered_rules
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import ledger
-from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.commits import Commit
+from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls import calls, saved_rules, tool_messages
 from agent_kernel.loop.tool_calls.judging import asks_hands, judge, permits
 from agent_kernel.loop.tool_calls.previews import shown_preview

@@ -6,7 +6,8 @@ import time
 from functools import partial
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.commits import Commit
+from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.loop.tool_calls.waiting import said_to_wait
 from agent_kernel.loop.turns.batches import Batcher
@@ -96,7 +97,7 @@ async def finish(
             undo=outcome.undo if outcome.status == "success" else None,
         )
 
-    run.commit_soon(work)
+    run.commits.write_soon(work)
     if outcome.status == "unknown":
         run.open.unknown.add(call.digest)  # what a person says about it will be read with it
     else:

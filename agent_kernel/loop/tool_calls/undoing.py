@@ -2,7 +2,8 @@
 
 from agent_kernel.errors import IllegalTransition, UndoRefused
 from agent_kernel.log import ledger, trail
-from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.commits import Commit
+from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.turns.model_step import take_message
 from agent_kernel.protocol.events import ToolUndoneEvent
 from agent_kernel.protocol.views import ToolCallView

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import ledger
-from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.commits import Commit
+from agent_kernel.loop.run import ActiveRun
 from agent_kernel.protocol.events import ToolStateEvent
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.hands import Hands

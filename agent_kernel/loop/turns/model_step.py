@@ -7,7 +7,8 @@ from agent_kernel.errors import InvalidArguments, ModelError
 from agent_kernel.log import inbox, ledger
 from agent_kernel.log.journal import append_message
 from agent_kernel.log.runs import save_spent
-from agent_kernel.loop.run import ActiveRun, Commit, Step
+from agent_kernel.loop.commits import Commit
+from agent_kernel.loop.run import ActiveRun, Step
 from agent_kernel.loop.tool_calls import calls
 from agent_kernel.loop.tool_calls.judging import asks_hands, judge
 from agent_kernel.loop.tool_calls.starting import set_going, turn_at_once

@@ -9,7 +9,8 @@ from typing import Any
 
 from agent_kernel.errors import AlreadyDecided, BudgetExceeded, InvalidArguments, LogUnavailable
 from agent_kernel.log import trail
-from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.commits import Commit
+from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.turns.budgets import check, raised
 from agent_kernel.protocol.events import ErrorEvent, utc_now
 from agent_kernel.protocol.ids import new_pause_id

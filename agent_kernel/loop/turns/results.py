@@ -5,7 +5,8 @@ from typing import Any
 
 from agent_kernel.log import inbox, journal, ledger
 from agent_kernel.log.journal import START, Mark, append_message
-from agent_kernel.loop.run import ActiveRun, Commit, RunResult, Step
+from agent_kernel.loop.commits import Commit
+from agent_kernel.loop.run import ActiveRun, RunResult, Step
 from agent_kernel.protocol.events import MessageEvent
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import RunView, ToolCallView

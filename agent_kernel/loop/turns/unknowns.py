@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition
 from agent_kernel.log import inbox, ledger, runs, trail
-from agent_kernel.loop.run import ActiveRun, Commit
+from agent_kernel.loop.commits import Commit
+from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.turns.pausing import heard, somebody_looks
 from agent_kernel.protocol.events import ToolAnsweredEvent
 from agent_kernel.protocol.views import ToolCallView
