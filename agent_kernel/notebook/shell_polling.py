@@ -82,7 +82,7 @@ class ShellPolling:
         return socket
 
     def hear(self) -> None:
-        """Answer what has come for widgets. An interrupt that comes meanwhile comes afterwards: no message is lost."""
+        """Answer what has come for widgets. An interrupt ends what a widget does just then, and then the wait."""
         with (gate := InterruptGate()).installed():
             while not gate.interrupted and (message := self._take()) is not None:
                 self._answer(message, gate)
@@ -135,8 +135,10 @@ class ShellPolling:
     def _handle(self, identities: list[bytes], request: dict[str, Any], gate: InterruptGate) -> None:
         kernel: Any = self._kernel
         handler = kernel.shell_handlers[request["header"]["msg_type"]]
+        # One that came since the message was taken from the queue must not cost the message.
+        opened = contextlib.nullcontext() if gate.interrupted else gate.open()
         try:
-            with own_figures(), gate.open():
+            with own_figures(), opened:
                 result = handler(kernel.shell_stream, identities, request)
                 if inspect.iscoroutine(result):
                     drive(result)
