@@ -27,11 +27,16 @@ class Cards:
 
     def asked_for_more(self, conversation_id: str) -> list[str]:
         """Something else is asked of a conversation: what failed there is not tried again. The ids of those runs."""
-        over = [end for end in list(self._failed.values()) if end.run.conversation_id == conversation_id]
-        for end in over:
-            self._failed.pop(end.run.run_id, None)
+        over = [end.run.run_id for end in list(self._failed.values()) if end.run.conversation_id == conversation_id]
+        for run_id in over:
+            self.give_up(run_id)
+        return over
+
+    def give_up(self, run_id: str) -> None:
+        """A run that had failed is not tried again."""
+        end = self._failed.pop(run_id, None)
+        if end is not None:
             self._replace(end)
-        return [end.run.run_id for end in over]
 
     def _replace(self, end: RunEnd) -> None:
         view = self.views.pop(end.run.run_id, None)

@@ -102,9 +102,11 @@ class EmbeddedHost:
         if run_id in self._views:
             self._shown.add(run_id)
         carried = self._carried.get(run_id)
-        seen = carried is not None and carried.line is not None and carried.line.seen.is_set()
-        if self._cards.ended(end, kept=seen):
+        line = carried.line if carried is not None else None
+        if self._cards.ended(end, kept=line is not None):
             self._loop.call_soon_threadsafe(self._let_go, run_id)
+        elif line is not None and not line.seen.is_set():
+            self._submit(self._give_up_unseen(run_id, line))
 
     def goes_on(self, run: Run) -> None:
         self._cards.goes_on(run.run_id)
@@ -224,6 +226,11 @@ class EmbeddedHost:
     async def _end_unseen(self, conversation: Conversation, line: FaceLine, run_id: str) -> None:
         if not await self._seen(line):
             await conversation.end_paused(run_id)
+
+    async def _give_up_unseen(self, run_id: str, line: FaceLine) -> None:
+        if not await self._seen(line):
+            self._cards.give_up(run_id)
+            self._let_go(run_id)
 
     async def _seen(self, line: FaceLine) -> bool:
         """Whether a page shows the run; one that has not by now is given a while."""

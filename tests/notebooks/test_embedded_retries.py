@@ -97,7 +97,21 @@ def test_its_record_takes_its_place_once_something_else_is_asked_for(
     assert "The model is not well." in page.record()["data"]["text/plain"]
 
 
-def test_where_no_page_shows_it_its_record_is_there_at_once(paid_kernel: TestKernel, model: FakeOpenAI) -> None:
+def test_a_page_that_comes_when_it_has_failed_already_can_try_it_again(
+    paid_kernel: TestKernel, model: FakeOpenAI
+) -> None:
+    model.add(NOT_WELL, say("Here I am."))
+    page = Page(paid_kernel)
+    paid_kernel.run(RUN, allow_stdin=True)
+    page.open()
+    assert page.event("complete")["error"]["code"] == "LLM_ERROR"
+    page.send(type="run_retry", run_id=run_id(page))
+    assert "Here I am." in page.record()["data"]["text/plain"]
+
+
+def test_where_no_page_shows_it_its_record_takes_its_place(paid_kernel: TestKernel, model: FakeOpenAI) -> None:
     model.add(NOT_WELL)
-    cell = paid_kernel.run(RUN, allow_stdin=True)
-    assert "The model is not well." in str(cell.shown())
+    paid_kernel.run("import agent_kernel.notebook.embedded as embedded\nembedded.FACE_SECONDS = 0.1")
+    page = Page(paid_kernel)
+    paid_kernel.run(RUN, allow_stdin=True)
+    assert "The model is not well." in page.record()["data"]["text/plain"]
