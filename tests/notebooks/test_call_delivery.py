@@ -105,7 +105,7 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
         "    blocks = False\n"
         "    def begin(self, run): pass\n"
         "    def cancel(self, run): pass\n"
-        "    def ended(self, run, end): pass\n"
+        "    def ended(self, end): pass\n"
         "    def settled(self, run, end): pass\n"
         "run = Run(workshop(), Host(), RunSpec(run_id='r', prompt='p'), 'c', ())\n"
         "workshop().add_run(run); counter = 0; loop_saw = []"
