@@ -86,29 +86,19 @@ class Edit:
     preview: Preview | None = None
 
 
-def propose(
-    sql: sqlite3.Connection, conversation: int, proposal: Proposal, approval: Verdict | None = None
-) -> ToolCallView:
-    """Enter a call. With an `approval`, which nobody had to be asked for, it is `executing` at once: what `decide` and
-    `begin` would do in the same transaction, in one write instead of three and for the arguments of this very row."""
-    now = utc_now()
+def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> ToolCallView:
     columns: dict[str, Any] = {name: getattr(proposal, name) for name in _PROPOSED} | {
         "conversation": conversation,
         "state": "proposed",
         "warnings": _dump_warnings(proposal.warnings),
         "preview": stored_preview(proposal.preview, proposal.tool_input),
-        "created_at": now,
+        "created_at": utc_now(),
     }
-    if approval is not None:
-        columns |= {**_decision(approval, now), "state": "executing", "started_at": now}
     rows = sql.execute(
         f"INSERT INTO tool_calls ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING {CALL}",
         tuple(columns.values()),
     )
-    call = _view(rows.fetchall()[0])
-    if approval is not None:
-        trail.record_decision(sql, call, approval.scope)
-    return call
+    return _view(rows.fetchall()[0])
 
 
 def move(
@@ -118,39 +108,44 @@ def move(
 
     Returns the call as it is then. Raises `IllegalTransition`.
     """
-    call = _compare_and_set(sql, conversation, tool_call_id, target, columns)
+    moved = _compare_and_set(sql, _key(conversation, tool_call_id), target, columns)
+    if moved is None:
+        raise _illegal(read_call(sql, conversation, tool_call_id), target)
     if not NEXT[target]:
-        trail.record_outcome(sql, call)
-    return call
+        trail.record_outcome(sql, moved)
+    return moved
+
+
+def _key(conversation: int, tool_call_id: str) -> dict[str, Any]:
+    return {"conversation": conversation, "tool_call_id": tool_call_id}
+
+
+def _illegal(call: ToolCallView, target: CallState) -> IllegalTransition:
+    return IllegalTransition(f"The call {call.tool_call_id} is {call.state} and can't become {target}.")
 
 
 def _compare_and_set(
     sql: sqlite3.Connection,
-    conversation: int,
-    tool_call_id: str,
+    key: dict[str, Any],
     target: CallState,
     columns: dict[str, Any],
+    *,
+    origins: Sequence[CallState] = tuple(NEXT),
     digest: str | None = None,
-) -> ToolCallView:
-    """With a `digest`, only for the arguments that have it."""
+) -> ToolCallView | None:
+    """Move the call that has this key from one of the `origins` that allow it; with a `digest`, only for the arguments
+    that have it. `None` where there is no such call."""
     if columns.get("result") is not None:
         columns = columns | {"result": pack(columns["result"])}
-    origins = [state for state, targets in NEXT.items() if target in targets]
     assignments = "".join(f", {name} = :{name}" for name in columns)
-    names = {f"origin{index}": origin for index, origin in enumerate(origins)}
-    placeholders = ", ".join(f":{name}" for name in names)
+    found = " AND ".join(f"{name} = :key_{name}" for name in key)
+    states = ", ".join(f"'{state}'" for state in origins if target in NEXT[state])
     updated = sql.execute(
         f"UPDATE tool_calls SET state = :target{assignments} "
-        f"WHERE conversation = :conversation AND tool_call_id = :call AND state IN ({placeholders}) "
-        f"AND digest = coalesce(:wanted, digest) RETURNING {CALL}",
-        {"target": target, "conversation": conversation, "call": tool_call_id, "wanted": digest, **names, **columns},
+        f"WHERE {found} AND state IN ({states}) AND digest = coalesce(:wanted, digest) RETURNING {CALL}",
+        {"target": target, "wanted": digest, **{f"key_{name}": value for name, value in key.items()}, **columns},
     ).fetchall()
-    if not updated:
-        call = read_call(sql, conversation, tool_call_id)
-        if digest not in (None, call.digest):
-            raise DigestMismatch(f"The call {tool_call_id} was approved for other arguments.")
-        raise IllegalTransition(f"The call {tool_call_id} is {call.state} and can't become {target}.")
-    return _view(updated[0])
+    return _view(updated[0]) if updated else None
 
 
 def decide(
@@ -162,14 +157,13 @@ def decide(
     exactly those arguments.
     Raises `UnknownApproval`, `AlreadyDecided` (with the first decision), `DigestMismatch`.
     """
-    call = find_approval(sql, approval_id)
-    if call.state not in UNDECIDED:
-        raise AlreadyDecided(_already(call), call.model_dump())
-    if seen_digest is not None and seen_digest != call.digest:
-        raise DigestMismatch("This decision was made for other arguments than the call has. Nothing was decided.")
-    conversation = _conversation_number(sql, call.conversation_id)
     now = utc_now()
-    columns = _decision(verdict, now)
+    columns: dict[str, Any] = {
+        "reason": verdict.reason,
+        "decided_via": verdict.by,
+        "decided_by": verdict.decided_by,
+        "decided_at": now,
+    }
     if verdict.edit is not None:
         columns |= {
             "tool_input": verdict.edit.tool_input,
@@ -181,17 +175,18 @@ def decide(
     if not verdict.approved:
         columns |= {"ended_at": now, "result": denial}
     target: CallState = "approved" if verdict.approved else "denied"
-    decided = _compare_and_set(sql, conversation, call.tool_call_id, target, columns)
+    decided = _compare_and_set(
+        sql, {"approval_id": approval_id}, target, columns, origins=UNDECIDED, digest=seen_digest
+    )
+    if decided is None:
+        call = find_approval(sql, approval_id)
+        if call.state not in UNDECIDED:
+            raise AlreadyDecided(_already(call), call.model_dump())
+        raise DigestMismatch("This decision was made for other arguments than the call has. Nothing was decided.")
     trail.record_decision(sql, decided, verdict.scope)
     if not verdict.approved:
         trail.record_outcome(sql, decided)
     return decided
-
-
-def _decision(verdict: Verdict, at: str) -> dict[str, Any]:
-    """The columns that say who decided."""
-    who = {"decided_via": verdict.by, "decided_by": verdict.decided_by}
-    return {**who, "reason": verdict.reason, "decided_at": at}
 
 
 def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest: str) -> ToolCallView:
@@ -199,7 +194,13 @@ def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest:
 
     Returns the call as it is then. Raises `DigestMismatch`, `IllegalTransition`.
     """
-    return _compare_and_set(sql, conversation, tool_call_id, "executing", {"started_at": utc_now()}, digest)
+    now = _compare_and_set(sql, _key(conversation, tool_call_id), "executing", {"started_at": utc_now()}, digest=digest)
+    if now is None:
+        call = read_call(sql, conversation, tool_call_id)
+        if call.digest != digest:
+            raise DigestMismatch(f"The call {tool_call_id} was approved for other arguments.")
+        raise _illegal(call, "executing")
+    return now
 
 
 def set_preview(sql: sqlite3.Connection, conversation: int, tool_call_id: str, preview: Preview | None) -> None:
@@ -283,11 +284,6 @@ def _already(call: ToolCallView) -> str:
     return (
         f"Already decided: {call.state}, by {who}, {call.decided_at or call.ended_at}. This decision changed nothing."
     )
-
-
-def _conversation_number(sql: sqlite3.Connection, conversation_id: str) -> int:
-    (number,) = sql.execute("SELECT number FROM conversations WHERE conversation_id = ?", (conversation_id,)).fetchone()
-    return int(number)
 
 
 def _dump_warnings(warnings: tuple[Warning, ...]) -> str:

@@ -20,12 +20,9 @@ from agent_kernel.protocol.vocabulary import CallState
 CUT_OFF = "The model was cut off while it wrote this call."
 
 
-def propose(
-    commit: Commit, proposal: ledger.Proposal, fault: str | None, approval: ledger.Verdict | None = None
-) -> ToolCallView:
-    """Commit a call as the model asked for it; its end where a `fault` makes it invalid; its start where there is an
-    `approval`, which `show_unasked` shows."""
-    call = ledger.propose(commit.sql, commit.number, proposal, approval)
+def propose(commit: Commit, proposal: ledger.Proposal, fault: str | None) -> ToolCallView:
+    """Commit a call as the model asked for it, and its end where a `fault` makes it invalid."""
+    call = ledger.propose(commit.sql, commit.number, proposal)
     commit.emit(
         ToolStateEvent(
             run_id=call.run_id,
@@ -38,12 +35,6 @@ def propose(
     if fault is None:
         return call
     return settle(commit, call.tool_call_id, "invalid", invalid(fault), reason=fault)
-
-
-def show_unasked(commit: Commit, call: ToolCallView, approval: ledger.Verdict) -> None:
-    """Show the decision and the start of a call that was proposed with its approval."""
-    _show_decision(commit, call, approval)
-    _show_start(commit, call)
 
 
 def settle(
@@ -120,7 +111,18 @@ def decide(
 ) -> ToolCallView:
     """Commit a decision, and the end of the call if it was denied. Raises as `ledger.decide`."""
     call = ledger.decide(commit.sql, approval_id, verdict, denial=denial, seen_digest=seen_digest)
-    _show_decision(commit, call, verdict)
+    commit.emit(
+        ApprovalResponseEvent(
+            run_id=call.run_id,
+            approval_id=approval_id,
+            tool_call_id=call.tool_call_id,
+            approved=verdict.approved,
+            reason=verdict.reason,
+            edited=call.edited,
+            by=verdict.by,
+            decided_by=verdict.decided_by,
+        )
+    )
     if not verdict.approved:
         show_end(commit, call)
     return call
@@ -137,26 +139,6 @@ def decide_unasked(
 def start(commit: Commit, call: ToolCallView) -> ToolCallView:
     """Commit `executing`, before the side effect."""
     started = ledger.begin(commit.sql, commit.number, call.tool_call_id, call.digest)
-    _show_start(commit, started)
-    return started
-
-
-def _show_decision(commit: Commit, call: ToolCallView, verdict: ledger.Verdict) -> None:
-    commit.emit(
-        ApprovalResponseEvent(
-            run_id=call.run_id,
-            approval_id=call.approval_id,
-            tool_call_id=call.tool_call_id,
-            approved=verdict.approved,
-            reason=verdict.reason,
-            edited=call.edited,
-            by=verdict.by,
-            decided_by=verdict.decided_by,
-        )
-    )
-
-
-def _show_start(commit: Commit, call: ToolCallView) -> None:
     commit.emit(
         ToolStartEvent(
             run_id=call.run_id,
@@ -166,3 +148,4 @@ def _show_start(commit: Commit, call: ToolCallView) -> None:
             preview=call.preview if call.preview and call.preview.kind == "diff" else None,
         )
     )
+    return started

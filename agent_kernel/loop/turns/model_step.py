@@ -122,17 +122,12 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
         append_message(commit.sql, commit.number, message_id, run_id, body)
         if turn.content:
             commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=turn.content))
-        allowed = ledger.Verdict(True, "policy")
-        proposed = [
-            calls.propose(commit, proposal, fault, allowed if proposal.approval_id in starting else None)
-            for proposal, fault in checked
-        ]
+        proposed = [calls.propose(commit, proposal, fault) for proposal, fault in checked]
         save_spent(commit.sql, run.view)
         commit.emit(UsageEvent(run_id=run_id, usage=run.view.usage))
-        for call in proposed:
-            if call.state == "executing":
-                calls.show_unasked(commit, call, allowed)
-        return {call.tool_call_id: call for call in proposed}
+        allowed = ledger.Verdict(True, "policy")
+        started = [calls.decide_unasked(commit, approval_id, allowed, starts=True) for approval_id in starting]
+        return {call.tool_call_id: call for call in (*proposed, *started)}
 
     with ExitStack() as turns:
         starting = await _take_turns(run, [proposal for proposal, fault in checked if fault is None], turns)
@@ -144,13 +139,13 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
     return checked
 
 
-async def _take_turns(run: ActiveRun, proposals: list[ledger.Proposal], turns: ExitStack) -> set[str]:
+async def _take_turns(run: ActiveRun, proposals: list[ledger.Proposal], turns: ExitStack) -> list[str]:
     """The approvals of the calls that start with the turn; `turns` holds their turns at the kernel."""
-    return {
+    return [
         proposal.approval_id
         for proposal in proposals
         if turns.enter_context(turn_at_once(run, proposal, wanted=await _may_start(run, proposal)))
-    }
+    ]
 
 
 async def _may_start(run: ActiveRun, proposal: ledger.Proposal) -> bool:
