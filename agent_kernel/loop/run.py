@@ -6,7 +6,7 @@ model gets it.
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -60,6 +60,8 @@ class RunSetting:
     visits: Visits
     context: Context
     """The host's context variables, for tasks that are neither the graph's nor a request's."""
+    under_way: Collection["ActiveRun"] = ()
+    """The host's runs in memory."""
     scripted: Sequence[ScriptedDecision] = field(default_factory=tuple)
 
 
@@ -227,7 +229,10 @@ class ActiveRun:
 
     def park(self) -> None:
         """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
-        first decision takes it up again as a restart of the server would. Does nothing where anything else goes on."""
+        first decision takes it up again as a restart of the server would. Does nothing where anything else goes on, or
+        where few runs are in memory."""
+        if sum(not run.parked for run in self.setting.under_way) <= self.setting.settings.runs_in_memory:
+            return
         waiting = len(self.decisions.waiting()) + len(self.person.asked.waiting())
         if self.setting.visits or self.open.started or self.is_ending or waiting != self.open.tasks:
             return

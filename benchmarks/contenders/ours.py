@@ -48,7 +48,7 @@ class ProbeHands:
 
 class AgentKernel(Contender):
     def __init__(self, base_url: str, directory: Path, park_seconds: float | None = None) -> None:
-        """With `park_seconds`, a run that waits leaves memory after this time, not after ten seconds."""
+        """With `park_seconds`, each run that waits leaves memory after this time, not the ninth after ten seconds."""
         super().__init__(base_url, directory)
         self._park_seconds = park_seconds
         self._conversations: dict[str, Conversation] = {}
@@ -61,7 +61,7 @@ class AgentKernel(Contender):
         await asyncio.to_thread(warm_up)
         settings = BrainSettings(default_budget=BudgetLimits())
         if self._park_seconds is not None:
-            settings = replace(settings, park_seconds=self._park_seconds)
+            settings = replace(settings, park_seconds=self._park_seconds, runs_in_memory=0)
         self._models = ModelResolver(endpoints=[endpoint])
         self.brain = await Brain.open(self.directory / "log.sqlite", self._models, settings)
 

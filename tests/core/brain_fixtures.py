@@ -167,7 +167,9 @@ async def stage(
     attended: bool = True,
     **settings: Any,
 ) -> Stage:
-    brain = await Brain.open(path, OneModel(model), BrainSettings(**settings), attended=attended)
+    brain = await Brain.open(
+        path, OneModel(model), BrainSettings(**{"runs_in_memory": 0} | settings), attended=attended
+    )
     conversation = await brain.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")
     return Stage(brain, conversation, hands or FunctionHands())
 

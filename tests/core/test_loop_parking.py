@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import AlreadyDecided
+from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.brain_fixtures import Stage
+from tests.core.brain_fixtures import RUN_PYTHON, Stage
 
 PARK = {"park_seconds": 0.01}
 
@@ -122,3 +125,30 @@ async def test_a_decision_in_the_moment_of_parking_is_not_lost(stages: Any, dela
                 result = await handle.wait()
         assert len(stage.hands.ran) == 1
         assert result.text == "Done."
+
+
+async def test_few_runs_that_wait_stay_in_memory_and_of_many_only_so_many(stages: Any) -> None:
+    with ScriptedModel([call("run_python", code=str(number)) for number in range(5)]) as model:
+        stage = await stages(model, **PARK, runs_in_memory=2)
+        conversations: list[Conversation] = []
+
+        async def ask(count: int) -> None:
+            for _ in range(count):
+                conversations.append(await stage.brain.create_conversation())
+                spec = RunSpec(run_id=new_run_id(), prompt="Go", tools=(RUN_PYTHON,))
+                await conversations[-1].start_run(spec, stage.hands)
+            while (await stage.brain.counts())["awaiting_approval"] < len(conversations):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+        def in_memory() -> int:
+            return sum(conversation.in_memory for conversation in conversations)
+
+        async with asyncio.timeout(10):
+            await ask(2)
+            await asyncio.sleep(10 * PARK["park_seconds"])
+            assert in_memory() == 2
+            await ask(3)
+            while in_memory() > 2:  # noqa: ASYNC110 -- parking makes no sound
+                await asyncio.sleep(0.005)
+            await asyncio.sleep(10 * PARK["park_seconds"])
+        assert in_memory() == 2

@@ -166,6 +166,7 @@ async def _live(pipe: Connection, setup: Setup) -> None:
         output_directory=setup.counter.parent,
         face_seconds=FACE_SECONDS if setup.watched else 0.0,
         park_seconds=setup.park_seconds,
+        runs_in_memory=0,
     )
     brain = await Brain.open(setup.log_path, ModelResolver.from_environment(), settings)
     await Life(pipe, setup, brain, CounterHands(setup)).run()

@@ -52,7 +52,7 @@ async def test_an_approved_call_is_one_commit_from_its_decision_and_no_look_at_t
     tmp_path: Path, parked: bool
 ) -> None:
     """The decision and the start, before the hands have the call."""
-    settings = {"park_seconds": 0.01} if parked else {}
+    settings = {"park_seconds": 0.01, "runs_in_memory": 0} if parked else {}
     counted = await CountedBrain.open(tmp_path / "log.sqlite", CountedModel(calls=1), **settings)
     until_the_hands: list[str] = []
 

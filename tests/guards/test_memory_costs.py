@@ -20,7 +20,8 @@ HISTORIES = 32
 
 
 async def test_a_paused_conversation_is_a_few_kilobytes(tmp_path: Path) -> None:
-    brain = await Brain.open(tmp_path / "log.sqlite", CountedModel(calls=1), BrainSettings(park_seconds=0.01))
+    settings = BrainSettings(park_seconds=0.01, runs_in_memory=0)
+    brain = await Brain.open(tmp_path / "log.sqlite", CountedModel(calls=1), settings)
     kept: list[tuple[Conversation, RunHandle]] = []
 
     async def pause(count: int) -> None:

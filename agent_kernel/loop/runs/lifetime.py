@@ -91,7 +91,17 @@ async def begin(
     saved = await host.log.read(lambda sql: rules_in_force(sql, keys))
     policy, shown = effective_policy(host.settings, spec, saved)
     setting = RunSetting(
-        row, host.log, host.settings, model, policy, hands, host.attended, visits, host.tasks.context, scripted
+        row,
+        host.log,
+        host.settings,
+        model,
+        policy,
+        hands,
+        host.attended,
+        visits,
+        host.tasks.context,
+        host.active,
+        scripted,
     )
     run = ActiveRun(spec, setting, view)
     # The first look at the schemas imports the validator, which takes most of a second.

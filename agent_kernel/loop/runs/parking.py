@@ -68,7 +68,16 @@ async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: V
     spec = restored(stored, view.prompt)
     policy, _ = effective_policy(host.settings, spec, rules)
     setting = RunSetting(
-        row, host.log, host.settings, kept.model, policy, kept.hands, host.attended, visits, host.tasks.context
+        row,
+        host.log,
+        host.settings,
+        kept.model,
+        policy,
+        kept.hands,
+        host.attended,
+        visits,
+        host.tasks.context,
+        host.active,
     )
     run = ActiveRun(spec, setting, view)
     run.meter, run.begun, run.prompted = kept.meter, kept.mark, True
