@@ -57,7 +57,7 @@ class BrainSettings:
     park_seconds: float = 10.0
     """A run that has only waited for decisions for this long keeps nothing in memory until it is decided on, unless it
     is one of a few."""
-    runs_in_memory: int = 8
+    runs_in_memory: int = 4
     """So many runs are not worth it to be parked: a decision on one in memory is acted on sooner."""
     face_seconds: float | None = 10.0
     """How long a run that would wait for a person as a whole waits for a page to show it, where none has; then it does

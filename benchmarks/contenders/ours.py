@@ -1,8 +1,8 @@
 """Agent Kernel: a `Brain` with its OpenAI adapter, its log on disk, and hands that run the tool in this process."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -47,10 +47,11 @@ class ProbeHands:
 
 
 class AgentKernel(Contender):
-    def __init__(self, base_url: str, directory: Path, park_seconds: float | None = None) -> None:
-        """With `park_seconds`, each run that waits leaves memory after this time, not the ninth after ten seconds."""
+    def __init__(self, base_url: str, directory: Path, **settings: Any) -> None:
+        """`settings` are the brain's: when a run that waits leaves memory, and how many stay there."""
         super().__init__(base_url, directory)
-        self._park_seconds = park_seconds
+        self._settings = BrainSettings(default_budget=BudgetLimits(), **settings)
+        self._parks = "park_seconds" in settings
         self._conversations: dict[str, Conversation] = {}
         self._grown: dict[int, Conversation] = {}
         self._paused: dict[str, tuple[Conversation, str, RunHandle]] = {}
@@ -59,11 +60,8 @@ class AgentKernel(Contender):
     async def open(self) -> None:
         endpoint = Endpoint("bench", self.base_url, api_key=lambda: "none")
         await asyncio.to_thread(warm_up)
-        settings = BrainSettings(default_budget=BudgetLimits())
-        if self._park_seconds is not None:
-            settings = replace(settings, park_seconds=self._park_seconds, runs_in_memory=0)
         self._models = ModelResolver(endpoints=[endpoint])
-        self.brain = await Brain.open(self.directory / "log.sqlite", self._models, settings)
+        self.brain = await Brain.open(self.directory / "log.sqlite", self._models, self._settings)
 
     async def close(self) -> None:
         await self.brain.aclose()
@@ -126,8 +124,8 @@ class AgentKernel(Contender):
         frames.close()
 
     async def settle(self) -> None:
-        while self._park_seconds is not None and any(  # noqa: ASYNC110 (parking is silent)
-            place.in_memory for place, _, _ in self._paused.values()
+        while self._parks and (  # noqa: ASYNC110 (parking is silent)
+            sum(place.in_memory for place, _, _ in self._paused.values()) > self._settings.runs_in_memory
         ):
             await asyncio.sleep(0.01)
 
