@@ -4,6 +4,7 @@ import codecs
 import contextlib
 import os
 import selectors
+import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -11,8 +12,9 @@ from typing import Literal
 
 StreamName = Literal["stdout", "stderr"]
 STREAMS: dict[int, StreamName] = {1: "stdout", 2: "stderr"}
-DRAIN_SECONDS = 0.2
-"""How long a call's end waits for text that is on its way. A process that lives on is not waited for."""
+DRAIN_SECONDS = 10.0
+"""How long a call's end waits at most for what was printed before it, on a machine that is that busy. What a process
+prints that lives on is not waited for."""
 
 _READ = 65_536
 
@@ -35,29 +37,71 @@ def captured_descriptors(write: Callable[[StreamName, str], None]) -> Iterator[b
         os.dup2(writer, descriptor)
         os.close(writer)
         readers[reader] = name
-    pump = threading.Thread(target=_pump, args=(readers, write), name="agent-kernel-descriptors", daemon=True)
-    pump.start()
+    ended, end = os.pipe()
+    drained = threading.Event()
+    pump = _Pump(readers, ended, write, drained)
+    threading.Thread(target=pump.run, name="agent-kernel-descriptors", daemon=True).start()
     try:
         yield True
     finally:
         for descriptor, original in saved.items():
             os.dup2(original, descriptor)
             os.close(original)
-        pump.join(DRAIN_SECONDS)
+        os.close(end)
+        drained.wait(DRAIN_SECONDS)
 
 
-def _pump(readers: dict[int, StreamName], write: Callable[[StreamName, str], None]) -> None:
-    """Read until nobody can write any more. It goes on after the call, or a process that the call left behind would
+class _Pump:
+    """Reads until nobody can write any more. It goes on after the call, or a process that the call left behind would
     be stopped by its next line."""
-    decoders = {reader: codecs.getincrementaldecoder("utf-8")("replace") for reader in readers}
-    with selectors.DefaultSelector() as selector:
-        for reader in readers:
-            selector.register(reader, selectors.EVENT_READ)
-        while selector.get_map():
-            for key, _ in selector.select():
-                reader = key.fd
-                data = os.read(reader, _READ)
-                write(readers[reader], decoders[reader].decode(data, final=not data))
-                if not data:
-                    selector.unregister(reader)
-                    os.close(reader)
+
+    def __init__(
+        self,
+        readers: dict[int, StreamName],
+        ended: int,
+        write: Callable[[StreamName, str], None],
+        drained: threading.Event,
+    ) -> None:
+        """`ended` is readable once the call has ended; `drained` is set when all that was printed until then is
+        written."""
+        self._readers = readers
+        self._ended = ended
+        self._write = write
+        self._drained = drained
+        self._decoders = {reader: codecs.getincrementaldecoder("utf-8")("replace") for reader in readers}
+
+    def run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for reader in (self._ended, *self._readers):
+                selector.register(reader, selectors.EVENT_READ)
+            while selector.get_map():
+                for key, _ in selector.select():
+                    if not self._read(key.fd):
+                        selector.unregister(key.fd)
+                        os.close(key.fd)
+
+    def _read(self, reader: int) -> bool:
+        """False where nothing more will come."""
+        if reader == self._ended:
+            for one in list(self._readers):
+                self._drain(one)
+            self._drained.set()
+            return False
+        data = os.read(reader, _READ)
+        self._write(self._readers[reader], self._decoders[reader].decode(data, final=not data))
+        if not data:
+            del self._readers[reader]
+        return bool(data)
+
+    def _drain(self, reader: int) -> None:
+        """Read what is in the pipe now, and nothing that comes meanwhile."""
+        import fcntl  # not there on Windows, where this is never called
+        import termios
+
+        size = bytearray(struct.calcsize("i"))
+        fcntl.ioctl(reader, termios.FIONREAD, size)
+        (waiting,) = struct.unpack("i", size)
+        while waiting > 0:
+            data = os.read(reader, min(waiting, _READ))
+            self._write(self._readers[reader], self._decoders[reader].decode(data))
+            waiting -= len(data)

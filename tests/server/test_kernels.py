@@ -64,7 +64,7 @@ async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_w
     assert (done["state"], refused["state"], refused["reason"]) == ("success", "denied", "No dividing.")
     assert "working" in done["result"]
     assert "42" in done["result"]
-    assert [output["text"] for output in done["outputs"] if output["kind"] == "stream"] == ["working\n"]
+    assert "".join(output["text"] for output in done["outputs"] if output["kind"] == "stream") == "working\n"
     tools = [message for message in model.requests[1].body["messages"] if message["role"] == "tool"]
     assert len(tools) == 2
     assert "No dividing." in tools[1]["content"]
