@@ -1,6 +1,7 @@
 """What all routes share: who asks, the body as a model, answers as JSON, and the brain's errors as refusals."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextvars import Context
 from typing import Any, TypeVar
 
 import orjson
@@ -100,7 +101,9 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
     def send(self, body: bytes | BaseModel | Mapping[str, Any] | Sequence[BaseModel], status: int = 200) -> None:
         """An answer; `bytes` are JSON already."""
         self.set_status(status)
-        self.finish(body if isinstance(body, bytes) else orjson.dumps(body, default=_dump))
+        # An answer that is too long for the line is written on by the event loop, which keeps the context variables of
+        # this moment as long as the browser keeps its connection; Jupyter has this handler among them.
+        Context().run(self.finish, body if isinstance(body, bytes) else orjson.dumps(body, default=_dump))
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None, None))[1]
