@@ -104,11 +104,11 @@ class Contender:
         raise NotImplementedError
 
     def bytes_on_disk(self) -> int:
-        """The pages of all databases, those that still stand in a write-ahead log included."""
-        return sum(map(_pages, self.directory.glob("*.sqlite")))
+        return sum(map(database_bytes, self.directory.glob("*.sqlite")))
 
 
-def _pages(path: Path) -> int:
+def database_bytes(path: Path) -> int:
+    """The pages of a database, also those that still stand in its write-ahead log."""
     with closing(sqlite3.connect(path)) as connection:
         (count,) = connection.execute("PRAGMA page_count").fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.contenders.base import database_bytes
 from benchmarks.frame import Figure, Goal, Report
 from benchmarks.lab import LOAD, stage
 from benchmarks.model_server import CODE
@@ -18,11 +19,11 @@ def run(rounds: int) -> Report:  # noqa: ARG001
         on.notebook.run_through(0)
         server = _server_pid(on.lab.home)
         log = on.lab.home / "data" / "agent-kernel" / "agent-kernel.sqlite"
-        bytes_before, peak_before = _size(log), _peak(server)
+        bytes_before, peak_before = database_bytes(log), _peak(server)
         on.notebook.run(1)
         asked, answered = on.wait_for_requests(2, 180)
         on.wait_for_end()
-        written, grown = _size(log) - bytes_before, _peak(server) - peak_before
+        written, grown = database_bytes(log) - bytes_before, _peak(server) - peak_before
     report = Report()
     report.figures += [
         Figure(
@@ -47,10 +48,6 @@ def _floor() -> float:
 def _server_pid(home: Path) -> int:
     (file,) = (home / "runtime").glob("jpserver-*.json")
     return int(json.loads(file.read_text())["pid"])
-
-
-def _size(log: Path) -> int:
-    return sum(path.stat().st_size for path in log.parent.glob(f"{log.name}*") if not path.name.endswith("-shm"))
 
 
 def _peak(pid: int) -> int:
