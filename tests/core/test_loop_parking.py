@@ -7,6 +7,7 @@ import pytest
 
 from agent_kernel.errors import AlreadyDecided
 from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
@@ -127,7 +128,18 @@ async def test_a_decision_in_the_moment_of_parking_is_not_lost(stages: Any, dela
         assert result.text == "Done."
 
 
-async def test_few_runs_that_wait_stay_in_memory_and_of_many_only_so_many(stages: Any) -> None:
+async def test_few_runs_that_wait_stay_in_memory_and_of_many_only_so_many(
+    stages: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+    park = ActiveRun.park
+
+    def counted(run: ActiveRun) -> None:
+        nonlocal looks
+        looks += 1
+        park(run)
+
+    monkeypatch.setattr(ActiveRun, "park", counted)
     with ScriptedModel([call("run_python", code=str(number)) for number in range(5)]) as model:
         stage = await stages(model, **PARK, runs_in_memory=2)
         conversations: list[Conversation] = []
@@ -140,15 +152,21 @@ async def test_few_runs_that_wait_stay_in_memory_and_of_many_only_so_many(stages
             while (await stage.brain.counts())["awaiting_approval"] < len(conversations):  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 
+        async def looked_again() -> None:
+            """Until each run that waits in memory has had the time to be parked, several times over."""
+            wanted = looks + 10
+            while looks < wanted:  # noqa: ASYNC110 -- parking makes no sound
+                await asyncio.sleep(0.005)
+
         def in_memory() -> int:
             return sum(conversation.in_memory for conversation in conversations)
 
         async with asyncio.timeout(10):
             await ask(2)
-            await asyncio.sleep(10 * PARK["park_seconds"])
+            await looked_again()
             assert in_memory() == 2
             await ask(3)
             while in_memory() > 2:  # noqa: ASYNC110 -- parking makes no sound
                 await asyncio.sleep(0.005)
-            await asyncio.sleep(10 * PARK["park_seconds"])
+            await looked_again()
         assert in_memory() == 2
