@@ -8,7 +8,7 @@ SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 BUNDLE := widgets/agent_kernel_widgets/static/index.js
-BUNDLE_SOURCES := $(shell find widgets/src widgets/scripts -type f) widgets/package.json widgets/package-lock.json
+BUNDLE_SOURCES := $(shell find widgets/src widgets/scripts -type f ! -name "*.gen.ts") widgets/package.json widgets/package-lock.json
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help
@@ -23,11 +23,11 @@ demo: .venv/demo.stamp ## Open JupyterLab on the demo notebook (DEMO_ARGS=--no-b
 test: lint unit-front unit notebooks e2e shapes ## Everything: lint, types, unit, server, front end, notebooks, JupyterLab
 
 .PHONY: lint
-lint: .venv/test.stamp ## Lint, formatting, types (Python and TypeScript), stale generated types
+lint: .venv/test.stamp ## Lint, formatting, types (Python and TypeScript)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	cd widgets && npm run --silent check && PYTHON="$(CURDIR)/$(BIN)/python" npm run --silent types:check
+	cd widgets && PYTHON="$(CURDIR)/$(BIN)/python" npm run --silent types && npm run --silent check
 
 .PHONY: format
 format: .venv/test.stamp ## Format, and fix what can be fixed

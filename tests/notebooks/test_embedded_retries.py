@@ -13,7 +13,8 @@ pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
 NOT_WELL = failure(400, "The model is not well.")
 RUN = "run = ak.Agent().run('What is 6 * 7?')"
-ENDED = "run.status, run.done, run.text"
+ENDED = "run.wait().status, run.done, run.text"
+"""The record is shown just before the run is done."""
 
 
 @pytest.fixture
