@@ -2,7 +2,9 @@
 
     START -> model -> (one `call` per tool call, at the same time) -> model -> ... -> END
 
-A run that goes on after a restart enters at the calls that its last step left open.
+A run that goes on after a restart enters at the calls that its last step left open. Where all calls of a step started
+together with the model's turn, because policy allows them, no node would have anything to do but wait: the model node
+does so itself, which saves every second superstep (figures in ARCHITECTURE.md).
 
 It only routes. Its state holds the ids of the calls at which it enters; messages, arguments and outcomes are in the
 log, so there is nothing to checkpoint and nothing that could disagree with the log. The model node says itself where
@@ -52,13 +54,19 @@ def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]
         return sends(state["calls"]) or "model"
 
     async def model(state: RunState, runtime: Runtime[RunContext]) -> Command[str]:  # noqa: ARG001 (LangGraph names it)
-        return Command(goto=sends(await call_model(runtime.context.run)) or END)
+        run = runtime.context.run
+        calls = await call_model(run)
+        if calls and run.open.started.keys() >= set(calls):
+            for tool_call_id in calls:
+                await run_tool_call(run, tool_call_id)
+            return Command(goto="model")
+        return Command(goto=sends(calls) or END)
 
     async def call(state: CallState, runtime: Runtime[RunContext]) -> None:
         await run_tool_call(runtime.context.run, state["tool_call_id"])
 
     graph = StateGraph(RunState, context_schema=RunContext)
-    graph.add_node("model", model, destinations=("call", END))
+    graph.add_node("model", model, destinations=("call", "model", END))
     graph.add_node("call", call)
     graph.add_conditional_edges(START, enter, ["call", "model"])
     graph.add_edge("call", "model")
