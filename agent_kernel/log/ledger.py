@@ -22,7 +22,7 @@ from agent_kernel.log.bodies import pack
 from agent_kernel.log.call_rows import CALL, call_values, stored_preview
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
-from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope, UnknownAnswer
+from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope
 
 NEXT: dict[CallState, frozenset[CallState]] = {
     "proposed": frozenset({"invalid", "denied", "awaiting_approval", "approved", "cancelled", "superseded"}),
@@ -87,12 +87,27 @@ class Edit:
 
 
 def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> ToolCallView:
-    columns: dict[str, Any] = {name: getattr(proposal, name) for name in _PROPOSED} | {
+    return _insert(sql, conversation, proposal, {"state": "proposed", "created_at": utc_now()})
+
+
+def propose_started(sql: sqlite3.Connection, conversation: int, proposal: Proposal, verdict: Verdict) -> ToolCallView:
+    """`propose`, `decide` and `begin` in one statement, where nothing can come between them. Raises
+    `IllegalTransition` for a verdict that does not approve."""
+    if not verdict.approved:
+        raise IllegalTransition(f"The call {proposal.tool_call_id} is not approved and can't become executing.")
+    now = utc_now()
+    columns = _decided(verdict, now) | {"state": "executing", "created_at": now, "started_at": now}
+    started = _insert(sql, conversation, proposal, columns)
+    trail.record_decision(sql, started, verdict.scope)
+    return started
+
+
+def _insert(sql: sqlite3.Connection, conversation: int, proposal: Proposal, columns: dict[str, Any]) -> ToolCallView:
+    columns = columns | {name: getattr(proposal, name) for name in _PROPOSED}
+    columns |= {
         "conversation": conversation,
-        "state": "proposed",
         "warnings": _dump_warnings(proposal.warnings),
         "preview": stored_preview(proposal.preview, proposal.tool_input),
-        "created_at": utc_now(),
     }
     rows = sql.execute(
         f"INSERT INTO tool_calls ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING {CALL}",
@@ -158,12 +173,7 @@ def decide(
     Raises `UnknownApproval`, `AlreadyDecided` (with the first decision), `DigestMismatch`.
     """
     now = utc_now()
-    columns: dict[str, Any] = {
-        "reason": verdict.reason,
-        "decided_via": verdict.by,
-        "decided_by": verdict.decided_by,
-        "decided_at": now,
-    }
+    columns = _decided(verdict, now)
     if verdict.edit is not None:
         columns |= {
             "tool_input": verdict.edit.tool_input,
@@ -189,6 +199,15 @@ def decide(
     return decided
 
 
+def _decided(verdict: Verdict, now: str) -> dict[str, Any]:
+    return {
+        "reason": verdict.reason,
+        "decided_via": verdict.by,
+        "decided_by": verdict.decided_by,
+        "decided_at": now,
+    }
+
+
 def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest: str) -> ToolCallView:
     """`approved -> executing`, committed before the side effect, for exactly these arguments.
 
@@ -201,39 +220,6 @@ def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest:
             raise DigestMismatch(f"The call {tool_call_id} was approved for other arguments.")
         raise _illegal(call, "executing")
     return now
-
-
-def set_preview(sql: sqlite3.Connection, conversation: int, tool_call_id: str, preview: Preview | None) -> None:
-    """What the card of a call shows in place of its arguments. It changes nothing about what runs."""
-    sql.execute(
-        "UPDATE tool_calls SET preview = ? WHERE conversation = ? AND tool_call_id = ?",
-        (preview and pack(preview.model_dump_json()), conversation, tool_call_id),
-    )
-
-
-def set_waiting(sql: sqlite3.Connection, conversation: int, tool_call_id: str, cell: int | None) -> None:
-    """The user's own cell that the kernel runs before a call that is executing."""
-    sql.execute(
-        "UPDATE tool_calls SET waiting_behind = ? WHERE conversation = ? AND tool_call_id = ?",
-        (cell, conversation, tool_call_id),
-    )
-
-
-def set_undone(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> None:
-    """What the call wrote was taken back."""
-    sql.execute(
-        "UPDATE tool_calls SET undone = 1 WHERE conversation = ? AND tool_call_id = ?", (conversation, tool_call_id)
-    )
-
-
-def answer_unknown(sql: sqlite3.Connection, conversation: int, tool_call_id: str, answer: UnknownAnswer) -> bool:
-    """What a person wants done about a call whose outcome is unknown. False where that was said before."""
-    updated = sql.execute(
-        "UPDATE tool_calls SET unknown_answer = ? "
-        "WHERE conversation = ? AND tool_call_id = ? AND state = 'unknown' AND unknown_answer IS NULL",
-        (answer, conversation, tool_call_id),
-    ).rowcount
-    return updated == 1
 
 
 def unknown_digests(sql: sqlite3.Connection, conversation: int) -> set[str]:

@@ -38,12 +38,14 @@ def sql() -> Iterator[sqlite3.Connection]:
     connection.close()
 
 
-def propose(sql: sqlite3.Connection, name: str = "c1") -> None:
-    ledger.propose(
-        sql,
-        1,
-        ledger.Proposal(name, f"apr_{name}", "run", "run_python", CODE, digest(CODE), read_only=False, recorded=False),
+def proposal(name: str = "c1") -> ledger.Proposal:
+    return ledger.Proposal(
+        name, f"apr_{name}", "run", "run_python", CODE, digest(CODE), read_only=False, recorded=False
     )
+
+
+def propose(sql: sqlite3.Connection, name: str = "c1") -> None:
+    ledger.propose(sql, 1, proposal(name))
 
 
 def state(sql: sqlite3.Connection, name: str = "c1") -> CallState:
@@ -58,6 +60,27 @@ def test_nothing_runs_undecided(sql: sqlite3.Connection) -> None:
     with pytest.raises(IllegalTransition):
         ledger.begin(sql, 1, "c1", digest(CODE))
     assert state(sql) == "awaiting_approval"
+
+
+def test_a_call_that_starts_as_it_is_proposed_is_as_one_that_was_decided_and_begun(sql: sqlite3.Connection) -> None:
+    policy = ledger.Verdict(True, "policy")
+    propose(sql, "c1")
+    ledger.decide(sql, "apr_c1", policy, denial="")
+    begun = ledger.begin(sql, 1, "c1", digest(CODE))
+    at_once = ledger.propose_started(sql, 1, proposal("c2"), policy)
+    own = {"tool_call_id", "approval_id", "created_at", "decided_at", "started_at"}
+    assert at_once.model_dump(exclude=own) == begun.model_dump(exclude=own)
+    assert at_once == ledger.read_call(sql, 1, "c2")
+    kinds = [(entry.fields["kind"], entry.fields["tool_call_id"]) for entry in audit.read_entries(sql)]
+    assert kinds == [("decision", "c1"), ("decision", "c2")]
+    with pytest.raises(IllegalTransition):
+        ledger.begin(sql, 1, "c2", digest(CODE))
+
+
+def test_no_call_starts_with_a_verdict_that_does_not_approve(sql: sqlite3.Connection) -> None:
+    with pytest.raises(IllegalTransition):
+        ledger.propose_started(sql, 1, proposal(), NO)
+    assert ledger.list_calls(sql) == []
 
 
 def test_nothing_runs_twice(sql: sqlite3.Connection) -> None:

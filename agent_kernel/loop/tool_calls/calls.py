@@ -23,18 +23,23 @@ CUT_OFF = "The model was cut off while it wrote this call."
 def propose(commit: Commit, proposal: ledger.Proposal, fault: str | None) -> ToolCallView:
     """Commit a call as the model asked for it, and its end where a `fault` makes it invalid."""
     call = ledger.propose(commit.sql, commit.number, proposal)
-    commit.emit(
-        ToolStateEvent(
-            run_id=call.run_id,
-            tool_call_id=call.tool_call_id,
-            tool_name=call.tool_name,
-            tool_input=call.tool_input,
-            state="proposed",
-        )
-    )
+    _show_proposal(commit, call)
     if fault is None:
         return call
     return settle(commit, call.tool_call_id, "invalid", invalid(fault), reason=fault)
+
+
+def propose_started(commit: Commit, proposal: ledger.Proposal, verdict: ledger.Verdict) -> ToolCallView:
+    """Commit a call as the model asked for it, its approval by policy, and its start; `show_started` shows the latter
+    two."""
+    call = ledger.propose_started(commit.sql, commit.number, proposal, verdict)
+    _show_proposal(commit, call)
+    return call
+
+
+def show_started(commit: Commit, call: ToolCallView, verdict: ledger.Verdict) -> None:
+    _show_decision(commit, call, verdict)
+    _show_start(commit, call)
 
 
 def settle(
@@ -111,18 +116,7 @@ def decide(
 ) -> ToolCallView:
     """Commit a decision, and the end of the call if it was denied. Raises as `ledger.decide`."""
     call = ledger.decide(commit.sql, approval_id, verdict, denial=denial, seen_digest=seen_digest)
-    commit.emit(
-        ApprovalResponseEvent(
-            run_id=call.run_id,
-            approval_id=approval_id,
-            tool_call_id=call.tool_call_id,
-            approved=verdict.approved,
-            reason=verdict.reason,
-            edited=call.edited,
-            by=verdict.by,
-            decided_by=verdict.decided_by,
-        )
-    )
+    _show_decision(commit, call, verdict)
     if not verdict.approved:
         show_end(commit, call)
     return call
@@ -139,6 +133,38 @@ def decide_unasked(
 def start(commit: Commit, call: ToolCallView) -> ToolCallView:
     """Commit `executing`, before the side effect."""
     started = ledger.begin(commit.sql, commit.number, call.tool_call_id, call.digest)
+    _show_start(commit, call)
+    return started
+
+
+def _show_proposal(commit: Commit, call: ToolCallView) -> None:
+    commit.emit(
+        ToolStateEvent(
+            run_id=call.run_id,
+            tool_call_id=call.tool_call_id,
+            tool_name=call.tool_name,
+            tool_input=call.tool_input,
+            state="proposed",
+        )
+    )
+
+
+def _show_decision(commit: Commit, call: ToolCallView, verdict: ledger.Verdict) -> None:
+    commit.emit(
+        ApprovalResponseEvent(
+            run_id=call.run_id,
+            approval_id=call.approval_id,
+            tool_call_id=call.tool_call_id,
+            approved=verdict.approved,
+            reason=verdict.reason,
+            edited=call.edited,
+            by=verdict.by,
+            decided_by=verdict.decided_by,
+        )
+    )
+
+
+def _show_start(commit: Commit, call: ToolCallView) -> None:
     commit.emit(
         ToolStartEvent(
             run_id=call.run_id,
@@ -148,4 +174,3 @@ def start(commit: Commit, call: ToolCallView) -> ToolCallView:
             preview=call.preview if call.preview and call.preview.kind == "diff" else None,
         )
     )
-    return started

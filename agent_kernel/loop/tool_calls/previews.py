@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.log import ledger
+from agent_kernel.log import call_notes
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.protocol.views import Preview, ToolCallView
 from agent_kernel.tools.preview import CHANGES_FILES, preview
@@ -35,5 +35,5 @@ async def with_file_diff(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     shown = await shown_preview(run, call.tool_name, call.tool_input)
     if shown == call.preview:
         return call
-    await run.commit(lambda commit: ledger.set_preview(commit.sql, commit.number, call.tool_call_id, shown))
+    await run.commit(lambda commit: call_notes.set_preview(commit.sql, commit.number, call.tool_call_id, shown))
     return call.model_copy(update={"preview": shown})

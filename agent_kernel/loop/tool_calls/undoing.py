@@ -1,7 +1,7 @@
 """Taking back what a call of a file tool wrote. The model is told, or it would build on a file that is no more."""
 
 from agent_kernel.errors import IllegalTransition, UndoRefused
-from agent_kernel.log import ledger, trail
+from agent_kernel.log import call_notes, trail
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.turns.model_step import take_message
@@ -19,7 +19,7 @@ async def undo(run: ActiveRun, call: ToolCallView, decided_by: str | None) -> No
     await run.setting.hands.undo(call.tool_call_id)
 
     def work(commit: Commit) -> None:
-        ledger.set_undone(commit.sql, commit.number, call.tool_call_id)
+        call_notes.set_undone(commit.sql, commit.number, call.tool_call_id)
         trail.record_undo(commit.sql, call, decided_by)
         commit.emit(ToolUndoneEvent(run_id=run.view.run_id, tool_call_id=call.tool_call_id, decided_by=decided_by))
 

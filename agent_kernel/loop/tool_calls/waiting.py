@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.log import ledger
+from agent_kernel.log import call_notes
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.protocol.events import ToolStateEvent
@@ -54,7 +54,7 @@ async def _watch(run: ActiveRun, call: ToolCallView, hands: Hands) -> None:
 
 async def _show(run: ActiveRun, call: ToolCallView, cell: int | None) -> None:
     def work(commit: Commit) -> None:
-        ledger.set_waiting(commit.sql, commit.number, call.tool_call_id, cell)
+        call_notes.set_waiting(commit.sql, commit.number, call.tool_call_id, cell)
         commit.emit(_state(call, cell))
 
     await run.commit(work)

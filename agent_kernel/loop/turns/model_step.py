@@ -122,12 +122,19 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
         append_message(commit.sql, commit.number, message_id, run_id, body)
         if turn.content:
             commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=turn.content))
-        proposed = [calls.propose(commit, proposal, fault) for proposal, fault in checked]
+        allowed = ledger.Verdict(True, "policy")
+        proposed = [
+            calls.propose_started(commit, proposal, allowed)
+            if proposal.approval_id in starting
+            else calls.propose(commit, proposal, fault)
+            for proposal, fault in checked
+        ]
         save_spent(commit.sql, run.view)
         commit.emit(UsageEvent(run_id=run_id, usage=run.view.usage))
-        allowed = ledger.Verdict(True, "policy")
-        started = [calls.decide_unasked(commit, approval_id, allowed, starts=True) for approval_id in starting]
-        return {call.tool_call_id: call for call in (*proposed, *started)}
+        for call in proposed:
+            if call.state == "executing":
+                calls.show_started(commit, call, allowed)
+        return {call.tool_call_id: call for call in proposed}
 
     with ExitStack() as turns:
         starting = await _take_turns(run, [proposal for proposal, fault in checked if fault is None], turns)

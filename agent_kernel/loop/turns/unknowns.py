@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition
-from agent_kernel.log import inbox, ledger, runs, trail
+from agent_kernel.log import call_notes, inbox, ledger, runs, trail
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.turns.pausing import heard, somebody_looks
@@ -42,7 +42,7 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
         raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: its outcome is not in question.")
 
     def work(commit: Commit) -> inbox.KeptMessage | None:
-        if not ledger.answer_unknown(commit.sql, commit.number, call.tool_call_id, said):
+        if not call_notes.answer_unknown(commit.sql, commit.number, call.tool_call_id, said):
             first = ledger.read_call(commit.sql, commit.number, call.tool_call_id)
             raise AlreadyDecided("Already decided: somebody has answered for this call.", first.model_dump())
         trail.record_unknown_answer(commit.sql, call, said, decided_by)
