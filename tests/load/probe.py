@@ -1,7 +1,8 @@
 """A server extension for the load only: what the server's process holds, once it has collected its garbage.
 
-The resident set alone says little: Python's and the C library's allocators keep pages for later. So it counts what is
-alive, and has the C library give back what is free.
+The resident set says little: Python's and the C library's allocators keep pages for later, and a page goes back only
+when nothing in it is in use. So it counts what is alive, asks both allocators how much of theirs is in use, and has the
+C library give back what is free.
 """
 
 import asyncio
@@ -29,6 +30,27 @@ def _load_jupyter_server_extension(app: Any) -> None:
     app.web_app.add_handlers(".*$", [(url_path_join(app.web_app.settings["base_url"], PATH), ProbeHandler)])
 
 
+class _MallInfo(ctypes.Structure):
+    """`struct mallinfo2` of glibc 2.33 and newer: mallinfo(3)."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks",
+                     "keepcost")
+    )  # fmt: skip
+
+
+def _c_bytes() -> int:
+    """What the C library's allocator has given out: SQLite's and zlib's memory, and Python's objects above 512 bytes.
+    0 where it can't say."""
+    ask: Any = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if ask is None:
+        return 0
+    ask.restype = _MallInfo
+    info = ask()
+    return int(info.uordblks + info.hblkhd)
+
+
 class ProbeHandler(APIHandler):
     @web.authenticated
     async def get(self) -> None:
@@ -39,7 +61,8 @@ class ProbeHandler(APIHandler):
         # Jupyter keeps the signatures of the last 65,536 messages of each connection, so that none is played again.
         histories = [one.digest_history for one in alive if issubclass(type(one), Session)]
         signatures = sum(map(len, histories))
-        signature_bytes = sum(sys.getsizeof(history) + sum(map(sys.getsizeof, history)) for history in histories)
+        tables = sum(map(sys.getsizeof, histories))
+        signature_bytes = tables + sum(sum(map(sys.getsizeof, history)) for history in histories)
         ours = {
             f"{kind.__module__}.{kind.__qualname__}": count
             for kind, count in counted.items()
@@ -49,5 +72,11 @@ class ProbeHandler(APIHandler):
         trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:
             trim(0)
-        blocks = sys.getallocatedblocks() - signatures
-        self.finish({"objects": ours, "blocks": blocks, "signature_bytes": signature_bytes})
+        self.finish(
+            {
+                "objects": ours,
+                "blocks": sys.getallocatedblocks() - signatures,
+                "c_bytes": _c_bytes() - tables,
+                "signature_bytes": signature_bytes,
+            }
+        )
