@@ -50,17 +50,20 @@ async def steps(contender: Contender, model: str) -> Result:
     return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "calls": len(ENTERED)}
 
 
-async def approvals(contender: Contender, count: int, messages: int) -> Result:
-    """Milliseconds from a decision to the tool's first line."""
-    entered = []
+async def approvals(contender: Contender, count: int, lengths: list[int]) -> Result:
+    """Milliseconds from a decision to the tool's first line, in conversations of so many messages: one of each length
+    after the other, so that the comparison is of nothing else. The first finds nothing in the processor's caches, and
+    is a long one."""
+    entered: dict[str, list[float]] = {str(messages): [] for messages in lengths}
     for number in range(count):
-        name = f"approval {messages} {time.perf_counter_ns()} {number}"
-        await contender.pause(name, "steps:1", messages)
-        await contender.settle()
-        ENTERED.clear()
-        begun = time.perf_counter_ns()
-        await contender.approve(name)
-        entered.append((ENTERED[0] - begun) / 1e6)
+        for messages in lengths if number % 2 else reversed(lengths):
+            name = f"approval {messages} {time.perf_counter_ns()} {number}"
+            await contender.pause(name, "steps:1", messages)
+            await contender.settle()
+            ENTERED.clear()
+            begun = time.perf_counter_ns()
+            await contender.approve(name)
+            entered[str(messages)].append((ENTERED[0] - begun) / 1e6)
     return {"entered": entered}
 
 

@@ -1,13 +1,12 @@
 """From a decision to the first line of the tool, in a new conversation and after 800 messages."""
 
-from functools import partial
 from typing import Any
 
 from benchmarks.frame import Figure, Goal, ModelServer, Report, Worker, median, take_turns, workers
 
 LONG = 800
 SAMPLES = 10
-"""In each turn, short or long: the first find nothing in the processor's caches, and must count the same in both."""
+"""Of each length, in each turn."""
 CONTENDERS = (
     "ours",
     "ours, parked",
@@ -20,23 +19,23 @@ CONTENDERS = (
 
 
 def run(rounds: int) -> Report:
-    entered: dict[int, dict[str, float]] = {}
     report = Report()
     with ModelServer() as server, workers(CONTENDERS, server.url) as contenders:
-        for messages in (0, LONG):
-            found = take_turns(contenders, rounds, partial(_approve, messages))
-            report.raw[str(messages)] = found
-            entered[messages] = {name: _middle(results) for name, results in found.items()}
-    _judge(entered[0], entered[LONG], report)
+        report.raw = dict(take_turns(contenders, rounds, _approve))
+    _judge(_middles(report.raw, 0), _middles(report.raw, LONG), report)
     return report
 
 
-def _approve(messages: int, worker: Worker) -> dict[str, Any]:
-    return worker("approvals", count=SAMPLES, messages=messages)
+def _approve(worker: Worker) -> dict[str, Any]:
+    return worker("approvals", count=SAMPLES, lengths=[0, LONG])
 
 
-def _middle(results: list[dict[str, Any]]) -> float:
-    return median([one for result in results for one in result["entered"]])
+def _middles(found: dict[str, list[dict[str, Any]]], messages: int) -> dict[str, float]:
+    """The median of each contender, in conversations of that length."""
+    return {
+        name: median([one for result in results for one in result["entered"][str(messages)]])
+        for name, results in found.items()
+    }
 
 
 def _judge(short: dict[str, float], long: dict[str, float], report: Report) -> None:
