@@ -1,7 +1,7 @@
 """The audit trail: one entry for each decision on a tool call and one for each outcome, chained by SHA-256. What else a
 person decides is in it too: a rule that is saved or removed, a run or a call that is stopped, a message that took the
-place of waiting calls, a call that is undone, a budget that is raised, what is to become of a call whose outcome is
-unknown.
+place of waiting calls or of a paused run, a call that is undone, a budget that is raised, what is to become of a call
+whose outcome is unknown.
 
 An entry is one line of JSON in a canonical form: UTF-8, keys in order, no space between tokens, nothing escaped that
 need not be. Its `previous` is the SHA-256 of the entry before it, of exactly those bytes (64 zeros for the first), so

@@ -61,7 +61,8 @@ def record_stop(
 def record_message(
     sql: sqlite3.Connection, *, conversation_id: str, run_id: str, tool_call_ids: Sequence[str], decided_by: str | None
 ) -> None:
-    """Add that a person's message took the place of calls that had not started; each of them has an outcome too."""
+    """Add that a person's message took the place of calls that had not started, each of which has an outcome too; or,
+    where there are none, of a run that was paused at its budget."""
     fields = {
         "at": utc_now(),
         "conversation_id": conversation_id,

@@ -167,7 +167,7 @@ class Conversation:
             async with self._queue.at_hand() as active:
                 if active is not None:
                     await unknowns.leave(active, decided_by)
-                    await pausing.give_up(active)
+                    await pausing.leave(active, decided_by)
 
     async def cancel_run(self, run_id: str, stop: Stop = SOMEBODY) -> None:
         """Stop a run, or take it out of the queue. A run that has ended stays as it is. Raises `UnknownRun`."""

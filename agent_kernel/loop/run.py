@@ -251,9 +251,15 @@ class ActiveRun:
         for key in self.person.asked.waiting():
             self.person.asked.resolve(key, None)
 
-    async def fail(self, code: ErrorCode, message: str) -> None:
-        """Note why the run ends in error. The first reason stays."""
+    async def fail(self, code: ErrorCode, message: str, noted: Callable[[Commit], None] | None = None) -> None:
+        """Note why the run ends in error; `noted` adds to the same transaction. The first reason stays."""
         if self.failure is not None:
             return
         self.failure = ErrorView(code=code, message=message)
-        await self.emit(ErrorEvent(run_id=self.view.run_id, code=code, message=message))
+
+        def work(commit: Commit) -> None:
+            commit.emit(ErrorEvent(run_id=self.view.run_id, code=code, message=message))
+            if noted is not None:
+                noted(commit)
+
+        await self.commit(work)

@@ -9,6 +9,7 @@ import pytest
 from agent_kernel.errors import AlreadyDecided, InvalidArguments, UnknownRun
 from agent_kernel.log import audit
 from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.views import BudgetLimits, RunView
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.brain_fixtures import FunctionHands, OneModel, Stage, stage
@@ -204,6 +205,28 @@ async def test_a_message_to_a_paused_run_starts_a_new_one(stages: Any) -> None:
         assert await stage.conversation.send_message("And now?") != paused.run_id
         await stage.until(lambda: len(stage.of("complete")) == 2)
     assert [message["content"] for message in model.requests[-1].messages][-1].startswith("And now?")
+
+
+@pytest.mark.parametrize("by_message", [True, False])
+async def test_who_asks_for_something_new_while_a_run_is_paused_is_in_the_audit_trail(
+    stages: Any, by_message: bool
+) -> None:
+    with ScriptedModel([*LOOKS, say("Heard.")]) as model:
+        stage = await stages(model)
+        paused = await stage.start(budget=TWO_CALLS)
+        await until_paused(stage)
+        if by_message:
+            await stage.conversation.send_message("And now?", decided_by="eve")
+        else:
+            spec = RunSpec(run_id="run_new", prompt="And now?")
+            await stage.conversation.start_run(spec, stage.hands, asked_by="eve")
+        await stage.until(lambda: len(stage.of("complete")) == 2)
+        assert (await paused.wait()).run.status == "error"
+        log = stage.conversation._host.log
+        trail = await log.read(lambda sql: [entry.fields for entry in audit.read_entries(sql)])
+    [sent] = [entry for entry in trail if entry["kind"] == "message"]
+    assert (sent["run_id"], sent["tool_call_ids"]) == (paused.run_id, [])
+    assert (sent["by"], sent["decided_by"]) == ("user", "eve")
 
 
 async def test_a_site_that_lets_approvals_expire_lets_a_pause_expire(stages: Any) -> None:

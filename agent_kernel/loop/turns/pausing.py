@@ -5,6 +5,7 @@ for an approval, and takes no task.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from agent_kernel.errors import AlreadyDecided, BudgetExceeded, InvalidArguments, LogUnavailable
@@ -122,15 +123,30 @@ async def raise_budget(run: ActiveRun, pause_id: str, add: BudgetLimits, decided
     run.person.asked.resolve(pause_id, None)
 
 
-async def give_up(run: ActiveRun) -> None:
-    """End a paused run: nobody answered, or something else was asked for."""
+async def leave(run: ActiveRun, decided_by: str | None) -> None:
+    """Whoever asks for something new has said no to more: a paused run ends."""
+
+    def noted(commit: Commit) -> None:
+        trail.record_message(
+            commit.sql,
+            conversation_id=run.view.conversation_id,
+            run_id=run.view.run_id,
+            tool_call_ids=(),
+            decided_by=decided_by,
+        )
+
+    await give_up(run, noted)
+
+
+async def give_up(run: ActiveRun, noted: Callable[[Commit], None] | None = None) -> None:
+    """End a paused run, because nobody answered. `noted` is for who did, in another way."""
     pause = run.view.paused
     if pause is None:
         return
     try:
         check(run.view.budget, run.view.usage, pause.seconds)
     except BudgetExceeded as exceeded:
-        await run.fail("BUDGET_EXCEEDED", str(exceeded))
+        await run.fail("BUDGET_EXCEEDED", str(exceeded), noted)
     run.person.asked.resolve(pause.pause_id, None)
 
 
