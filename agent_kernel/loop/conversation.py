@@ -1,7 +1,6 @@
 """A conversation: its runs, one after another, and what faces may ask of it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, LogUnavailable, UnknownApproval, UnknownRun
 from agent_kernel.log import ledger, runs
@@ -9,7 +8,7 @@ from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop.faces.feed import Feed, Subscription
 from agent_kernel.loop.faces.snapshots import Snapshot, read_snapshot
 from agent_kernel.loop.run import ActiveRun
-from agent_kernel.loop.runs import lifetime, retrying, stopping
+from agent_kernel.loop.runs import declared, lifetime, retrying, stopping
 from agent_kernel.loop.runs.queue import Host, RunHandle, RunQueue
 from agent_kernel.loop.runs.specs import restored
 from agent_kernel.loop.runs.stopping import SOMEBODY, Stop
@@ -18,7 +17,6 @@ from agent_kernel.loop.tool_calls import decisions, saved_rules, undoing
 from agent_kernel.loop.turns import pausing, unknowns
 from agent_kernel.loop.turns.model_step import take_message
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import BudgetLimits, ConversationView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import UnknownAnswer
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -92,7 +90,7 @@ class Conversation:
         `KernelGone`."""
         await self._own_run(run_id)
         spec = await retrying.read_spec(self._host.log, self.row, run_id)
-        hands = await retrying.find_hands(self._host, self, spec, self._queue.last)
+        hands = await declared.find_hands(self._host, self, spec, self._queue.last)
         handle = self.continue_run(spec, await retrying.reopen(self._host.log, self.row, run_id), hands)
         if self.on_retry is not None:
             self.on_retry(spec, handle)
@@ -109,9 +107,8 @@ class Conversation:
             if active is not None and active.accepting and not active.is_ending and await take_message(active, content):
                 await stopping.supersede(active, decided_by)
                 return active.view.run_id
-        spec, last = RunSpec(run_id=new_run_id(), prompt=content), self._queue.last
-        if last is not None:
-            spec = replace(last.spec, run_id=spec.run_id, prompt=content, widget_model_id=None)
+        last = self._queue.last or await declared.before_restart(self._host, self)
+        spec = declared.anew(last, content)
         return (await self.start_run(spec, last.hands if last is not None else None)).run_id
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:

@@ -120,6 +120,28 @@ async def test_after_a_restart_it_goes_on_with_the_same_history_and_in_the_same_
     assert [one.role for one in shown.messages] == ["user", *["assistant", "tool"] * 2, "assistant"]
 
 
+@pytest.mark.parametrize("kernel_is_there", [True, False])
+async def test_a_message_after_a_restart_has_the_tools_of_the_last_run_while_its_kernel_is_there(
+    tmp_path: Path, kernel_is_there: bool
+) -> None:
+    path = tmp_path / "log.sqlite"
+    conversation_id, run_id = await failed_before_a_restart(path)
+    hands = FunctionHands()
+    with ScriptedModel([call("look", call_id="b"), say("Done.")] if kernel_is_there else [say("Done.")]) as model:
+        brain = await next_life(path, model, hands if kernel_is_there else None)
+        conversation = await brain.conversation(conversation_id)
+        new = await conversation.send_message("And now?")
+        assert new != run_id
+        events = conversation.subscribe(0)
+        async for frame in events:
+            if '"type":"complete"' in frame and new in frame:
+                break
+        await brain.aclose()
+    assert [ran.tool_call_id for ran in hands.ran] == (["b"] if kernel_is_there else [])
+    assert bool(model.requests[0].tools) is kernel_is_there
+    assert model.requests[0].messages[-1]["content"].startswith("And now?")
+
+
 async def test_after_a_restart_without_its_kernel_it_says_so_and_stays_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     conversation_id, run_id = await failed_before_a_restart(path)

@@ -14,6 +14,7 @@ from agent_kernel.log.store import Log
 from agent_kernel.loop.faces.feed import Feed
 from agent_kernel.loop.run import ActiveRun, RunResult
 from agent_kernel.loop.runs import lifetime, parking, recovery
+from agent_kernel.loop.runs.declared import Declared
 from agent_kernel.loop.runs.parking import ParkedRun
 from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
@@ -88,14 +89,6 @@ class QueuedRun:
     def continued(self) -> bool:
         """Whether the run had begun before: in an earlier process, or before it was parked."""
         return self.view.status == "running"
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """What is kept of a run that is over: not its transcript, which is as long as the run was."""
-
-    spec: RunSpec
-    hands: Hands | None
 
 
 class RunQueue:

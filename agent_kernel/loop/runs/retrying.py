@@ -4,9 +4,8 @@ The log says whether it may, so it may after a restart too. Its hands are found 
 """
 
 import sqlite3
-from typing import TYPE_CHECKING
 
-from agent_kernel.errors import AlreadyDecided, KernelGone
+from agent_kernel.errors import AlreadyDecided
 from agent_kernel.log import journal, runs
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
@@ -15,13 +14,6 @@ from agent_kernel.loop.runs.specs import restored
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.views import RunView
-from agent_kernel.tools.hands import Hands
-
-if TYPE_CHECKING:
-    from agent_kernel.loop.conversation import Conversation
-    from agent_kernel.loop.runs.queue import Declared, Host
-
-KERNEL_LOST = "This run can't be tried again: the notebook's kernel is no longer there. Run the cell again."
 
 
 def failed_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunView:
@@ -44,19 +36,6 @@ async def read_spec(log: Log, row: ConversationRow, run_id: str) -> RunSpec:
         return restored(stored, view.prompt)
     except ValueError as error:
         raise _refused(run_id, "another version of Agent Kernel began it") from error
-
-
-async def find_hands(
-    host: "Host", conversation: "Conversation", spec: RunSpec, last: "Declared | None"
-) -> Hands | None:
-    """The run's hands: the host's, where it has kernels; else those that the last run had. Raises `KernelGone`."""
-    hands_for = host.kernels.hands_for
-    if conversation.kernel_id is None or hands_for is None:
-        return last.hands if last is not None else None
-    hands = await hands_for(conversation, spec)
-    if hands is None:
-        raise KernelGone(KERNEL_LOST)
-    return hands
 
 
 async def reopen(log: Log, row: ConversationRow, run_id: str) -> RunView:

@@ -1,0 +1,66 @@
+"""What the last run of a conversation was asked to be, and with which hands: for what is asked without saying so."""
+
+import sqlite3
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from agent_kernel.errors import KernelGone
+from agent_kernel.log import journal, runs
+from agent_kernel.loop.runs.specs import restored
+from agent_kernel.loop.settings import RunSpec
+from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.tools.hands import Hands
+
+if TYPE_CHECKING:
+    from agent_kernel.loop.conversation import Conversation
+    from agent_kernel.loop.runs.queue import Host
+
+KERNEL_LOST = "This run can't be tried again: the notebook's kernel is no longer there. Run the cell again."
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is kept of a run that is over: not its transcript, which is as long as the run was."""
+
+    spec: RunSpec
+    hands: Hands | None
+
+
+def anew(last: Declared | None, prompt: str) -> RunSpec:
+    """The same for another prompt, which no cell of the notebook shows."""
+    if last is None:
+        return RunSpec(run_id=new_run_id(), prompt=prompt)
+    return replace(last.spec, run_id=new_run_id(), prompt=prompt, widget_model_id=None)
+
+
+async def find_hands(host: "Host", conversation: "Conversation", spec: RunSpec, last: Declared | None) -> Hands | None:
+    """A run's hands: the host's, where it has kernels; else those that the last run had. Raises `KernelGone`."""
+    hands_for = host.kernels.hands_for
+    if conversation.kernel_id is None or hands_for is None:
+        return last.hands if last is not None else None
+    hands = await hands_for(conversation, spec)
+    if hands is None:
+        raise KernelGone(KERNEL_LOST)
+    return hands
+
+
+async def before_restart(host: "Host", conversation: "Conversation") -> Declared | None:
+    """The last run that the log knows of; `None` where there is none, or its kernel is gone and its tools with it."""
+    number = conversation.row.number
+
+    def work(sql: sqlite3.Connection) -> RunSpec | None:
+        run_id = journal.last_run(sql, number)
+        if run_id is None:
+            return None
+        try:
+            return restored(runs.read_spec(sql, run_id), runs.read_run(sql, run_id).prompt)
+        except ValueError:  # another version of Agent Kernel wrote it
+            return None
+
+    spec = await host.log.read(work)
+    if spec is None:
+        return None
+    try:
+        return Declared(spec, await find_hands(host, conversation, spec, None))
+    except KernelGone:
+        return None
