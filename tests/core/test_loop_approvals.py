@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import AlreadyDecided, DigestMismatch, InvalidArguments, KernelGone, UnknownApproval
+from agent_kernel.errors import AlreadyDecided, DigestMismatch, InvalidArguments, UnknownApproval
 from agent_kernel.loop.settings import ScriptedDecision
 from agent_kernel.models.base import ModelRequest, ModelTurn
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, requested, say
-from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import Outcome
 from tests.core.brain_fixtures import LOOK, RUN_PYTHON, FunctionHands
 
@@ -268,90 +267,3 @@ async def test_a_tool_that_raises_is_an_error_to_the_model(stages: Any) -> None:
         result = await (await stage.start(policy="allow")).wait()
     assert result.tool_calls[0].state == "error"
     assert tool_messages(model.requests[-1])[0]["content"] == "Error: ZeroDivisionError"
-
-
-async def test_a_second_prompt_continues_the_conversation(stages: Any) -> None:
-    with ScriptedModel([say("One."), say("Two.")]) as model:
-        stage = await stages(model)
-        handles = [await stage.start("first"), await stage.start("second")]
-        for handle in handles:
-            await handle.wait()
-    contents = [message["content"] for message in model.requests[-1].messages if message["role"] != "system"]
-    assert contents[0].startswith("first\n\n<notebook_context>\nNotebook: test.ipynb")
-    assert contents[1] == "One."
-    assert contents[2].startswith("second")
-
-
-async def test_a_message_that_comes_with_the_last_words_of_an_answer_is_heard(stages: Any) -> None:
-    class Interrupted(ScriptedModel):
-        async def stream(self, request: ModelRequest) -> Any:
-            if not self.requests:
-                await stage.conversation.send_message("And now?")
-            async for item in super().stream(request):
-                yield item
-
-    with Interrupted([say("One."), say("Two.")]) as model:
-        stage = await stages(model)
-        result = await (await stage.start()).wait()
-    assert result.text == "Two."
-    assert [message["role"] for message in model.requests[-1].messages] == ["system", "user", "assistant", "user"]
-
-
-async def test_a_new_message_replaces_waiting_calls_and_is_heard_before_the_next_model_call(stages: Any) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("Changed.")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        [request] = await stage.requests()
-        run_id = await stage.conversation.send_message("Do something else.")
-        result = await handle.wait()
-        assert run_id == handle.run_id
-        with pytest.raises(AlreadyDecided):
-            await stage.conversation.decide(request.approval_id, Decision(approved=True))
-    assert result.tool_calls[0].state == "superseded"
-    roles = [message["role"] for message in model.requests[-1].messages]
-    assert roles == ["system", "user", "assistant", "tool", "user"]
-
-
-WRITE = ToolDeclaration(
-    "write_file",
-    "Write.",
-    {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}},
-)
-DIFF = "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new"
-
-
-@pytest.mark.parametrize(("diff", "kind"), [(DIFF, "diff"), (None, "code")])
-async def test_a_card_of_a_file_shows_how_the_file_would_change_where_the_hands_can_tell(
-    stages: Any, diff: str | None, kind: str
-) -> None:
-    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, hands=FunctionHands(diff=diff))
-        handle = await stage.start(tools=(WRITE,))
-        [request] = await stage.requests()
-        assert (request.preview.kind, request.preview.text) == (kind, diff or "new\n")
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
-        result = await handle.wait()
-    assert [ran.arguments_json for ran in stage.hands.ran] == [request.tool_input]
-    assert result.tool_calls[0].preview == request.preview
-
-
-async def test_a_file_that_is_written_unasked_shows_its_diff_when_it_starts(stages: Any) -> None:
-    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, hands=FunctionHands(diff=DIFF))
-        await (await stage.start(tools=(WRITE,), policy="allow")).wait()
-    assert stage.of("approval_request") == []
-    assert stage.of("tool_start")[0].preview.text == DIFF
-
-
-async def test_a_card_of_a_file_does_without_a_diff_where_the_hands_do_not_answer(stages: Any) -> None:
-    class Gone(FunctionHands):
-        async def preview(self, tool_name: str, arguments_json: str) -> str | None:
-            raise KernelGone("The kernel died.")
-
-    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, hands=Gone())
-        handle = await stage.start(tools=(WRITE,))
-        [request] = await stage.requests()
-        assert request.preview.text == "new\n"
-        await stage.conversation.decide(request.approval_id, Decision(approved=False))
-        await handle.wait()

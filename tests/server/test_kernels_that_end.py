@@ -1,0 +1,113 @@
+"""Calls and runs whose kernel is stopped, dies, or is restarted."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel_server.app import AgentKernelServer
+from tests.server.client import Api, Kernel, until
+from tests.server.test_kernels import executing, waiting_call
+
+pytestmark = pytest.mark.kernel
+
+
+async def test_stop_interrupts_the_call_and_not_the_users_cell(
+    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(60)"))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await kernel.ready()
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await executing(api, conversation_id)
+    users_cell = asyncio.create_task(kernel.text("import time; time.sleep(0.5); print('untouched')"))
+    page = await face(conversation_id)
+    run_id = (await page.next())["snapshot"]["runs"][0]["run_id"]
+    await page.send({"type": "cancel", "run_id": run_id})
+    view = await api.ended(conversation_id)
+    assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
+    assert await users_cell == "untouched\n"
+
+
+async def test_a_kernel_that_dies_in_a_call_leaves_an_honest_outcome(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"), say("It died."))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    view = await api.ended(conversation_id)
+    (one,) = view["tool_calls"]
+    assert one["state"] == "unknown"
+    assert "died" in one["result"]
+    assert (await api("GET", "status"))[0] == 200
+
+
+@pytest.mark.parametrize("how", ["restart", "shutdown"])
+async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
+    api: Api, kernel: Kernel, model: FakeOpenAI, how: str, jp_fetch: Any, extension: AgentKernelServer
+) -> None:
+    model.add(
+        calls(
+            call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(60)"),
+            call("run_python", code="2"),
+        )
+    )
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await executing(api, conversation_id)
+    if how == "restart":
+        await jp_fetch("api", "kernels", kernel.kernel_id, "restart", method="POST", body="")
+    else:
+        await jp_fetch("api", "kernels", kernel.kernel_id, method="DELETE")
+    view = await api.ended(conversation_id)
+    running, waiting = view["tool_calls"]
+    assert running["state"] == "unknown"
+    assert waiting["state"] == "cancelled"
+    assert view["runs"][0]["error"]["code"] == "KERNEL_DIED"
+    assert await api.pending() == []
+
+
+async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Any
+) -> None:
+    model.add(
+        call("run_python", code="print('old')"), say("Done."), call("run_python", code="print('new')"), say("Done.")
+    )
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.ended(conversation_id)
+    await jp_fetch("api", "kernels", kernel.kernel_id, "restart", method="POST", body="")
+    await api.start_run(conversation_id, "Again.")
+    again = await api.next_approval()
+    await api("POST", "approvals", again["approval_id"], body={"approved": True})
+    calls_made = (await api.ended(conversation_id))["tool_calls"]
+    assert [one["state"] for one in calls_made] == ["success", "success"]
+    assert "new" in calls_made[1]["result"]
+
+
+async def test_a_kernel_that_is_shut_down_leaves_no_socket_and_no_task(
+    api: Api, extension: AgentKernelServer, jp_fetch: Any, model: FakeOpenAI
+) -> None:
+    service = extension.service
+    assert service is not None
+    context = extension.serverapp.kernel_manager.context
+
+    def leftovers() -> int:
+        return sum(1 for one in context._sockets if not one.closed) + len(asyncio.all_tasks())
+
+    before = None
+    for _ in range(2):
+        answer = await jp_fetch("api", "kernels", method="POST", body=json.dumps({"name": "python3"}))
+        kernel_id = json.loads(answer.body)["id"]
+        await until(lambda kernel_id=kernel_id: kernel_id in service.kernels.attached())
+        model.add(call("inspect_variables"), say("Done."))
+        conversation_id = await api.new_conversation(kernel_id=kernel_id)
+        await api.start_run(conversation_id)
+        await api.ended(conversation_id)
+        await jp_fetch("api", "kernels", kernel_id, method="DELETE")
+        await until(lambda: not service.kernels.attached())
+        if before is None:
+            before = leftovers()
+    await until(lambda: leftovers() <= before)
