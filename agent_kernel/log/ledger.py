@@ -145,16 +145,17 @@ def _compare_and_set(
     target: CallState,
     columns: dict[str, Any],
     *,
+    via: CallState | None = None,
     origins: Sequence[CallState] = tuple(NEXT),
     digest: str | None = None,
 ) -> ToolCallView | None:
-    """Move the call that has this key from one of the `origins` that allow it; with a `digest`, only for the arguments
-    that have it. `None` where there is no such call."""
+    """Move the call that has this key from one of the `origins` that allow it, or that allow the state `via` which it
+    passes through; with a `digest`, only for the arguments that have it. `None` where there is no such call."""
     if columns.get("result") is not None:
         columns = columns | {"result": pack(columns["result"])}
     assignments = "".join(f", {name} = :{name}" for name in columns)
     found = " AND ".join(f"{name} = :key_{name}" for name in key)
-    states = ", ".join(f"'{state}'" for state in origins if target in NEXT[state])
+    states = ", ".join(f"'{state}'" for state in origins if (via or target) in NEXT[state])
     updated = sql.execute(
         f"UPDATE tool_calls SET state = :target{assignments} "
         f"WHERE {found} AND state IN ({states}) AND digest = coalesce(:wanted, digest) RETURNING {CALL}",
@@ -164,12 +165,18 @@ def _compare_and_set(
 
 
 def decide(
-    sql: sqlite3.Connection, approval_id: str, verdict: Verdict, *, denial: str, seen_digest: str | None = None
+    sql: sqlite3.Connection,
+    approval_id: str,
+    verdict: Verdict,
+    *,
+    denial: str,
+    seen_digest: str | None = None,
+    starts: bool = False,
 ) -> ToolCallView:
     """Commit the first decision on a call that waits for one, or that policy decides at once.
 
     `denial` becomes the call's result if it is denied. `seen_digest` is what the decider saw; the decision counts for
-    exactly those arguments.
+    exactly those arguments. An approved call that `starts` is executing then: `begin` in the same statement.
     Raises `UnknownApproval`, `AlreadyDecided` (with the first decision), `DigestMismatch`.
     """
     now = utc_now()
@@ -184,10 +191,13 @@ def decide(
         }
     if not verdict.approved:
         columns |= {"ended_at": now, "result": denial}
-    target: CallState = "approved" if verdict.approved else "denied"
-    decided = _compare_and_set(
-        sql, {"approval_id": approval_id}, target, columns, origins=UNDECIDED, digest=seen_digest
-    )
+    decision: CallState = "approved" if verdict.approved else "denied"
+    target = decision
+    if verdict.approved and starts:
+        target = "executing"
+        columns |= {"started_at": now}
+    key = {"approval_id": approval_id}
+    decided = _compare_and_set(sql, key, target, columns, via=decision, origins=UNDECIDED, digest=seen_digest)
     if decided is None:
         call = find_approval(sql, approval_id)
         if call.state not in UNDECIDED:

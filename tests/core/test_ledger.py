@@ -77,6 +77,31 @@ def test_a_call_that_starts_as_it_is_proposed_is_as_one_that_was_decided_and_beg
         ledger.begin(sql, 1, "c2", digest(CODE))
 
 
+def test_a_call_that_starts_as_it_is_decided_is_as_one_that_was_decided_and_begun(sql: sqlite3.Connection) -> None:
+    for name in ("c1", "c2"):
+        propose(sql, name)
+        ledger.move(sql, 1, name, "awaiting_approval")
+    ledger.decide(sql, "apr_c1", YES, denial="")
+    begun = ledger.begin(sql, 1, "c1", digest(CODE))
+    with pytest.raises(DigestMismatch):
+        ledger.decide(sql, "apr_c2", YES, denial="", seen_digest=digest('{"code":"2"}'), starts=True)
+    at_once = ledger.decide(sql, "apr_c2", YES, denial="", seen_digest=digest(CODE), starts=True)
+    own = {"tool_call_id", "approval_id", "created_at", "decided_at", "started_at"}
+    assert at_once.model_dump(exclude=own) == begun.model_dump(exclude=own)
+    with pytest.raises(AlreadyDecided):
+        ledger.decide(sql, "apr_c2", YES, denial="", starts=True)
+    with pytest.raises(IllegalTransition):
+        ledger.begin(sql, 1, "c2", digest(CODE))
+    kinds = [(entry.fields["kind"], entry.fields["tool_call_id"]) for entry in audit.read_entries(sql)]
+    assert kinds == [("decision", "c1"), ("decision", "c2")]
+
+
+def test_a_denied_call_does_not_start(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    denied = ledger.decide(sql, "apr_c1", NO, denial="Denied.", starts=True)
+    assert (denied.state, denied.started_at) == ("denied", None)
+
+
 def test_no_call_starts_with_a_verdict_that_does_not_approve(sql: sqlite3.Connection) -> None:
     with pytest.raises(IllegalTransition):
         ledger.propose_started(sql, 1, proposal(), NO)

@@ -1,6 +1,7 @@
 """Run specifications as texts and back, so that another process can go on with a run."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 from pydantic import TypeAdapter
 
@@ -22,4 +23,10 @@ def stored(spec: RunSpec) -> StoredSpec:
 
 def restored(row: StoredSpec, prompt: str) -> RunSpec:
     """The spec again. The prompt is not stored twice: the run's view has it."""
-    return replace(_SPEC.validate_json(row.spec), prompt=prompt, tools=_TOOLS.validate_json(row.tools))
+    return replace(_SPEC.validate_json(row.spec), prompt=prompt, tools=_tools(row.tools))
+
+
+@lru_cache(maxsize=32)
+def _tools(text: str) -> tuple[ToolDeclaration, ...]:
+    """Most runs have the tools of another."""
+    return _TOOLS.validate_json(text)

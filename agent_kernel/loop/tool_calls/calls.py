@@ -112,22 +112,23 @@ def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None)
 
 
 def decide(
-    commit: Commit, approval_id: str, verdict: ledger.Verdict, *, denial: str, seen_digest: str | None = None
+    commit: Commit,
+    approval_id: str,
+    verdict: ledger.Verdict,
+    *,
+    denial: str,
+    starts: bool,
+    seen_digest: str | None = None,
 ) -> ToolCallView:
-    """Commit a decision, and the end of the call if it was denied. Raises as `ledger.decide`."""
-    call = ledger.decide(commit.sql, approval_id, verdict, denial=denial, seen_digest=seen_digest)
+    """Commit a decision with what follows from it: the end of the call if it was denied, its start where it `starts` at
+    once. Raises as `ledger.decide`."""
+    call = ledger.decide(commit.sql, approval_id, verdict, denial=denial, seen_digest=seen_digest, starts=starts)
     _show_decision(commit, call, verdict)
     if not verdict.approved:
         show_end(commit, call)
+    elif starts:
+        _show_start(commit, call)
     return call
-
-
-def decide_unasked(
-    commit: Commit, approval_id: str, verdict: ledger.Verdict, *, denial: str = "", starts: bool
-) -> ToolCallView:
-    """Commit a decision that nobody was asked for, and the start of the call with it where it `starts` at once."""
-    decided = decide(commit, approval_id, verdict, denial=denial)
-    return start(commit, decided) if starts else decided
 
 
 def start(commit: Commit, call: ToolCallView) -> ToolCallView:

@@ -29,17 +29,19 @@ async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided
 
     with turn_at_once(run, call, wanted=await _may_start(run, call, verdict)) as starts:
 
-        def work(commit: Commit) -> tuple[ToolCallView, ToolCallView]:
-            decided = calls.decide(commit, call.approval_id, verdict, denial=denial, seen_digest=decision.digest)
+        def work(commit: Commit) -> ToolCallView:
+            decided = calls.decide(
+                commit, call.approval_id, verdict, denial=denial, starts=starts, seen_digest=decision.digest
+            )
             if decision.approved and decision.scope != "once":
                 saved_rules.save(commit.sql, row, decision.scope, _chosen_rule(decided, decision), decided_by)
-            return decided, calls.start(commit, decided) if starts else decided
+            return decided
 
-        decided, now = await run.commit(work)
+        now = await run.commit(work)
         set_going(run, now)
     run.open.asked.pop(call.approval_id, None)
     run.decisions.resolve(call.approval_id, now)
-    return decided
+    return now.model_copy(update={"state": "approved", "started_at": None}) if starts else now
 
 
 async def _may_start(run: ActiveRun, call: ToolCallView, verdict: ledger.Verdict) -> bool:

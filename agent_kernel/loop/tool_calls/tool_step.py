@@ -79,7 +79,7 @@ async def decide_without_asking(run: ActiveRun, call: ToolCallView, verdict: led
     denial = tool_messages.denied(f"by {verdict.by}" if verdict.by != "user" else "by the user", verdict.reason)
     with turn_at_once(run, call, wanted=verdict.approved) as starts:
         now = await run.commit(
-            lambda commit: calls.decide_unasked(commit, call.approval_id, verdict, denial=denial, starts=starts)
+            lambda commit: calls.decide(commit, call.approval_id, verdict, denial=denial, starts=starts)
         )
         set_going(run, now)
     return now
