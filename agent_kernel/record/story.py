@@ -27,6 +27,9 @@ _SUMMARIES = {
     "search_files": "query",
     "inspect_variables": "names",
 }
+_CODE = ("run_python", "run_shell")
+_PREAMBLE = re.compile(r"#|import |from \S+ import\b")
+"""Comments and imports."""
 _ERROR_NAME = re.compile(r"([A-Za-z_][\w.]{0,80})(?::|$)")
 
 
@@ -148,9 +151,25 @@ def _summary(call: ToolCallView) -> str:
     if value is None:
         value = next((item for item in arguments.values() if isinstance(item, str)), "")
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    line = reveal(next((part.strip() for part in text.split("\n") if part.strip()), ""))
+    line = reveal(_first_statement(text) if call.tool_name in _CODE else _first_line(text))
     # What follows is set off by a colon, and so may the line end that begins a block of Python.
     return line.rstrip(" :") if len(line) <= _SUMMARY else f"{line[: _SUMMARY - 3]}..."
+
+
+def _first_line(text: str) -> str:
+    return next((part.strip() for part in text.split("\n") if part.strip()), "")
+
+
+def _first_statement(code: str) -> str:
+    """The first line that does something: calls that all say `import pandas as pd` can't be told apart."""
+    lines = [line.strip() for line in code.split("\n") if line.strip()]
+    at = 0
+    while at < len(lines) and _PREAMBLE.match(lines[at]):
+        if "(" in lines[at]:
+            while at < len(lines) and ")" not in lines[at]:
+                at += 1
+        at += 1
+    return lines[at] if at < len(lines) else _first_line(code)
 
 
 def _code(call: ToolCallView) -> tuple[str, str]:

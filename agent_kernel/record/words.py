@@ -109,8 +109,10 @@ def decided(call: ToolCallView) -> str:
 
 
 def duration(milliseconds: float) -> str:
-    """`0.3 s`, `41 s`, `1 min 42 s`, `2 h 5 min`."""
+    """`< 0.1 s`, `0.3 s`, `41 s`, `1 min 42 s`, `2 h 5 min`."""
     seconds = milliseconds / 1000
+    if seconds < 0.05:
+        return "< 0.1 s"
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)

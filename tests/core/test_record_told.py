@@ -61,6 +61,23 @@ def test_the_head_says_how_it_ended_with_which_model_and_policy() -> None:
     assert "<details" not in html
 
 
+def test_a_call_is_told_by_the_first_line_that_does_something() -> None:
+    codes = [
+        "# the mean\nimport pandas as pd\n\ndf.mean()",
+        "from a import (\n  b,\n  c,\n)\nimport d\nb(c)",
+        "import pandas as pd\nimport numpy",
+    ]
+    told = bundle([a_call(at, arguments={"code": code}, duration_ms=4) for at, code in enumerate(codes, start=1)])
+    summaries = [
+        re.sub("<[^>]+>", "", found) for found in re.findall("<summary>(.*?)</summary>", told["text/html"])[1:]
+    ]
+    assert [one.partition(", approved")[0] for one in summaries] == [
+        "run_python df.mean(): Done, &lt; 0.1 s",
+        "run_python b(c): Done, &lt; 0.1 s",
+        "run_python import pandas as pd: Done, &lt; 0.1 s",
+    ]
+
+
 def test_the_transcript_names_each_call_its_end_and_who_decided() -> None:
     html = bundle(five_calls())["text/html"]
     assert "<details><summary>Transcript: 5 tool calls (3 done, 1 denied, 1 failed)</summary>" in html

@@ -50,6 +50,10 @@ describe("what a card shows of a call", () => {
 
   test("a summary that is cut from the arguments", () => {
     expect(summary("run_python", '{"code":"\\n\\n  x = 1\\ny = 2"}')).toBe("x = 1");
+    expect(summary("run_python", JSON.stringify({ code: "# the mean\nimport pandas as pd\n\ndf.mean()" }))).toBe("df.mean()");
+    expect(summary("run_python", JSON.stringify({ code: "from a import (\n  b,\n  c,\n)\nimport d\nb(c)" }))).toBe("b(c)");
+    expect(summary("run_python", JSON.stringify({ code: "import pandas as pd\nimport numpy" }))).toBe("import pandas as pd");
+    expect(summary("run_shell", JSON.stringify({ command: "# look\nls -la" }))).toBe("ls -la");
     expect(summary("read_file", '{"path":"a.csv"}')).toBe("a.csv");
     expect(summary("inspect_variables", '{"names":["a","b"]}')).toBe("a, b");
     expect(summary("search_files", '{"query":"x","pattern":"*.py"}')).toBe('"x" in *.py');
@@ -76,6 +80,7 @@ describe("Edit", () => {
 });
 
 test("times read as people say them", () => {
+  expect([duration(0), duration(49), duration(50)]).toEqual(["< 0.1 s", "< 0.1 s", "0.1 s"]);
   expect([duration(300), duration(41_000), wholeSeconds(102_000), wholeSeconds(3_700_000)]).toEqual(["0.3 s", "41 s", "1 min 42 s", "1 h 1 min"]);
   expect([tokens(900), tokens(18_240), limit(200_000)]).toEqual(["900", "18.2k", "200k"]);
 });

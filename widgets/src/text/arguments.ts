@@ -66,13 +66,16 @@ export function editable(name: string, input: string): Editable {
   return { text: prettyJson(input), language: "json", rebuild: (text) => text };
 }
 
+/** Comments and imports. */
+const PREAMBLE = /^(#|import |from \S+ import\b)/;
+
 /** One line for a card's head, cut from the arguments. */
 export function summary(name: string, input: string | null): string {
   const values = parseArguments(input);
   if (values === null) return "";
   const code = CODE_ARGUMENT[name];
   const text = code && values[code.name];
-  if (typeof text === "string") return firstLine(text);
+  if (typeof text === "string") return firstStatement(text);
   if (name === "search_files" && typeof values["query"] === "string") {
     const where = values["pattern"] ?? values["path"];
     return typeof where === "string" ? `"${values["query"]}" in ${where}` : `"${values["query"]}"`;
@@ -88,6 +91,16 @@ export function summary(name: string, input: string | null): string {
 
 export function lineCount(text: string): number {
   return text.replace(/\n$/, "").split("\n").length;
+}
+
+/** Of code, the first line that does something: cards that all say `import pandas as pd` can't be told apart. */
+function firstStatement(code: string): string {
+  const lines = code.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+  let at = 0;
+  for (let line = lines[0]; line !== undefined && PREAMBLE.test(line); line = lines[++at]) {
+    if (line.includes("(")) while (at < lines.length && !lines[at]!.includes(")")) at++;
+  }
+  return lines[at] ?? lines[0] ?? "";
 }
 
 function firstLine(text: string): string {

@@ -1,7 +1,8 @@
 /** Durations, times and numbers as the cards say them. */
 
 export function duration(ms: number): string {
-  if (ms < 9_950) return `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
+  if (ms < 50) return "< 0.1 s";
+  if (ms < 9_950) return `${(ms / 1000).toFixed(1)} s`;
   return wholeSeconds(ms);
 }
 
