@@ -5,8 +5,9 @@
     approved -> executing | denied (judged again at execution) | cancelled
     executing -> success | error | cancelled | unknown
 
-A call that has not started can be cancelled or superseded from any state. Each function runs inside a transaction of
-the log (`store.Log.write`), so a decision and its event are committed together, before anything acts on them.
+A call that has not started can be cancelled or superseded from any state. Moves that nothing can come between are one
+statement: a decision with the start, or a proposal with both. Each function runs inside a transaction of the log
+(`store.Log.write`), so a decision and its event are committed together, before anything acts on them.
 """
 
 import sqlite3
