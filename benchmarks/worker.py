@@ -32,6 +32,9 @@ CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 """By name: the module, the class, its options."""
 PEERS = frozenset({"LangGraph + openai", "create_agent", "pydantic-ai", "openai-agents"})
+LOOK_SECONDS = 0.06
+"""A person looks before deciding. So long every contender is idle, also those that have nothing to put away meanwhile:
+the processor's caches are as cold for one as for the other."""
 Result = dict[str, Any]
 
 
@@ -52,14 +55,14 @@ async def steps(contender: Contender, model: str) -> Result:
 
 async def approvals(contender: Contender, count: int, lengths: list[int]) -> Result:
     """Milliseconds from a decision to the tool's first line, in conversations of so many messages: one of each length
-    after the other, so that the comparison is of nothing else. The first finds nothing in the processor's caches, and
-    is a long one."""
+    after the other, so that the comparison is of nothing else."""
     entered: dict[str, list[float]] = {str(messages): [] for messages in lengths}
     for number in range(count):
         for messages in lengths if number % 2 else reversed(lengths):
             name = f"approval {messages} {time.perf_counter_ns()} {number}"
             await contender.pause(name, "steps:1", messages)
             await contender.settle()
+            await asyncio.sleep(LOOK_SECONDS)
             ENTERED.clear()
             begun = time.perf_counter_ns()
             await contender.approve(name)

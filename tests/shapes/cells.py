@@ -44,8 +44,11 @@ class Cells:
         )
 
     def reconnect(self) -> None:
-        """Connect anew, and wait until the kernel is heard: a gateway's line comes back later than the server's."""
+        """Connect anew, as a page that is loaded again, and wait until the kernel is heard: a gateway's line comes back
+        later than the server's. As another session: the gateway notices late that the old line is cut, and until then
+        two connections of one session would have the same address at the kernel."""
         self._socket.close()
+        self.session = uuid.uuid4().hex
         self._socket = self._connect()
         self._socket.settimeout(ASK_AGAIN_SECONDS)
         wait_until(self._is_heard, "the kernel to be heard again", SECONDS)
