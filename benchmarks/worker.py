@@ -32,9 +32,6 @@ CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 """By name: the module, the class, its options."""
 PEERS = frozenset({"LangGraph + openai", "create_agent", "pydantic-ai", "openai-agents"})
-LOOK_SECONDS = 0.06
-"""A person looks before deciding. So long every contender is idle, also those that have nothing to put away meanwhile:
-the processor's caches are as cold for one as for the other."""
 Result = dict[str, Any]
 
 
@@ -62,7 +59,6 @@ async def approvals(contender: Contender, count: int, lengths: list[int]) -> Res
             name = f"approval {messages} {time.perf_counter_ns()} {number}"
             await contender.pause(name, "steps:1", messages)
             await contender.settle()
-            await asyncio.sleep(LOOK_SECONDS)
             ENTERED.clear()
             begun = time.perf_counter_ns()
             await contender.approve(name)
