@@ -29,11 +29,16 @@ _READY = """() => {
   const widget = window.jupyterapp?.shell?.currentWidget;
   return Boolean(widget?.content?.widgets && widget.sessionContext);
 }"""
-_KERNEL_READY = """async () => {
+KERNEL_SECONDS = 60
+_KERNEL_READY = """async seconds => {
   const widget = window.jupyterapp.shell.currentWidget;
-  await widget.context.ready;
-  await widget.sessionContext.ready;
-  await widget.sessionContext.session.kernel.info;
+  const heard = async () => {
+    await widget.context.ready;
+    await widget.sessionContext.ready;
+    await widget.sessionContext.session.kernel.info;
+  };
+  const late = (_, reject) => setTimeout(() => reject(new Error(`no kernel was heard within ${seconds} s`)), 1000 * seconds);
+  await Promise.race([heard(), new Promise(late)]);
 }"""
 _RUN_CELL = """async ([index, wait]) => {
   const { shell, commands } = window.jupyterapp;
@@ -196,7 +201,7 @@ class NotebookPage:
 
     def _wait_for_kernel(self) -> None:
         self.page.wait_for_function(_READY, timeout=60_000)
-        self.page.evaluate(_KERNEL_READY)
+        self.page.evaluate(_KERNEL_READY, KERNEL_SECONDS)
 
     def reload(self) -> None:
         self.page.reload()

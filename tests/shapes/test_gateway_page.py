@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Error, Page, expect
 
 from agent_kernel.testing import call, say
 from tests.e2e.lab import LabServer, NotebookPage
@@ -26,12 +26,24 @@ def front(gateway: KernelGateway, shared_model: WrittenModel, tmp_path: Path) ->
         yield server
 
 
+def open_notebook(front: LabServer, page: Page, path: Path) -> NotebookPage:
+    """On a busy machine JupyterLab opens its line twice, and Jupyter Server can't take back the first, which was not
+    open yet: then the gateway has two of one session, and the kernel's answers go to the one that nobody reads. Whoever
+    meets that loads the page again."""
+    try:
+        return NotebookPage(front, page, path)
+    except Error as nobody_heard:
+        if "no kernel was heard" not in str(nobody_heard):
+            raise
+    return NotebookPage(front, page, path)
+
+
 def test_the_open_page_gets_its_card_back_and_the_kernel_can_be_chosen_again(
     front: LabServer, model: WrittenModel, page: Page
 ) -> None:
     model.says(call("run_python", code="before += 1\nprint('before is', before)"), say("It goes on."))
     cells = ["%load_ext agent_kernel\nbefore = 41", "%%agent\nCount.", "print('the page speaks to', before)"]
-    notebook = NotebookPage(front, page, front.write_notebook("outlived.ipynb", cells))
+    notebook = open_notebook(front, page, front.write_notebook("outlived.ipynb", cells))
     notebook.run_through(1)
     notebook.wait_for_state("awaiting_approval", seconds=60)
     notebook.save()
