@@ -37,8 +37,8 @@ _KERNEL_READY = """async seconds => {
     await widget.sessionContext.ready;
     await widget.sessionContext.session.kernel.info;
   };
-  const late = (_, reject) => setTimeout(() => reject(new Error(`no kernel was heard within ${seconds} s`)), 1000 * seconds);
-  await Promise.race([heard(), new Promise(late)]);
+  const late = new Error(`no kernel was heard within ${seconds} s`);
+  await Promise.race([heard(), new Promise((_, reject) => setTimeout(reject, 1000 * seconds, late))]);
 }"""
 _RUN_CELL = """async ([index, wait]) => {
   const { shell, commands } = window.jupyterapp;
