@@ -41,7 +41,7 @@ def captured_descriptors(write: Callable[[StreamName, str], None]) -> Iterator[b
     ended, end = os.pipe()
     drained = threading.Event()
     pump = _Pump(readers, ended, write, drained)
-    # Not `Thread.start`, which waits until the new thread has had the interpreter: up to a millisecond before each call.
+    # Not `Thread.start`, which waits until the new thread has had the interpreter: a millisecond each time.
     _thread.start_new_thread(pump.run, ())
     try:
         yield True
