@@ -43,8 +43,8 @@ async def test_a_tool_step_is_two_commits(opened: Open) -> None:
     assert await cost_of_a_step(opened, "COMMIT") <= 2
 
 
-async def test_a_tool_step_is_two_dozen_statements(opened: Open) -> None:
-    assert await cost_of_a_step(opened) <= 25
+async def test_a_tool_step_is_a_dozen_statements(opened: Open) -> None:
+    assert await cost_of_a_step(opened) <= 13
 
 
 @pytest.mark.parametrize("parked", [False, True], ids=["in memory", "parked"])
@@ -66,7 +66,7 @@ async def test_an_approved_call_is_one_commit_from_its_decision_and_no_look_at_t
     assert until_the_hands.count("COMMIT") == 1
     reads = [one for one in until_the_hands if one.startswith("SELECT")]
     assert not [one for one in reads if "FROM messages" in one or "FROM events" in one]
-    assert len(until_the_hands) <= (24 if parked else 18)
+    assert len(until_the_hands) <= (17 if parked else 12)
 
 
 async def test_a_run_without_calls_is_five_commits(opened: Open) -> None:
