@@ -1,11 +1,10 @@
 """What the last run of a conversation was asked to be, and with which hands: for what is asked without saying so."""
 
-import sqlite3
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.log import journal, runs
+from agent_kernel.log import runs
 from agent_kernel.loop.runs.specs import restored
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.ids import new_run_id
@@ -46,21 +45,11 @@ async def find_hands(host: "Host", conversation: "Conversation", spec: RunSpec, 
 
 async def before_restart(host: "Host", conversation: "Conversation") -> Declared | None:
     """The last run that the log knows of; `None` where there is none, or its kernel is gone and its tools with it."""
-    number = conversation.row.number
-
-    def work(sql: sqlite3.Connection) -> RunSpec | None:
-        run_id = journal.last_run(sql, number)
-        if run_id is None:
-            return None
-        try:
-            return restored(runs.read_spec(sql, run_id), runs.read_run(sql, run_id).prompt)
-        except ValueError:  # another version of Agent Kernel wrote it
-            return None
-
-    spec = await host.log.read(work)
-    if spec is None:
+    stored = await host.log.read(lambda sql: runs.last_spec(sql, conversation.row.number))
+    if stored is None:
         return None
     try:
+        spec = restored(stored, prompt="")
         return Declared(spec, await find_hands(host, conversation, spec, None))
-    except KernelGone:
+    except (KernelGone, ValueError):  # the latter where another version of Agent Kernel wrote it
         return None
