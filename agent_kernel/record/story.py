@@ -165,7 +165,7 @@ def _first_statement(code: str) -> str:
     lines = [line.strip() for line in code.split("\n") if line.strip()]
     at = 0
     while at < len(lines) and _PREAMBLE.match(lines[at]):
-        if "(" in lines[at]:
+        if lines[at].startswith("from ") and "(" in lines[at]:
             while at < len(lines) and ")" not in lines[at]:
                 at += 1
         at += 1

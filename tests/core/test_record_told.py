@@ -63,7 +63,7 @@ def test_the_head_says_how_it_ended_with_which_model_and_policy() -> None:
 
 def test_a_call_is_told_by_the_first_line_that_does_something() -> None:
     codes = [
-        "# the mean\nimport pandas as pd\n\ndf.mean()",
+        "# the mean (of prices\nimport pandas as pd\n\ndf.mean()",
         "from a import (\n  b,\n  c,\n)\nimport d\nb(c)",
         "import pandas as pd\nimport numpy",
     ]

@@ -50,7 +50,7 @@ describe("what a card shows of a call", () => {
 
   test("a summary that is cut from the arguments", () => {
     expect(summary("run_python", '{"code":"\\n\\n  x = 1\\ny = 2"}')).toBe("x = 1");
-    expect(summary("run_python", JSON.stringify({ code: "# the mean\nimport pandas as pd\n\ndf.mean()" }))).toBe("df.mean()");
+    expect(summary("run_python", JSON.stringify({ code: "# the mean (of prices\nimport pandas as pd\n\ndf.mean()" }))).toBe("df.mean()");
     expect(summary("run_python", JSON.stringify({ code: "from a import (\n  b,\n  c,\n)\nimport d\nb(c)" }))).toBe("b(c)");
     expect(summary("run_python", JSON.stringify({ code: "import pandas as pd\nimport numpy" }))).toBe("import pandas as pd");
     expect(summary("run_shell", JSON.stringify({ command: "# look\nls -la" }))).toBe("ls -la");

@@ -98,7 +98,7 @@ function firstStatement(code: string): string {
   const lines = code.split("\n").map((line) => line.trim()).filter((line) => line !== "");
   let at = 0;
   for (let line = lines[0]; line !== undefined && PREAMBLE.test(line); line = lines[++at]) {
-    if (line.includes("(")) while (at < lines.length && !lines[at]!.includes(")")) at++;
+    if (line.startsWith("from ") && line.includes("(")) while (at < lines.length && !lines[at]!.includes(")")) at++;
   }
   return lines[at] ?? lines[0] ?? "";
 }
