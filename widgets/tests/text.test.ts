@@ -103,6 +103,31 @@ describe("a traceback", () => {
     expect(splitTraceback("--- a\n+++ b").own).toBe("--- a\n+++ b");
   });
 
+  test("as the kernel renders it keeps the frames of the call and of own files, and sets the library's aside", () => {
+    const rendered = [
+      "Traceback (most recent call last):",
+      '  File "pandas/core/indexes/base.py", line 3816, in get_loc',
+      "    return self._engine.get_loc(casted_key)",
+      "           ^^^^^^^^^^^^^^^",
+      '  File "pandas/_libs/index.pyx", line 172, in pandas._libs.index.IndexEngine.get_loc',
+      "KeyError: 'cost'",
+      "",
+      "The above exception was the direct cause of the following exception:",
+      "",
+      "Traceback (most recent call last):",
+      '  File "run_python", line 3, in <module>',
+      "    df['cost'].mean()",
+      '  File "/home/ana/own.py", line 1, in mean',
+      "    return x",
+      '  File "pandas/core/frame.py", line 4330, in __getitem__',
+      "    indexer = self.columns.get_loc(key)",
+      "KeyError: 'cost'",
+    ];
+    const { own, frames } = splitTraceback(rendered.join("\n"));
+    expect(frames).toBe(3);
+    expect(own.split("\n")).toEqual([rendered[0], ...rendered.slice(5, 14), rendered[16]]);
+  });
+
   test("is said in one line by its end", () => {
     expect(errorLine(text)).toBe("KeyError: 'a'");
   });
