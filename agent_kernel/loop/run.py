@@ -25,8 +25,8 @@ from agent_kernel.loop.turns.budgets import Meter
 from agent_kernel.loop.turns.history import Past, read_history, wire_message
 from agent_kernel.loop.turns.prompts import SYSTEM_PROMPT
 from agent_kernel.models.base import Model, TokenUsage, WireMessage
-from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent
-from agent_kernel.protocol.views import ErrorView, MessageView, PolicyView, RunView, ToolCallView, Usage
+from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_now
+from agent_kernel.protocol.views import ErrorView, MessageView, NoticeView, PolicyView, RunView, ToolCallView, Usage
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
 from agent_kernel.tools.hands import Hands, Outcome
 from agent_kernel.tools.registry import ToolRegistry
@@ -205,6 +205,12 @@ class ActiveRun:
     def change(self, **fields: object) -> None:
         """Change the view; `save` writes it."""
         self.view = self.view.model_copy(update=fields)
+
+    def notify(self, content: str) -> None:
+        """Tell the user what was done otherwise than asked."""
+        notice = NoticeView(content=content, at=utc_now(), steps=self.view.usage.steps)
+        self.change(notices=[*self.view.notices, notice])
+        self.commits.write_soon(self.save)
 
     def spend(self, tokens: TokenUsage, calls: int) -> None:
         usage = self.view.usage

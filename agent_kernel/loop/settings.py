@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_kernel.protocol.views import BudgetLimits
-from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 from agent_kernel.tools.declaration import ToolDeclaration
 
 
@@ -33,6 +33,8 @@ class RunSpec:
     """The notebook's own rules (`agent_kernel.approvals.rules`); a site's cap drops those that allow."""
     system: str | None = None
     budget: BudgetLimits = field(default_factory=BudgetLimits)
+    effort: Effort | None = None
+    """How much the model should reason; `None` leaves it to the model."""
     widget_model_id: str | None = None
     """The widget that shows the run: the key by which its record finds its place in the saved notebook."""
     watched: bool = False

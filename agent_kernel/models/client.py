@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.models.api import Api
 
 if TYPE_CHECKING:
     import httpx2
@@ -45,7 +46,7 @@ class Connection:
 
 
 class Client:
-    """An `AsyncOpenAI` as it sends chat completions. Used in one event loop."""
+    """The address, headers and transport of an `AsyncOpenAI`. Used in one event loop."""
 
     def __init__(self, connection: Connection) -> None:
         from httpx2 import Timeout
@@ -61,19 +62,20 @@ class Client:
         if not connection.ambient:
             self._openai.organization = self._openai.project = None
             self._openai._custom_headers = {}
-        self._url = self._openai.base_url.join("chat/completions")
+        self._base_url = self._openai.base_url
         self._headers = {name: value for name, value in self._openai.default_headers.items() if isinstance(value, str)}
         self._timeout = timeout.as_dict()
 
-    async def send(self, body: bytes) -> "httpx2.Response":
-        """Ask for a completion; the answer's body is still to be read.
+    async def send(self, api: Api, body: bytes) -> "httpx2.Response":
+        """Ask for a turn; the answer's body is still to be read.
 
         Raises `ConfigurationError`, and what `httpx2` and `aiohttp` raise where nobody answers.
         """
         from httpx2 import Request
 
-        headers = {"Authorization": f"Bearer {await self._key()}", **self._headers}
-        request = Request("POST", self._url, headers=headers, content=body, extensions={"timeout": self._timeout})
+        headers = {**api.headers(await self._key()), **self._headers}
+        url = self._base_url.join(api.path)
+        request = Request("POST", url, headers=headers, content=body, extensions={"timeout": self._timeout})
         return await self._http.send(request, stream=True)
 
     async def aclose(self) -> None:

@@ -29,6 +29,7 @@ class Fault(Exception):
         detail: str,
         *,
         status: int | None = None,
+        code: str = "",
         retry: bool = False,
         retry_after: float | None = None,
     ) -> None:
@@ -36,6 +37,8 @@ class Fault(Exception):
         self.kind = kind
         self.detail = detail
         self.status = status
+        self.code = code
+        """The service's own word for what is wrong: `context_length_exceeded`."""
         self.retry = retry
         self.retry_after = retry_after
 
@@ -67,7 +70,7 @@ def status_fault(status: int, body: Any, *, retry_after: float | None, should_re
         retry = should_retry == "true"
     if isinstance(body, dict) and "insufficient_quota" in (body.get("code"), body.get("type")):
         retry = False
-    return Fault("status", detail_of(body), status=status, retry=retry, retry_after=retry_after)
+    return Fault("status", detail_of(body), status=status, code=code_of(body), retry=retry, retry_after=retry_after)
 
 
 def error_object_fault(error: Any) -> Fault:
@@ -77,7 +80,9 @@ def error_object_fault(error: Any) -> Fault:
     status = int(digits) if len(digits) == 3 and digits.isdigit() and digits[0] in "45" else None
     if status is None:
         refused = isinstance(error, dict) and error.get("type") == "invalid_request_error"
-        return Fault("status", detail_of(error), status=400 if refused else None, retry=not refused)
+        return Fault(
+            "status", detail_of(error), status=400 if refused else None, code=code_of(error), retry=not refused
+        )
     return status_fault(status, error, retry_after=None, should_retry=None)
 
 
@@ -88,6 +93,12 @@ def detail_of(body: Any) -> str:
             if body.get(field):
                 return detail_of(body[field])
     return "" if body is None else " ".join(str(body).split())
+
+
+def code_of(body: Any) -> str:
+    """`code` says more than `type` where both are there."""
+    named = [body.get("code"), body.get("type")] if isinstance(body, dict) else []
+    return next((one for one in named if isinstance(one, str) and one), "")
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn
+from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn
 from agent_kernel.models.cassette import (
     Cassette,
     RecordedCall,
@@ -43,6 +43,10 @@ class RecordingModel:
     @property
     def name(self) -> str:
         return self._model.name
+
+    @property
+    def facts(self) -> ModelFacts:
+        return self._model.facts
 
     @property
     def recorded(self) -> bool:

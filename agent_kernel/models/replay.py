@@ -11,6 +11,7 @@ from pathlib import Path
 from agent_kernel.errors import ModelRefused
 from agent_kernel.loop.settings import ScriptedDecision
 from agent_kernel.models.base import (
+    ModelFacts,
     ModelItem,
     ModelRequest,
     ModelTurn,
@@ -54,6 +55,10 @@ class ReplayModel:
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def facts(self) -> ModelFacts:
+        return ModelFacts()
 
     @property
     def recorded(self) -> bool:

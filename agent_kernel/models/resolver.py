@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 from agent_kernel.errors import ConfigurationError, NoModelError
 from agent_kernel.models.base import Model
 from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.openai import OPENAI_BASE_URL, OpenAIModel
+from agent_kernel.models.http import HttpModel
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.models.retry import Clock, RetryPolicy
 
+OPENAI_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_ENDPOINT = "openai"
 DEFAULT_OPENAI_MODEL = "gpt-5.2"
 DEMO_PACE = 0.02
@@ -160,7 +161,7 @@ class ModelResolver:
         client = self._clients.get(endpoint.name)
         if client is None:
             client = self._clients[endpoint.name] = SharedClient(endpoint.connection())
-        return OpenAIModel(wire_name, client, name=name, retry=self._retry, clock=self._clock)
+        return HttpModel(wire_name, client, name=name, retry=self._retry, clock=self._clock)
 
     def _find(self, name: str) -> tuple[Endpoint, str]:
         if not self.endpoints:

@@ -77,7 +77,7 @@ class ReasoningEvent(Event):
 
 
 class RunEvent(Event):
-    """A run was queued behind another, started, changed its policy or ended."""
+    """A run was queued behind another, started, changed its policy, got a notice or ended."""
 
     type: Literal["run"] = "run"
     run: RunView

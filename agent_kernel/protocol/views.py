@@ -61,6 +61,16 @@ class BudgetRaise(View):
     """How many turns the model had had by then."""
 
 
+class NoticeView(View):
+    """Something that was done otherwise than asked, in a sentence for people: the reasoning of an earlier model was
+    left out, a conversation was shortened."""
+
+    content: str
+    at: str
+    steps: int
+    """How many turns the model had had by then."""
+
+
 class RuleView(View):
     """An always-allow rule that a person made."""
 
@@ -197,6 +207,7 @@ class RunView(View):
     paused: PauseView | None = None
     """Set while it waits for a larger budget; its status is `running` all the while."""
     raises: list[BudgetRaise] = Field(default_factory=list)
+    notices: list[NoticeView] = Field(default_factory=list)
 
 
 class ConversationView(View):

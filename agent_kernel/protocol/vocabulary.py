@@ -33,6 +33,12 @@ Approval = Literal["ask", "allow", "deny"]
 Limit = Literal["tokens", "tool_calls", "steps", "seconds"]
 """What a budget limits."""
 
+Effort = Literal["low", "medium", "high"]
+"""How much a model should reason."""
+
+ApiName = Literal["chat", "responses", "messages"]
+"""The three APIs of models: OpenAI's Chat Completions and Responses, Anthropic's Messages."""
+
 PolicyMode = Literal["ask", "allow", "deny", "plan"]
 Role = Literal["user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "content_filter", "cancelled", "error"]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView, Warning
 from agent_kernel.record import words
@@ -53,7 +54,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What the model said between its calls."""
+    """What the model said between its calls, or the run about itself."""
 
     text: str
 
@@ -78,13 +79,16 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
     by_id = {call.tool_call_id: call for call in tool_calls}
     answers: list[str] = []
     items: list[ToolCallView | Aside] = []
-    raises = list(run.raises)
+    # What happened between two turns of the model, by how many it had had.
+    between = [(step.steps, words.raised(step)) for step in run.raises]
+    between += [(notice.steps, notice.content) for notice in run.notices]
+    between.sort(key=itemgetter(0), reverse=True)
     turns = 0
     for message in messages:
         if message.role != "assistant":
             continue
-        while raises and raises[0].steps <= turns:
-            items.append(Aside(words.raised(raises.pop(0))))
+        while between and between[-1][0] <= turns:
+            items.append(Aside(between.pop()[1]))
         turns += 1
         if message.content.strip():
             if message.tool_calls:
@@ -93,6 +97,7 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
                 answers.append(message.content)
         items.extend(by_id.pop(name) for name in message.tool_calls if name in by_id)
     items.extend(by_id.values())
+    items.extend(Aside(text) for _, text in reversed(between))
     error = f"{words.error_words(run.error.code)} {run.error.message}".strip() if run.error else ""
     return Story(
         run_id="recorded" if run.recorded else run.run_id,

@@ -1,10 +1,12 @@
 """A model that says what a test wrote, and fails where the test and the loop disagree."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from agent_kernel.models.base import (
+    ModelFacts,
     ModelItem,
     ModelRequest,
     ModelTurn,
@@ -28,10 +30,18 @@ class ScriptedModel:
     `assert_consumed()`, raises `ScriptMismatch` if a turn was not asked for or a request had no turn.
     """
 
-    def __init__(self, turns: Iterable[ScriptedTurn], *, name: str = "scripted", recorded: bool = False) -> None:
+    def __init__(
+        self,
+        turns: Iterable[ScriptedTurn],
+        *,
+        name: str = "scripted",
+        recorded: bool = False,
+        facts: ModelFacts | None = None,
+    ) -> None:
         self._turns = list(turns)
         self._name = name
         self._recorded = recorded
+        self.facts = facts or ModelFacts()
         self._unexpected = 0
         self.requests: list[ModelRequest] = []
 
@@ -45,7 +55,7 @@ class ScriptedModel:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
         taken = len(self.requests) - self._unexpected
-        self.requests.append(ModelRequest(tuple(request.messages), tuple(request.tools)))
+        self.requests.append(replace(request, messages=tuple(request.messages), tools=tuple(request.tools)))
         if taken >= len(self._turns):
             self._unexpected += 1
             raise ScriptMismatch(self._describe_unexpected(request))

@@ -32,7 +32,7 @@ JUPYTER = {
 OURS = {"agent_kernel", "agent_kernel_server", "agent_kernel_widgets"}
 ENTRY_POINTS = {CORE / name for name in ("__init__.py", "cli.py", "doctor.py")}
 """They reach outward by design, and only when called."""
-HEAVY = {"aiohttp", "httpx", "httpx2", "langchain_core", "langgraph", "openai"}
+HEAVY = {"PIL", "aiohttp", "anthropic", "genai_prices", "httpx", "httpx2", "langchain_core", "langgraph", "openai"}
 
 
 def modules(directory: Path) -> list[Path]:
@@ -92,7 +92,7 @@ def test_the_protocol_imports_nothing_of_the_rest() -> None:
 
 
 def test_the_core_brings_in_langgraph_and_openai_only_when_they_are_needed() -> None:
-    lazy = CORE / "testing" / "fake_openai.py"  # an HTTP server of its own, which its package loads on demand
+    lazy = CORE / "testing" / "fake_service.py"  # an HTTP server of its own, which its package loads on demand
     assert offenders([path for path in core_modules() if path != lazy], HEAVY, eager_only=True) == []
 
 

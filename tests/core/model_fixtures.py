@@ -10,9 +10,10 @@ import pytest
 from agent_kernel.errors import ModelError
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn
 from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.openai import OpenAIModel
+from agent_kernel.models.http import HttpModel
 from agent_kernel.testing import FakeOpenAI, VirtualClock, call, calls
-from agent_kernel.testing.fake_openai import FAKE_KEY, Scripted
+from agent_kernel.testing.fake_openai import FAKE_KEY
+from agent_kernel.testing.fake_service import Scripted
 
 TURN = calls(call("run_python", call_id="call_1", code="naïve 🐧"), text="Let me look. 你好", usage=(11, 7))
 REQUEST = ModelRequest(messages=({"role": "user", "content": "How many penguins are there?"},))
@@ -36,12 +37,12 @@ async def turn_of(model: Model, request: ModelRequest = REQUEST) -> ModelTurn:
 @asynccontextmanager
 async def connected(
     *script: Scripted, clock: VirtualClock | None = None, **options: Any
-) -> AsyncIterator[tuple[FakeOpenAI, OpenAIModel]]:
+) -> AsyncIterator[tuple[FakeOpenAI, HttpModel]]:
     """A fake server and a model that talks to it over a real socket."""
     async with FakeOpenAI(script) as server:
         options.setdefault("base_url", server.url)
         options.setdefault("key", lambda: FAKE_KEY)
-        model = OpenAIModel("fake", SharedClient(Connection(**options)), clock=clock or VirtualClock())
+        model = HttpModel("fake", SharedClient(Connection(**options)), clock=clock or VirtualClock())
         try:
             yield server, model
         finally:

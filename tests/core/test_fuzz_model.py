@@ -15,7 +15,8 @@ from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.retry import RetryPolicy
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.testing import FakeOpenAI, calls, requested, say
-from agent_kernel.testing.wire import Reply, chunks_of, event_stream, failure, streamed
+from agent_kernel.testing.wire.chat import chunks_of, event_stream, streamed
+from agent_kernel.testing.wire.reply import Reply, failure
 from tests.core.brain_fixtures import LOOK, RUN_PYTHON, FunctionHands
 from tests.core.fuzzing import rounds
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from agent_kernel.models.base import ModelTurn, RequestedCall
 from agent_kernel.testing import say
-from agent_kernel.testing.wire import plain, streamed
+from agent_kernel.testing.wire.chat import plain, streamed
 from tests.core.brain_fixtures import stage
 from tests.core.model_fixtures import connected, turn_of
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import ModelItem, ModelTurn, RequestedCall, TextDelta, TokenUsage, ToolCallDelta
+from agent_kernel.models.chat import ChatReader
 from agent_kernel.models.sse import EventReader
-from agent_kernel.models.turn import AnswerReader
 from agent_kernel.testing import call, calls, requested, say
-from agent_kernel.testing.wire import Chunk, chunks_of, delta, event_stream, plain, usage_chunk
+from agent_kernel.testing.wire.chat import Chunk, chunks_of, delta, event_stream, plain, usage_chunk
 
 TURN = calls(
     call("run_python", call_id="call_1", code="print('naïve 🐧')\n"),
@@ -24,7 +24,7 @@ TURN = calls(
 
 
 def read(body: bytes, cuts: list[int] | None = None) -> list[ModelItem]:
-    reader = AnswerReader()
+    reader = ChatReader()
     items: list[ModelItem] = []
     edges = [0, *sorted(cuts or []), len(body)]
     for start, end in itertools.pairwise(edges):

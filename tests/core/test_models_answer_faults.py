@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.faults import Fault
 from agent_kernel.testing import call, calls
-from agent_kernel.testing.wire import chunks_of, delta, event_stream
+from agent_kernel.testing.wire.chat import chunks_of, delta, event_stream
 from tests.core.test_models_answer import read
 
 json_values = st.recursive(

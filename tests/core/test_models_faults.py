@@ -7,11 +7,12 @@ import pytest
 
 from agent_kernel.errors import ModelRefused, ModelUnavailable
 from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.openai import OpenAIModel
+from agent_kernel.models.http import HttpModel
 from agent_kernel.models.retry import RetryPolicy
 from agent_kernel.testing import VirtualClock, say
-from agent_kernel.testing.fake_openai import Scripted
-from agent_kernel.testing.wire import Reply, delta, event_stream, events, failure, rate_limited, streamed
+from agent_kernel.testing.fake_service import Scripted
+from agent_kernel.testing.wire.chat import delta, event_stream, events, streamed
+from agent_kernel.testing.wire.reply import Reply, failure, rate_limited
 from tests.core.model_fixtures import TURN, collect, connected, error_of, turn_of
 
 
@@ -68,7 +69,7 @@ async def test_nobody_at_the_address_is_retried_and_then_said_plainly() -> None:
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
         clock = VirtualClock()
-        model = OpenAIModel("fake", SharedClient(Connection(f"http://127.0.0.1:{port}/v1", lambda: None)), clock=clock)
+        model = HttpModel("fake", SharedClient(Connection(f"http://127.0.0.1:{port}/v1", lambda: None)), clock=clock)
         with pytest.raises(ModelUnavailable, match=rf"127.0.0.1:{port}/v1 can't be reached after 4 tries"):
             await collect(model)
         await model.aclose()

@@ -8,9 +8,10 @@ import pytest
 
 from agent_kernel.errors import ConfigurationError, ModelError, ModelRefused
 from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.openai import OpenAIModel
+from agent_kernel.models.http import HttpModel
 from agent_kernel.testing import FakeOpenAI, say
-from agent_kernel.testing.wire import Reply, delta, events, failure
+from agent_kernel.testing.wire.chat import delta, events
+from agent_kernel.testing.wire.reply import Reply, failure
 from tests.core.model_fixtures import collect, connected, error_of, turn_of
 
 SECRET = "sk-proj-Ab12Cd34Ef56Gh78"
@@ -72,7 +73,7 @@ async def test_words_that_only_look_like_keys_stay() -> None:
 
 
 async def test_a_password_in_the_address_is_not_shown() -> None:
-    model = OpenAIModel("fake", SharedClient(Connection("http://ada:hunter2@127.0.0.1:1/v1", lambda: None)))
+    model = HttpModel("fake", SharedClient(Connection("http://ada:hunter2@127.0.0.1:1/v1", lambda: None)))
     assert "hunter2" not in repr(model)
 
 

@@ -10,10 +10,11 @@ import pytest
 
 from agent_kernel.models.base import ModelRequest, TextDelta
 from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.openai import OpenAIModel
+from agent_kernel.models.http import HttpModel
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
-from agent_kernel.testing.wire import Reply, delta, event_stream, events, plain, streamed
+from agent_kernel.testing.wire.chat import delta, event_stream, events, plain, streamed
+from agent_kernel.testing.wire.reply import Reply
 from tests.core.model_fixtures import REQUEST, TURN, collect, connected, turn_of, until
 
 
@@ -124,7 +125,7 @@ def test_two_event_loops_do_not_share_connections() -> None:
         client = SharedClient(Connection(server.url, lambda: FAKE_KEY))
 
         async def once() -> str:
-            model = OpenAIModel("fake", client)
+            model = HttpModel("fake", client)
             try:
                 return (await turn_of(model)).content
             finally:
@@ -134,9 +135,7 @@ def test_two_event_loops_do_not_share_connections() -> None:
         assert asyncio.run(once()) == "2"
 
 
-@pytest.mark.parametrize(
-    "module", ["agent_kernel.models.resolver", "agent_kernel.testing", "agent_kernel.models.openai"]
-)
+@pytest.mark.parametrize("module", ["agent_kernel.models.resolver", "agent_kernel.testing", "agent_kernel.models.http"])
 def test_importing_models_loads_neither_openai_nor_langgraph(module: str) -> None:
     code = f"import {module}, sys; print([n for n in ('openai', 'langgraph', 'aiohttp', 'httpx2') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ import pytest
 
 from agent_kernel.errors import ConfigurationError, NoModelError
 from agent_kernel.models.client import PLACEHOLDER_KEY
-from agent_kernel.models.openai import OpenAIModel
+from agent_kernel.models.http import HttpModel
 from agent_kernel.models.replay import ReplayModel
 from agent_kernel.models.resolver import Endpoint, ModelResolver
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, say
@@ -34,8 +34,8 @@ def test_nothing_configured_says_how_to_configure_a_model() -> None:
 
 def test_a_key_alone_means_openai_and_its_default_model() -> None:
     model = environ(OPENAI_API_KEY="sk-1").resolve()
-    assert isinstance(model, OpenAIModel)
-    assert repr(model) == "OpenAIModel('gpt-5.2' at https://api.openai.com/v1)"
+    assert isinstance(model, HttpModel)
+    assert repr(model) == "HttpModel('gpt-5.2' at https://api.openai.com/v1)"
 
 
 def test_an_address_alone_needs_a_model_to_be_named() -> None:
@@ -90,15 +90,15 @@ async def test_a_key_goes_to_its_own_endpoint_only(monkeypatch: pytest.MonkeyPat
 def test_models_of_an_endpoint_share_its_connections() -> None:
     resolver = environ(OPENAI_API_KEY="sk-1")
     one, other = resolver.resolve("gpt-5.2"), resolver.resolve("gpt-4.1")
-    assert isinstance(one, OpenAIModel)
-    assert isinstance(other, OpenAIModel)
+    assert isinstance(one, HttpModel)
+    assert isinstance(other, HttpModel)
     assert one._client is other._client
     assert resolver.resolve("gpt-5.2") is one
 
 
 def test_a_name_with_slashes_belongs_to_the_default_endpoint_unless_an_endpoint_is_named() -> None:
     resolver = environ(OPENAI_BASE_URL="http://localhost:8000/v1")
-    assert repr(resolver.resolve("Qwen/Qwen3-8B")).startswith("OpenAIModel('Qwen/Qwen3-8B' at http://localhost:8000/v1")
+    assert repr(resolver.resolve("Qwen/Qwen3-8B")).startswith("HttpModel('Qwen/Qwen3-8B' at http://localhost:8000/v1")
 
 
 def test_an_ambiguous_name_asks_for_the_endpoint() -> None:

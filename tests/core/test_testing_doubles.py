@@ -28,7 +28,8 @@ from agent_kernel.testing import (
     script,
 )
 from agent_kernel.testing.fake_openai import read_script
-from agent_kernel.testing.wire import failure, streamed
+from agent_kernel.testing.wire.chat import streamed
+from agent_kernel.testing.wire.reply import failure
 from tests.core.model_fixtures import REQUEST, collect, connected, turn_of, until
 
 

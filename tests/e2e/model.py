@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import FakeOpenAI
-from agent_kernel.testing.wire import Reply, failure
+from agent_kernel.testing.wire.reply import Reply, failure
 
 
 @dataclass(slots=True)

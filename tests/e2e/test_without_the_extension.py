@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call, say
-from agent_kernel.testing.wire import failure
+from agent_kernel.testing.wire.reply import failure
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer
 from tests.e2e.model import WrittenModel

@@ -12,7 +12,8 @@ from typing import Any
 
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing.turns import call, calls, say
-from agent_kernel.testing.wire import Reply, streamed
+from agent_kernel.testing.wire.chat import streamed
+from agent_kernel.testing.wire.reply import Reply
 
 DONE = "All of it is done."
 AGAIN = re.compile(r"^Try this call again: (\w+) with (\{.*\})$", re.MULTILINE)

@@ -9,7 +9,8 @@ from agent_kernel.models.resolver import Endpoint, ModelResolver
 from agent_kernel.models.retry import RetryPolicy
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from agent_kernel.testing.wire import Reply, failure, rate_limited, streamed
+from agent_kernel.testing.wire.chat import streamed
+from agent_kernel.testing.wire.reply import Reply, failure, rate_limited
 from tests.core.brain_fixtures import Stage, stage
 from tests.faults import checks
 

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing.turns import call, calls, say
-from agent_kernel.testing.wire import streamed
+from agent_kernel.testing.wire.chat import streamed
 
 DONE = "All of it is done."
 _PLAN = re.compile(rb'\{\\"calls.*?\}')

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel.testing.wire import failure
+from agent_kernel.testing.wire.reply import failure
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
-from agent_kernel.testing.wire import Reply, failure
+from agent_kernel.testing.wire.reply import Reply, failure
 from tests.security.conftest import declaration
 from tests.server.client import Api, Kernel
 

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel.testing.wire import failure
+from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks import WIDGET_MIME
 from tests.server.client import Api, Kernel, until

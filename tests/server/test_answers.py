@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel.testing.wire import failure
+from agent_kernel.testing.wire.reply import failure
 from tests.server.client import Api, Kernel
 
 FAULTY = call("no_such_tool")

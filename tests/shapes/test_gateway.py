@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.testing import call, say
-from agent_kernel.testing.wire import failure
+from agent_kernel.testing.wire.reply import failure
 from tests.e2e.lab import LabServer
 from tests.e2e.model import Gate, WrittenModel
 from tests.programs import wait_until

@@ -12,6 +12,7 @@ export type {
   BudgetCommand,
   BudgetLimits,
   BudgetRaise,
+  NoticeView,
   ConversationView,
   ErrorEvent,
   OutputView,

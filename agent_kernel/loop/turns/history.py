@@ -47,7 +47,7 @@ def wire_message(body: dict[str, Any]) -> WireMessage:
         case "user":
             return {"role": "user", "content": with_context(body["content"], body.get("environment", ""))}
         case "assistant":
-            return {name: body[name] for name in ("role", "content", "tool_calls") if name in body}
+            return {name: body[name] for name in ("role", "content", "tool_calls", "provider") if name in body}
         case _:
             return body
 

@@ -192,6 +192,8 @@ def _assistant_body(turn: ModelTurn) -> dict[str, object]:
         body["reasoning"] = turn.reasoning
     if turn.tool_calls:
         body["tool_calls"] = [_wire_call(call) for call in turn.tool_calls]
+    if turn.provider is not None:
+        body["provider"] = turn.provider.to_wire()
     return body
 
 

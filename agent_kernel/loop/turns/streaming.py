@@ -11,12 +11,19 @@ from agent_kernel.models.base import (
     ModelItem,
     ModelRequest,
     ModelTurn,
+    Notice,
     ReasoningDelta,
     RequestedCall,
     TextDelta,
     ToolCallDelta,
 )
-from agent_kernel.protocol.events import LoggedEvent, ReasoningEvent, TokenEvent, ToolCompleteEvent, ToolStateEvent
+from agent_kernel.protocol.events import (
+    LoggedEvent,
+    ReasoningEvent,
+    TokenEvent,
+    ToolCompleteEvent,
+    ToolStateEvent,
+)
 from agent_kernel.protocol.ids import new_tool_call_id
 
 Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
@@ -41,7 +48,12 @@ class TurnStream:
 
     async def read(self) -> ModelTurn:
         """The whole turn, each call with an id that is unique in the conversation. Raises `ModelError`."""
-        request = ModelRequest(messages=self._run.history, tools=self._run.registry.openai_format())
+        request = ModelRequest(
+            messages=self._run.history,
+            tools=self._run.registry.openai_format(),
+            effort=self._run.spec.effort,
+            cache_key=self._run.view.conversation_id,
+        )
         turn: ModelTurn | None = None
         try:
             async for item in self._run.setting.model.stream(request):
@@ -67,6 +79,8 @@ class TurnStream:
                 self._batcher.add(item)
             case ReasoningDelta():
                 self._batcher.add(item)
+            case Notice():
+                self._run.notify(item.content)
             case ToolCallDelta() if item.id:
                 self._ids[item.index] = self._own_id(item.id)
                 self._batcher.add(

@@ -1,5 +1,5 @@
 /** Events to view state. Pure: the same events give the same state, whether they come live or again after a reload. */
-import type { BudgetRaise, RunView, ServerEvent } from "../protocol";
+import type { BudgetRaise, NoticeView, RunView, ServerEvent } from "../protocol";
 import { emptyCall, type Call, type Decider, type Item, type RunState } from "./model";
 import { addOutput } from "./outputs";
 
@@ -23,7 +23,7 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
       if (event.role !== "assistant") return state;
       return event.content === "" ? takeBack(state, event.message_id) : setMessage(state, event.message_id, event.content);
     case "run":
-      return { ...withRaises(state, event.run, context), run: event.run };
+      return { ...withNotes(withRaises(state, event.run, context), event.run), run: event.run };
     case "usage":
       return state.run === null ? state : { ...state, run: { ...state.run, usage: event.usage } };
     case "complete":
@@ -158,6 +158,18 @@ function withRaises(state: RunState, run: RunView, context: Context): RunState {
   const known = state.items.filter((item) => item.kind === "raise").length;
   if (run.raises.length === known) return state;
   return { ...state, items: [...state.items, ...run.raises.slice(known).map((raise) => raiseItem(raise, context.live, context.own.has(raise.pause_id)))] };
+}
+
+/** What the run has told of itself since. */
+function withNotes(state: RunState, run: RunView): RunState {
+  const known = state.items.filter((item) => item.kind === "note").length;
+  const notices = run.notices ?? []; // events that an earlier version wrote have none
+  if (notices.length === known) return state;
+  return { ...state, items: [...state.items, ...notices.slice(known).map((notice, index) => noteItem(notice, known + index))] };
+}
+
+export function noteItem(notice: NoticeView, index: number): Item {
+  return { kind: "note", id: `note-${index}`, text: notice.content };
 }
 
 export function raiseItem(raise: BudgetRaise, live: boolean, own: boolean): Item {

@@ -1,8 +1,8 @@
 /** A run's view state from the `session` event's snapshot. */
-import type { BudgetRaise, ConversationView, ToolCallView } from "../protocol";
+import type { ConversationView, ToolCallView } from "../protocol";
 import { emptyCall, emptyRun, type Call, type Item, type RunState } from "./model";
 import { addOutput, NO_OUTPUTS } from "./outputs";
-import { decider, raiseItem } from "./reduce";
+import { decider, noteItem, raiseItem } from "./reduce";
 
 export function fromSnapshot(conversation: ConversationView, runId: string): RunState {
   const views = conversation.tool_calls.filter((view) => view.run_id === runId);
@@ -13,9 +13,13 @@ export function fromSnapshot(conversation: ConversationView, runId: string): Run
   let step = 0;
   let turns = 0;
   const run = conversation.runs.find((view) => view.run_id === runId) ?? null;
-  const raises = [...(run?.raises ?? [])];
-  const placeRaises = (): void => {
-    while (raises[0] !== undefined && raises[0].steps <= turns) items.push(raiseItem(raises.shift() as BudgetRaise, false, false));
+  // What happened between two turns of the model, by how many it had had.
+  const between = [
+    ...(run?.raises ?? []).map((raise) => ({ steps: raise.steps, item: raiseItem(raise, false, false) })),
+    ...(run?.notices ?? []).map((notice, index) => ({ steps: notice.steps, item: noteItem(notice, index) })),
+  ].sort((one, other) => one.steps - other.steps);
+  const placeBetween = (): void => {
+    while (between[0] !== undefined && between[0].steps <= turns) items.push((between.shift() as { item: Item }).item);
   };
   const place = (view: ToolCallView): void => {
     items.push({ kind: "call", id: view.tool_call_id });
@@ -25,7 +29,7 @@ export function fromSnapshot(conversation: ConversationView, runId: string): Run
   for (const message of conversation.messages) {
     if (message.run_id !== runId || message.role !== "assistant") continue;
     if (items.some((item) => item.kind === "call")) step += 1;
-    placeRaises();
+    placeBetween();
     turns += 1;
     if (message.content !== "") {
       items.push({ kind: "answer", id: message.message_id });
@@ -38,7 +42,7 @@ export function fromSnapshot(conversation: ConversationView, runId: string): Run
   }
   for (const view of [...byId.values()]) place(view);
   turns = Infinity;
-  placeRaises();
+  placeBetween();
   if (run?.error) items.push({ kind: "notice", id: "notice-snapshot", problem: run.error });
   const stepEnding = Object.values(calls).some((call) => call.step === step && call.endedAt !== null);
   return { ...emptyRun(runId), run, items, texts, calls, step, stepEnding };

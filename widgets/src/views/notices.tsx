@@ -38,6 +38,16 @@ export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() =>
   );
 }
 
+/** What the run did otherwise than asked. */
+export function Note({ text }: { text: string }): JSX.Element {
+  return (
+    <div class="ak-bar" role="status" data-role="note">
+      <Icon name="skip" tone="ak-calm" />
+      <span class="ak-grow">{visible(text)}</span>
+    </div>
+  );
+}
+
 /** What a conflict is about: a call that still waits, so that nobody has decided; one that was decided; or an undo. */
 const CONFLICTS = { waiting: "Nothing was decided.", decided: "Already decided.", undo: "Not undone.", run: "Nothing was changed." } as const;
 

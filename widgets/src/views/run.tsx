@@ -14,7 +14,7 @@ import { ActionsContext, HearingContext, useSeconds } from "./context";
 import { isOpen } from "./folding";
 import { Header } from "./header";
 import { InterruptNote } from "./hearing";
-import { ConnectionBar, Notice } from "./notices";
+import { ConnectionBar, Note, Notice } from "./notices";
 import { RunDesk } from "./desk";
 import { Shortcuts } from "./shortcuts";
 import { Thinking } from "./thinking";
@@ -73,6 +73,8 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
             return <Message key={item.id} text={state.tail?.id === item.id ? null : (state.texts[item.id] ?? "")} />;
           case "raise":
             return <RaiseLine key={item.id} raise={item.raise} by={byWhom(item.by)} />;
+          case "note":
+            return <Note key={item.id} text={item.text} />;
           case "notice":
             return <Notice key={item.id} problem={item.problem} onRetry={item.id === failure && desk.mayTryAgain(state) ? () => desk.tryAgain() : null} />;
           case "call": {

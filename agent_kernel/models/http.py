@@ -1,28 +1,28 @@
-"""Chat completions of an OpenAI-compatible server: OpenAI, Ollama, vLLM, LM Studio and most hosted services.
+"""A model behind HTTP: requests, retries, and answers read as bytes, whatever API is spoken.
 
 Requests go out over the `openai` client's connection as bytes and answers are read as bytes, because its typed request
 costs 157 µs a message and its typed stream nine times the parsing (figures in ARCHITECTURE.md); its aiohttp transport
-costs a third of the default one.
+costs a third of the default one. What stands in them is an `Api`'s.
 """
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
-from agent_kernel.models.base import ModelItem, ModelRequest
+from agent_kernel.models.api import AnswerReader, Api, Target
+from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, Notice
+from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.client import SharedClient
 from agent_kernel.models.faults import Fault, Site, explain, status_fault
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
-from agent_kernel.models.turn import AnswerReader
 
 if TYPE_CHECKING:
     import httpx2
 
-OPENAI_BASE_URL = "https://api.openai.com/v1"
 DRAIN_SECONDS = 0.2
 GATHER_SECONDS = 0.015
 QUICK_SECONDS = 0.005
@@ -30,7 +30,7 @@ QUICK_PIECES = 3
 SMALL_BYTES = 8192
 
 
-class OpenAIModel:
+class HttpModel:
     """One model of one endpoint."""
 
     def __init__(
@@ -38,24 +38,30 @@ class OpenAIModel:
         wire_name: str,
         client: SharedClient,
         *,
+        api: Api | None = None,
         name: str | None = None,
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._wire_name = wire_name
         self._name = name or wire_name
         self._client = client
+        self._api: Api = api or ChatApi()
         self._retry = retry or RetryPolicy()
         self._clock = clock or SystemClock()
         connection = client.connection
         self._site = Site(connection.base_url, connection.key_setting, connection.address_setting, wire_name)
+        self._target = Target(wire_name, origin=f"{self._site.where} {wire_name}")
 
     def __repr__(self) -> str:
-        return f"OpenAIModel({self._wire_name!r} at {self._site.where})"
+        return f"HttpModel({self._target.wire_name!r} at {self._site.where})"
 
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def facts(self) -> ModelFacts:
+        return ModelFacts(wire_name=self._target.wire_name, base_url=self._client.connection.base_url)
 
     @property
     def recorded(self) -> bool:
@@ -71,7 +77,7 @@ class OpenAIModel:
             try:
                 async with aclosing(self._try(body)) as items:
                     async for item in items:
-                        said_something = True
+                        said_something = said_something or not isinstance(item, Notice)
                         yield item
                 return
             except Fault as caught:
@@ -87,21 +93,14 @@ class OpenAIModel:
         await self._client.aclose()
 
     def _body(self, request: ModelRequest) -> bytes:
-        body: dict[str, Any] = {
-            "model": self._wire_name,
-            "messages": list(request.messages),
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
-        if request.tools:  # an empty list is refused by OpenAI and by vLLM
-            body["tools"] = list(request.tools)
+        body = self._api.body(request, self._target)
         try:
             return orjson.dumps(body)
         except TypeError:  # half a character from a tool's output, or an integer above 64 bits in a schema
             return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
-        reader = AnswerReader()
+        reader = self._api.reader(self._target)
         async with self._respond(body, reader) as (chunks, line), aclosing(_gathered(chunks, line)) as gathered:
             async for chunk in gathered:
                 for item in reader.feed(chunk):
@@ -125,7 +124,7 @@ class OpenAIModel:
 
         response: httpx2.Response | None = None
         try:
-            response = await client.send(body)
+            response = await client.send(self._api, body)
             if not response.is_success:
                 raise self._status_fault(response, await response.aread())
             yield response.aiter_bytes(), line_of(response)

@@ -1,28 +1,64 @@
-"""Reads one answer of a chat-completions server: bytes in, deltas and at last a `ModelTurn` out. No input or output of
-its own, so that any chunking of the same bytes can be tested."""
+"""The Chat Completions API, as OpenAI made it and Ollama, vLLM, LM Studio and most hosted services speak it."""
 
 import json
 from typing import Any
 
 import orjson
 
+from agent_kernel.models.api import Target
 from agent_kernel.models.base import (
+    IMAGES,
+    PROVIDER,
     ModelItem,
+    ModelRequest,
     ModelTurn,
     ReasoningDelta,
     TextDelta,
     TokenUsage,
+    WireMessage,
 )
-from agent_kernel.models.calls import CallAssembler
+from agent_kernel.models.chat_calls import CallAssembler
 from agent_kernel.models.faults import Fault, error_object_fault
 from agent_kernel.models.sse import BYTE_ORDER_MARK, EventReader
-from agent_kernel.protocol.vocabulary import FinishReason
+from agent_kernel.protocol.vocabulary import ApiName, FinishReason
 
 _DONE = b"[DONE]"
 _LENGTH = frozenset({"length", "max_tokens", "model_length"})
 
 
-class AnswerReader:
+class ChatApi:
+    name: ApiName = "chat"
+    path = "chat/completions"
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {key}"}
+
+    def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": target.wire_name,
+            "messages": [_message(message) for message in request.messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if request.tools:  # an empty list is refused by OpenAI and by vLLM
+            body["tools"] = list(request.tools)
+        return body
+
+    def reader(self, target: Target) -> "ChatReader":  # noqa: ARG002 (nothing in an answer depends on it)
+        return ChatReader()
+
+
+_OWN_FIELDS = frozenset({IMAGES, PROVIDER})
+
+
+def _message(message: WireMessage) -> WireMessage:
+    """Without the fields that are ours."""
+    if _OWN_FIELDS.isdisjoint(message):
+        return message
+    return {name: value for name, value in message.items() if name not in _OWN_FIELDS}
+
+
+class ChatReader:
     """Feed it the body as it arrives. Deltas of one kind within one chunk are joined into one item, because each
     item costs everything downstream of it more than reading it cost here."""
 

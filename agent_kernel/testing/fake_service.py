@@ -1,0 +1,188 @@
+"""A real HTTP server on the loopback address that answers as a model's service does, from a script.
+
+It runs in a thread of its own, so that the code under test may block or use another event loop.
+"""
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from aiohttp import web
+
+from agent_kernel.models.base import ModelTurn
+from agent_kernel.testing.scripted_model import ScriptMismatch
+from agent_kernel.testing.wire.reply import Reply, failure
+
+Scripted = ModelTurn | Reply | Callable[[dict[str, Any]], ModelTurn | Reply]
+"""A turn, a whole HTTP answer (`agent_kernel.testing.wire`), or a function of the request's JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedRequest:
+    path: str
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: dict[str, Any]
+
+
+class FakeService:
+    """Answers from a script and records what it was asked. Subclasses say which API is spoken on which path.
+
+    As a context manager it starts, stops and raises `ScriptMismatch` if the script and the requests did not match;
+    `repeat=True` begins the script again instead of failing.
+    """
+
+    routes: ClassVar[Mapping[str, Callable[[ModelTurn], Reply]]] = {}
+    """Path -> how a turn is sent there."""
+
+    def __init__(self, script: Iterable[Scripted] = (), *, port: int = 0, repeat: bool = False) -> None:
+        self._script = list(script)
+        self._port = port
+        self._repeat = repeat
+        self._position = 0
+        self._said = 0  # how often the current entry was said
+        self._unexpected = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ready = threading.Event()
+        self._closing: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._serve, name="fake-service", daemon=True)
+        self._failure: BaseException | None = None
+        self.requests: list[ReceivedRequest] = []
+        self.abandoned = 0
+        """How many answers the client left before they ended."""
+
+    @property
+    def url(self) -> str:
+        """The base URL, its version included."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    def add(self, *scripted: Scripted) -> None:
+        self._script.extend(scripted)
+
+    def start(self) -> Self:
+        """Raises `OSError` if the port is taken."""
+        self._thread.start()
+        self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self
+
+    def stop(self) -> None:
+        if self._loop is not None and self._closing is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join()
+
+    def assert_consumed(self) -> None:
+        if self._unexpected:
+            raise ScriptMismatch(f"The fake server was asked for {self._unexpected} more answers than were written.")
+        left = len(self._script) - self._position
+        if left and not self._repeat:
+            raise ScriptMismatch(f"{left} of {len(self._script)} written answers were never asked for.")
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+        if error is None:
+            self.assert_consumed()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+        if error is None:
+            self.assert_consumed()
+
+    def _serve(self) -> None:
+        try:
+            asyncio.run(self._run())
+        except OSError as error:
+            self._failure = error
+        finally:
+            self._ready.set()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._closing = asyncio.Event()
+        app = web.Application(client_max_size=2**28)
+        for path in self.routes:
+            app.router.add_post(path, self._complete)
+        app.router.add_get("/v1/models", _models)
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", self._port)
+            await site.start()
+            self._port = runner.addresses[0][1]
+            self._ready.set()
+            await self._closing.wait()
+        finally:
+            await runner.cleanup()
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.requests.append(ReceivedRequest(request.path, headers, body))
+        reply = self._next(body, self.routes[request.path])
+        try:
+            return await self._send(request, reply)
+        except (asyncio.CancelledError, ConnectionResetError):
+            self.abandoned += 1
+            raise
+
+    def _next(self, body: dict[str, Any], streamed: Callable[[ModelTurn], Reply]) -> Reply:
+        if self._position >= len(self._script):
+            self._unexpected += 1
+            return failure(400, "the script of the fake server has no more answers")
+        scripted = self._script[self._position]
+        answer = scripted if isinstance(scripted, ModelTurn | Reply) else scripted(body)
+        reply = streamed(answer) if isinstance(answer, ModelTurn) else answer
+        self._said += 1
+        if self._said >= reply.times:
+            self._said = 0
+            self._position += 1
+            if self._repeat:
+                self._position %= len(self._script)
+        return reply
+
+    async def _send(self, request: web.Request, reply: Reply) -> web.StreamResponse:
+        response = web.StreamResponse(status=reply.status, headers=reply.headers)
+        response.content_type = reply.content_type
+        end = min(size for size in (reply.cut_after, reply.hang_after, len(reply.body)) if size is not None)
+        if reply.hang_after == 0:
+            await self._silence()
+        await response.prepare(request)
+        for piece in _pieces(reply.body[:end], reply.split_every):
+            await response.write(piece)
+            await asyncio.sleep(reply.pause)  # lets the event loop send each piece by itself
+        if reply.hang_after is not None:
+            await self._silence()
+        if reply.cut_after is not None and request.transport is not None:
+            request.transport.abort()
+            return response
+        await response.write_eof()
+        return response
+
+    async def _silence(self) -> None:
+        assert self._closing is not None
+        await self._closing.wait()
+
+
+def _pieces(body: bytes, size: int | None) -> Sequence[bytes]:
+    if size is not None:
+        return [body[start : start + size] for start in range(0, len(body), size)]
+    return re.findall(rb".*?\n\n|.+", body, re.DOTALL)
+
+
+async def _models(_request: web.Request) -> web.Response:
+    return web.json_response({"object": "list", "data": [{"id": "fake", "object": "model"}]})
