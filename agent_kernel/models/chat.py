@@ -42,6 +42,8 @@ class ChatApi:
         }
         if request.tools:  # an empty list is refused by OpenAI and by vLLM
             body["tools"] = list(request.tools)
+        if request.effort is not None:
+            body["reasoning_effort"] = request.effort
         return body
 
     def reader(self, target: Target) -> "ChatReader":  # noqa: ARG002 (nothing in an answer depends on it)

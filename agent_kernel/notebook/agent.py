@@ -6,14 +6,14 @@ from typing import Any
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.settings import RunSpec
-from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions, as_policy
+from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions, as_effort, as_policy
 from agent_kernel.notebook.place import is_served
 from agent_kernel.notebook.remote import is_served_from_afar
 from agent_kernel.notebook.run import Host, Run
 from agent_kernel.notebook.toolbox import offered_tools
 from agent_kernel.notebook.workshop import Workshop, workshop
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
-from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 
 __all__ = ["Agent", "Budget", "Policy", "last_run"]
 
@@ -26,6 +26,7 @@ class Agent:
     tools choose which of those are offered.
     `system`: replaces the instructions that the model is given.
     `policy`: "ask", "allow", "deny", "plan", or an `ak.Policy`. `budget`: an `ak.Budget`.
+    `effort`: "low", "medium" or "high": how much the model reasons, where it has a choice.
     Raises `ConfigurationError` and `ToolDeclarationError`.
     """
 
@@ -36,6 +37,7 @@ class Agent:
         system: str | None = None,
         policy: Policy | PolicyMode | None = None,
         budget: Budget | None = None,
+        effort: Effort | None = None,
     ) -> None:
         if model is not None and not isinstance(model, str) and not callable(getattr(model, "stream", None)):
             raise ConfigurationError(f"A model is a name or an object with `stream`, not {type(model).__name__!r}.")
@@ -46,6 +48,7 @@ class Agent:
         self.system = system
         self.policy = as_policy(policy)
         self.budget = budget or Budget()
+        self.effort = as_effort(effort)
 
     def start(self, prompt: str, approvals: Sequence[Decision] | None = None) -> Run:
         """Start a run and return at once. `await run` or `run.wait()` holds the cell until it ends.
@@ -65,6 +68,7 @@ class Agent:
             rules=tuple(self.policy.rules),
             system=self.system,
             budget=self.budget.limits(),
+            effort=self.effort,
         )
         run = Run(self._shop, host, spec, self.conversation_id, self.tools, as_decisions(approvals), self.model)
         self._shop.add_run(run)

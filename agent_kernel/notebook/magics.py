@@ -18,7 +18,7 @@ from agent_kernel.notebook.toolbox import named_tools
 from agent_kernel.notebook.warming import warm_up_here
 from agent_kernel.notebook.workshop import workshop
 from agent_kernel.protocol.ids import new_conversation_id
-from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 
 HELP = """\
 %%agent [options]           the prompt is the cell's text, in Markdown
@@ -26,6 +26,7 @@ HELP = """\
 
   --model M       a model's name, replay:FILE, or demo (recorded, needs no key)
   --wait          hold the cell until the run has ended
+  --effort E      low, medium or high: how much the model reasons, where it has a choice
   --policy P      ask (default), allow, deny, or plan (only reads)
   --tools A,B     your own functions by name, or the built-in tools to offer
   --new           begin a new conversation; else each prompt continues the last one
@@ -40,6 +41,7 @@ class Options:
     policy: PolicyMode | None = None
     tools: tuple[str, ...] = ()
     new: bool = False
+    effort: Effort | None = None
     prompt: str = ""
 
 
@@ -74,6 +76,7 @@ class AgentMagics(Magics):
             model=options.model,
             tools=named_tools(options.tools, shell.user_ns),
             policy=Policy(default=options.policy or "ask"),
+            effort=options.effort,
         )
         agent.conversation_id = self._conversation_id
         run = agent.start(prompt.strip("\n"))
@@ -94,7 +97,7 @@ def parse(line: str) -> Options:
         if name in ("wait", "new"):
             found[name] = True
             continue
-        if name not in ("model", "policy", "tools"):
+        if name not in ("model", "policy", "tools", "effort"):
             raise UsageError(f"There is no option --{name}.\n\n{HELP}")
         if not equals:
             value, _, rest = rest.partition(" ")
@@ -109,6 +112,8 @@ def _value(name: str, text: str) -> Any:
         raise UsageError(f"--{name} wants a value.")
     if name == "policy" and value not in get_args(PolicyMode):
         raise UsageError(f"There is no policy {value!r}. Use ask, allow, deny or plan.")
+    if name == "effort" and value not in get_args(Effort):
+        raise UsageError(f"There is no effort {value!r}. Use low, medium or high.")
     return tuple(part for part in value.split(",") if part) if name == "tools" else value
 
 

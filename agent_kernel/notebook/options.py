@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import cast, get_args
 
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.settings import ScriptedDecision
 from agent_kernel.protocol.views import BudgetLimits
-from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 
 Decision = ScriptedDecision | bool | tuple[bool, str]
 
@@ -51,6 +51,13 @@ def as_policy(policy: "Policy | PolicyMode | None") -> Policy:
     if policy is None:
         return Policy()
     return policy if isinstance(policy, Policy) else Policy(default=policy)
+
+
+def as_effort(effort: str | None) -> Effort | None:
+    """Raises `ConfigurationError`."""
+    if effort is not None and effort not in get_args(Effort):
+        raise ConfigurationError(f"There is no effort {effort!r}. Use low, medium or high.")
+    return cast("Effort | None", effort)
 
 
 def as_decisions(approvals: Iterable[Decision] | None) -> tuple[ScriptedDecision, ...]:

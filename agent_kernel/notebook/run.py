@@ -220,6 +220,7 @@ class Run:
             prompt=self.prompt,
             status="error",
             model=self.spec.model or "",
+            effort=self.spec.effort,
             recorded=False,
             policy=PolicyView(mode=self.spec.policy or "ask"),
             usage=Usage(),

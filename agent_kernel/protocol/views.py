@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agent_kernel.protocol.vocabulary import (
     CallState,
     DecidedBy,
+    Effort,
     ErrorCode,
     Limit,
     PolicyMode,
@@ -197,6 +198,8 @@ class RunView(View):
     prompt: str
     status: RunStatus
     model: str
+    effort: Effort | None = None
+    """How much the model was asked to reason; `None` leaves it to the model."""
     recorded: bool
     policy: PolicyView
     usage: Usage

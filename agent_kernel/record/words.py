@@ -52,6 +52,11 @@ def run_word(status: RunStatus) -> str:
             assert_never(status)
 
 
+def model_words(run: RunView) -> str:
+    """`gpt-6-sol`, `gpt-6-sol · effort high`"""
+    return f"{run.model} · effort {run.effort}" if run.effort and not run.recorded else run.model
+
+
 def policy_words(run: RunView) -> str:
     rules = len(run.policy.rules)
     more = f", {rules} always-allow {'rule' if rules == 1 else 'rules'}" if rules else ""

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tornado import web
 
 from agent_kernel.loop.faces.greeting import tool_views
-from agent_kernel.protocol.vocabulary import CallState
+from agent_kernel.protocol.vocabulary import CallState, Effort
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel_server.answers import ApprovalHandler, BudgetHandler, CancelHandler, OutcomeHandler, RetryHandler
 from agent_kernel_server.channel import ChannelHandler
@@ -37,6 +37,7 @@ class NewRun(BaseModel):
     content: str = Field(min_length=1)
     watched: bool = Field(default=False, strict=True)
     """Whether whoever asks also answers: see `RunSpec`."""
+    effort: Effort | None = None
 
 
 class StatusHandler(AgentKernelHandler):
@@ -93,7 +94,9 @@ class RunsHandler(AgentKernelHandler):
     @authorized("execute")
     async def post(self, conversation_id: str) -> None:
         body = self.read_body(NewRun)
-        run_id = await self.service.start_run(conversation_id, body.content, watched=body.watched, asked_by=self.person)
+        run_id = await self.service.start_run(
+            conversation_id, body.content, watched=body.watched, effort=body.effort, asked_by=self.person
+        )
         self.send({"run_id": run_id, "conversation_id": conversation_id}, 201)
 
 

@@ -12,7 +12,7 @@ from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION
+from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel.tools.hands import Hands
 from agent_kernel_server import __version__
@@ -133,14 +133,21 @@ class Service:
         return await brain.create_conversation(kernel_id=kernel_id, model=model, notebook_path=path)
 
     async def start_run(
-        self, conversation_id: str, content: str, *, watched: bool = False, asked_by: str | None = None
+        self,
+        conversation_id: str,
+        content: str,
+        *,
+        watched: bool = False,
+        effort: Effort | None = None,
+        asked_by: str | None = None,
     ) -> str:
         """Start a run that nobody's cell announced. It has the built-in tools where there is a kernel to do them."""
         conversation = await (await self.brain()).conversation(conversation_id)
         await conversation.refuse_elsewhere()  # before its kernel, which this server does not have, is missed
         run_id = new_run_id()
         hands = await self.kernels.hands(conversation, run_id)
-        spec = RunSpec(run_id=run_id, prompt=content, tools=BUILTIN_TOOLS if hands is not None else (), watched=watched)
+        tools = BUILTIN_TOOLS if hands is not None else ()
+        spec = RunSpec(run_id=run_id, prompt=content, tools=tools, watched=watched, effort=effort)
         handle = await conversation.start_run(spec, hands, asked_by=asked_by)
         return handle.run_id
 

@@ -74,6 +74,14 @@ async def test_the_request_asks_for_usage_and_carries_the_tools() -> None:
     assert first.headers["authorization"] == f"Bearer {FAKE_KEY}"
 
 
+async def test_the_effort_goes_along_only_where_one_is_wanted() -> None:
+    async with connected(say("Hi"), say("Hi")) as (server, model):
+        await turn_of(model, ModelRequest(REQUEST.messages, effort="low"))
+        await turn_of(model)
+    assert server.requests[0].body["reasoning_effort"] == "low"
+    assert "reasoning_effort" not in server.requests[1].body
+
+
 async def test_half_a_character_in_a_tools_output_does_not_stop_the_conversation() -> None:
     async with connected(say("Hi")) as (server, model):
         await turn_of(model, ModelRequest([{"role": "user", "content": "caf\udce9 é"}], ({"maximum": 2**70},)))

@@ -49,6 +49,13 @@ def bundle(
     return render_record(a_run(**run), messages, calls)
 
 
+def test_the_record_says_how_much_the_model_was_asked_to_reason() -> None:
+    told = render_record(a_run(effort="high"), [], [])["text/plain"]
+    assert "Agent run: complete. gpt-5.2 · effort high, asks before acting." in told
+    recorded = render_record(a_run(effort="high", recorded=True), [], [])["text/plain"]
+    assert "effort" not in recorded
+
+
 def test_the_head_says_how_it_ended_with_which_model_and_policy() -> None:
     html = bundle([])["text/html"]
     assert '<div data-agent-record="run_1">' in html

@@ -14,6 +14,7 @@ kernel_test = [pytest.mark.kernel, pytest.mark.slow]
         ("", Options()),
         ("--wait What's in `df`?  Say {x}", Options(wait=True, prompt="What's in `df`?  Say {x}")),
         ("--model gpt-5.2 --policy plan hi", Options(model="gpt-5.2", policy="plan", prompt="hi")),
+        ("--effort high --model m hi", Options(effort="high", model="m", prompt="hi")),
         ("--model=demo --new", Options(model="demo", new=True)),
         ("--tools run_python,drop_rows", Options(tools=("run_python", "drop_rows"))),
         ("-- --wait is a word here", Options(prompt="--wait is a word here")),
@@ -36,6 +37,7 @@ def magic_kernel(shared_kernel: TestKernel) -> TestKernel:
     [
         ("%%agent --bogus\nhi", "There is no option --bogus"),
         ("%%agent --policy maybe\nhi", "There is no policy 'maybe'"),
+        ("%%agent --effort most\nhi", "There is no effort 'most'. Use low, medium or high."),
         ("%%agent --tools nosuch\nhi", "There is no tool 'nosuch'. The built-in tools are: run_python"),
         ("%%agent --model\nhi", "--model wants a value"),
         ("%%agent\n   \n", "The prompt is empty"),

@@ -41,6 +41,17 @@ def test_a_cell_returns_at_once_and_declares_its_run(served: TestKernel) -> None
     assert served.value("ak.last_run().status") == "'running'"
 
 
+def test_a_cell_declares_how_much_its_model_is_to_reason(served: TestKernel) -> None:
+    served.run("%agent --effort high go")
+    declared = served.request("declare", run_id=served.event("announce")["run_id"])["declaration"]
+    assert declared["effort"] == "high"
+    run_id = served.value("ak.Agent(effort='low').start('go').run_id").strip("'")
+    declared = served.request("declare", run_id=run_id)["declaration"]
+    assert declared["effort"] == "low"
+    refused = served.run("ak.Agent(effort='most')")
+    assert refused.reply["evalue"] == "There is no effort 'most'. Use low, medium or high."
+
+
 def test_the_record_takes_the_place_of_the_cards(served: TestKernel) -> None:
     cell = served.send("%agent go")
     served.result(cell)

@@ -93,6 +93,19 @@ async def test_a_run_without_a_kernel_answers_without_tools(api: Api, model: Fak
     assert not model.requests[0].body.get("tools")
 
 
+async def test_a_run_asks_its_model_for_the_effort_that_the_script_wants(api: Api, model: FakeOpenAI) -> None:
+    model.add(say("Four."), say("Four again."))
+    conversation_id = await api.new_conversation()
+    body = {"content": "What is 2 + 2?", "effort": "high"}
+    assert (await api("POST", "conversations", conversation_id, "runs", body=body))[0] == 201
+    (run,) = (await api.ended(conversation_id))["runs"]
+    assert run["effort"] == "high"
+    assert model.requests[0].body["reasoning_effort"] == "high"
+    await api.start_run(conversation_id, "And now?")
+    await api.ended(conversation_id)
+    assert "reasoning_effort" not in model.requests[1].body
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
@@ -124,6 +137,7 @@ async def test_an_unknown_id_is_404_with_a_message(api: Api, method: str, path: 
         (("conversations", "c", "runs"), {"content": ""}, "content"),
         (("conversations", "c", "runs"), {"content": 7}, "content"),
         (("conversations", "c", "runs"), {"content": "Go.", "watched": "yes"}, "watched"),
+        (("conversations", "c", "runs"), {"content": "Go.", "effort": "most"}, "effort"),
         (("conversations", "c", "runs", "r", "budget"), {"add": {"steps": 1}}, "pause_id"),
         (("conversations", "c", "runs", "r", "budget"), {"pause_id": "p", "add": {"steps": 0}}, "add.steps"),
         (("approvals", "a", "outcome"), {"answer": "forget"}, "answer"),

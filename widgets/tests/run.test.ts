@@ -39,6 +39,13 @@ describe("the run", () => {
     expect(root.textContent).toContain("allow run_shell in this project");
   });
 
+  test("shows how much the model was asked to reason", async () => {
+    const root = await show((run) => run.send({ type: "run", run: { ...run.view, model: "gpt-6", effort: "high", recorded: false } }));
+    expect(root.querySelector(".ak-meta")?.textContent).toContain("gpt-6 · effort high");
+    await happens((run) => run.send({ type: "run", run: { ...run.view, effort: null } }));
+    expect(root.querySelector(".ak-meta")?.textContent).not.toContain("effort");
+  });
+
   const RULE = { rule_id: "rule_1", scope: "user", tool_name: "run_shell", text: "allow run_shell" };
 
   test("lets a rule be removed, once", async () => {

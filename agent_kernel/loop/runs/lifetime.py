@@ -52,6 +52,7 @@ def queued_view(host: "Host", row: ConversationRow, spec: RunSpec) -> RunView:
         prompt=spec.prompt,
         status="queued",
         model=spec.model or row.model or host.settings.default_model or "",
+        effort=spec.effort,
         recorded=False,
         policy=PolicyView(mode=spec.policy or "ask"),
         usage=Usage(),

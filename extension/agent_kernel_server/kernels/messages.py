@@ -8,7 +8,7 @@ from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import BudgetLimits, ErrorView, OutputView, PolicyView, RunView, Usage
-from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 from agent_kernel.tools.builtin import no_looser
 from agent_kernel.tools.declaration import ToolDeclaration
 
@@ -87,6 +87,7 @@ class RunDeclaration(KernelMessage):
     conversation_id: Identifier
     prompt: str
     model: str | None = None
+    effort: Effort | None = None
     policy: PolicyMode | None = None
     rules: tuple[str, ...] = ()
     system: str | None = None
@@ -104,6 +105,7 @@ class RunDeclaration(KernelMessage):
             rules=self.rules,
             system=self.system,
             budget=self.budget,
+            effort=self.effort,
             widget_model_id=self.widget_model_id,
         )
 
@@ -142,6 +144,7 @@ def refused_result(declaration: RunDeclaration, reason: str) -> dict[str, Any]:
         prompt=declaration.prompt,
         status="error",
         model=declaration.model or "",
+        effort=declaration.effort,
         recorded=False,
         policy=PolicyView(mode=declaration.policy or "ask"),
         usage=Usage(),

@@ -36,6 +36,11 @@ const POLICIES: Readonly<Record<PolicyMode, string>> = {
   deny: "Denies every action",
 };
 
+/** The model, and how much it was asked to reason. A recording reasons as it did. */
+export function modelWords(run: RunView): string {
+  return run.effort && !run.recorded ? `${run.model} · effort ${run.effort}` : run.model;
+}
+
 export function policyWords(policy: RunView["policy"]): string {
   const count = policy.rules.length;
   return POLICIES[policy.mode] + (count === 0 ? "" : `, ${count} always-allow ${count === 1 ? "rule" : "rules"}`);

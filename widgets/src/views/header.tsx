@@ -5,7 +5,7 @@ import type { RunView } from "../protocol";
 import type { Connection } from "../link/channel";
 import { runEnded, type RunState } from "../state";
 import { limit, tokens, wholeSeconds } from "../text/format";
-import { policyWords } from "../text/words";
+import { modelWords, policyWords } from "../text/words";
 import { Button } from "./button";
 import { useActions, useSeconds, type Waiting } from "./context";
 import { Icon, type IconName } from "./icon";
@@ -37,7 +37,7 @@ export function Header({ state, prompt, connection, stopping, waiting, onStop }:
         <span class="ak-status"><Icon name={status.icon} tone={status.tone} />{status.word}</span>
         {run !== null && (
           <>
-            <span><Plain text={run.model} /></span>
+            <span><Plain text={modelWords(run)} /></span>
             {run.recorded && <span class="ak-tag">Recorded demo: no model is called</span>}
             <button type="button" class="ak-badge" aria-label={`Policy: ${policyWords(run.policy)}`} aria-expanded={rules} onClick={() => showRules(!rules)}>
               <Icon name={run.policy.mode === "allow" ? "warn" : "shield"} tone={run.policy.mode === "allow" ? "ak-warn" : ""} />
