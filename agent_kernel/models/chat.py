@@ -1,6 +1,7 @@
 """The Chat Completions API, as OpenAI made it and Ollama, vLLM, LM Studio and most hosted services speak it."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -19,8 +20,12 @@ from agent_kernel.models.base import (
 )
 from agent_kernel.models.chat_calls import CallAssembler
 from agent_kernel.models.faults import Fault, error_object_fault
+from agent_kernel.models.images import SHOWN_BY, absent_line, data_url
 from agent_kernel.models.sse import BYTE_ORDER_MARK, EventReader
 from agent_kernel.protocol.vocabulary import ApiName, FinishReason
+
+Part = dict[str, Any]
+"""Of a message's content."""
 
 _DONE = b"[DONE]"
 _LENGTH = frozenset({"length", "max_tokens", "model_length"})
@@ -36,7 +41,7 @@ class ChatApi:
     def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": target.wire_name,
-            "messages": [_message(message) for message in request.messages],
+            "messages": list(_messages(request)),
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -51,6 +56,37 @@ class ChatApi:
 
 
 _OWN_FIELDS = frozenset({IMAGES, PROVIDER})
+
+
+def _messages(request: ModelRequest) -> Iterator[WireMessage]:
+    """The conversation as this API takes it. A tool message holds no pictures here: what calls showed follows all the
+    answers of their step, as a message of the user."""
+    shown: list[Part] = []
+    for message in request.messages:
+        is_answer = message["role"] == "tool"
+        if shown and not is_answer:
+            yield {"role": "user", "content": shown}
+            shown = []
+        if not message.get(IMAGES):
+            yield _message(message)
+            continue
+        pictures = [_picture(ref, request) for ref in message[IMAGES]]
+        if is_answer:
+            shown += [_text(SHOWN_BY.format(message["tool_call_id"])), *pictures]
+            yield _message(message)
+        else:
+            yield _message(message) | {"content": [_text(message["content"]), *pictures]}
+    if shown:
+        yield {"role": "user", "content": shown}
+
+
+def _picture(ref: dict[str, Any], request: ModelRequest) -> Part:
+    url = data_url(ref, request.images)
+    return {"type": "image_url", "image_url": {"url": url}} if url is not None else _text(absent_line(ref))
+
+
+def _text(text: str) -> Part:
+    return {"type": "text", "text": text}
 
 
 def _message(message: WireMessage) -> WireMessage:
