@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
+from agent_kernel.models.answer_reading import DONE, AnswerBody, Deltas, load_event
 from agent_kernel.models.api import Target
 from agent_kernel.models.base import (
     IMAGES,
@@ -13,21 +12,17 @@ from agent_kernel.models.base import (
     ModelItem,
     ModelRequest,
     ModelTurn,
-    ReasoningDelta,
-    TextDelta,
     TokenUsage,
     WireMessage,
 )
 from agent_kernel.models.chat_calls import CallAssembler
 from agent_kernel.models.faults import Fault, error_object_fault
 from agent_kernel.models.images import SHOWN_BY, absent_line, data_url
-from agent_kernel.models.sse import BYTE_ORDER_MARK, EventReader
 from agent_kernel.protocol.vocabulary import ApiName, FinishReason
 
 Part = dict[str, Any]
 """Of a message's content."""
 
-_DONE = b"[DONE]"
 _LENGTH = frozenset({"length", "max_tokens", "model_length"})
 
 
@@ -97,50 +92,29 @@ def _message(message: WireMessage) -> WireMessage:
 
 
 class ChatReader:
-    """Feed it the body as it arrives. Deltas of one kind within one chunk are joined into one item, because each
-    item costs everything downstream of it more than reading it cost here."""
+    """Feed it the body as it arrives."""
 
     def __init__(self) -> None:
         self.done = False
         """True once the server said that nothing follows."""
-        self._events = EventReader()
-        self._body: list[bytes] | None = None  # a plain JSON body, where the server did not stream
-        self._sniffed = False
+        self._body = AnswerBody()
         self._seen = False
         self._finish: str | None = None
         self._usage = TokenUsage()
         self._calls = CallAssembler()
-        self._content: list[str] = []
-        self._reasoning: list[str] = []
-        self._fresh_kind = ""
-        self._fresh: list[str] = []
-        self._items: list[ModelItem] = []
+        self._deltas = Deltas()
 
     def feed(self, chunk: bytes) -> list[ModelItem]:
         """The deltas in `chunk`. Raises `Fault`."""
-        if not self._sniffed:
-            self._sniff(chunk)
-        if self._body is not None:
-            self._body.append(chunk)
-            return []
-        for event in self._events.feed(chunk):
-            if event == _DONE:
-                self.done = True
-            elif not self.done:
-                self._add_event(event)
-        return self._take()
+        for event in self._body.feed(chunk):
+            self._take_event(event)
+        return self._deltas.take()
 
     def finish(self) -> list[ModelItem]:
         """The end of the body was reached. The last item is the turn. Raises `Fault` if it was cut off."""
-        if self._body is not None:
-            self._add_event(b"".join(self._body).removeprefix(BYTE_ORDER_MARK), whole=True)
-        else:
-            for event in self._events.finish():
-                if event.strip() == _DONE:
-                    self.done = True
-                elif event.strip():
-                    self._add_event(event)
-        items = self._take()
+        for event in self._body.finish():
+            self._take_event(event)
+        items = self._deltas.take()
         self._check_whole()
         return [*items, self._turn()]
 
@@ -149,23 +123,20 @@ class ChatReader:
         """Whether a connection that breaks now has lost nothing."""
         return self.done or (self._finish is not None and self._calls.unfinished() is None)
 
-    def _sniff(self, chunk: bytes) -> None:
-        start = chunk.removeprefix(BYTE_ORDER_MARK).lstrip()
-        if start:
-            self._sniffed = True
-            if start.startswith(b"{"):
-                self._body = []
-            elif start.startswith(b"<"):
-                raise Fault("address", "it answered with a web page")
+    def _take_event(self, event: bytes) -> None:
+        if event.strip() == DONE:
+            self.done = True
+        elif not self.done:
+            self._add_event(event)
 
-    def _add_event(self, raw: bytes, *, whole: bool = False) -> None:
-        event = _load(raw)
+    def _add_event(self, raw: bytes) -> None:
+        event = load_event(raw)
         try:
-            self._add_object(event, raw, whole=whole)
+            self._add_object(event, raw)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             raise Fault("answer", "the server sent an event of an unknown shape", retry=True) from None
 
-    def _add_object(self, event: Any, raw: bytes, *, whole: bool) -> None:
+    def _add_object(self, event: Any, raw: bytes) -> None:
         if not isinstance(event, dict):
             raise Fault("answer", "the server sent an event that is no JSON object", retry=True)
         if event.get("error") or event.get("object") == "error":
@@ -175,7 +146,7 @@ class ChatReader:
             self._usage = _usage(usage)
         choices = event.get("choices")
         if not choices:
-            if whole:
+            if not self._body.streamed:
                 raise Fault("address", "it answered with JSON that holds no choices")
             return
         self._seen = True
@@ -189,56 +160,29 @@ class ChatReader:
     def _add_delta(self, delta: dict[str, Any], raw: bytes) -> None:
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if reasoning:
-            self._add_text("reasoning", _plain(reasoning))
+            self._deltas.add_text("reasoning", _plain(reasoning))
         content = delta.get("content")
         if content:
             if isinstance(content, str):
-                self._add_text("text", content)
+                self._deltas.add_text("text", content)
             else:
                 self._add_parts(content)
         if delta.get("refusal"):
-            self._add_text("text", _plain(delta["refusal"]))
+            self._deltas.add_text("text", _plain(delta["refusal"]))
         pieces = _call_pieces(delta)
         if pieces:
             if any(_has_object(piece) for piece in pieces):  # orjson would round big integers in them
                 choice = json.loads(raw)["choices"][0]
                 pieces = _call_pieces(choice.get("delta") or choice["message"])
             for begun in self._calls.add(pieces):
-                self._close_text()
-                self._items.append(begun)
+                self._deltas.add(begun)
 
     def _add_parts(self, content: Any) -> None:
         for part in content if isinstance(content, list) else [content]:
             if isinstance(part, dict) and part.get("type") in ("thinking", "reasoning"):
-                self._add_text("reasoning", _plain(part))
+                self._deltas.add_text("reasoning", _plain(part))
             else:
-                self._add_text("text", _plain(part))
-
-    def _add_text(self, kind: str, text: str) -> None:
-        if not text:
-            return
-        if kind != self._fresh_kind:
-            self._close_text()
-            self._fresh_kind = kind
-        self._fresh.append(text)
-
-    def _close_text(self) -> None:
-        if not self._fresh:
-            return
-        text = "".join(self._fresh)
-        self._fresh.clear()
-        if self._fresh_kind == "reasoning":
-            self._reasoning.append(text)
-            self._items.append(ReasoningDelta(text))
-        else:
-            self._content.append(text)
-            self._items.append(TextDelta(text))
-        self._fresh_kind = ""
-
-    def _take(self) -> list[ModelItem]:
-        self._close_text()
-        items, self._items = self._items, []
-        return items
+                self._deltas.add_text("text", _plain(part))
 
     def _check_whole(self) -> None:
         if not self._seen:
@@ -259,25 +203,12 @@ class ChatReader:
 
     def _turn(self) -> ModelTurn:
         return ModelTurn(
-            content="".join(self._content),
-            reasoning="".join(self._reasoning),
+            content=self._deltas.content,
+            reasoning=self._deltas.reasoning,
             tool_calls=self._calls.result(),
             finish_reason=_finish_reason(self._finish),
             usage=self._usage,
         )
-
-
-def _load(raw: bytes) -> Any:
-    try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        pass
-    try:  # half an emoji, as some servers send it: orjson refuses what can't be written as UTF-8
-        lenient = json.loads(raw.decode("utf-8", "replace"))
-        return orjson.loads(json.dumps(lenient, ensure_ascii=False).encode("utf-8", "replace"))
-    except ValueError:
-        start = raw[:80].decode("utf-8", "replace")
-        raise Fault("answer", f"the server sent an event that is not JSON: {start}", retry=True) from None
 
 
 def _call_pieces(delta: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,0 +1,115 @@
+"""What the readers of all APIs share: events out of bytes, JSON out of events, and text joined into few deltas."""
+
+import json
+from typing import Any, Literal
+
+import orjson
+
+from agent_kernel.models.base import ModelItem, ReasoningDelta, TextDelta
+from agent_kernel.models.faults import Fault
+from agent_kernel.models.sse import BYTE_ORDER_MARK, EventReader
+
+DONE = b"[DONE]"
+
+
+class AnswerBody:
+    """The body of an answer: server-sent events, or one JSON object where the server did not stream."""
+
+    def __init__(self) -> None:
+        self._events = EventReader()
+        self._plain: list[bytes] | None = None
+        self._sniffed = False
+
+    @property
+    def streamed(self) -> bool:
+        return self._plain is None
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The data of the events that `chunk` completes. Raises `Fault` for a web page."""
+        if not self._sniffed:
+            self._sniff(chunk)
+        if self._plain is not None:
+            self._plain.append(chunk)
+            return []
+        return self._events.feed(chunk)
+
+    def finish(self) -> list[bytes]:
+        """The last event, where its closing blank line never came; the whole body, where it was not streamed."""
+        if self._plain is not None:
+            return [b"".join(self._plain).removeprefix(BYTE_ORDER_MARK)]
+        return [event for event in self._events.finish() if event.strip()]
+
+    def _sniff(self, chunk: bytes) -> None:
+        start = chunk.removeprefix(BYTE_ORDER_MARK).lstrip()
+        if start:
+            self._sniffed = True
+            if start.startswith(b"{"):
+                self._plain = []
+            elif start.startswith(b"<"):
+                raise Fault("address", "it answered with a web page")
+
+
+def load_event(raw: bytes) -> Any:
+    """Raises `Fault`."""
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        pass
+    try:  # half an emoji, as some servers send it: orjson refuses what can't be written as UTF-8
+        lenient = json.loads(raw.decode("utf-8", "replace"))
+        return orjson.loads(json.dumps(lenient, ensure_ascii=False).encode("utf-8", "replace"))
+    except ValueError:
+        start = raw[:80].decode("utf-8", "replace")
+        raise Fault("answer", f"the server sent an event that is not JSON: {start}", retry=True) from None
+
+
+class Deltas:
+    """The items of an answer. Text of one kind within one chunk is joined into one item, because each item costs
+    everything downstream of it more than reading it cost here."""
+
+    def __init__(self) -> None:
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._fresh_kind = ""
+        self._fresh: list[str] = []
+        self._items: list[ModelItem] = []
+
+    @property
+    def content(self) -> str:
+        """All text that was taken so far."""
+        return "".join(self._content)
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(self._reasoning)
+
+    def add_text(self, kind: Literal["text", "reasoning"], text: str) -> None:
+        if not text:
+            return
+        if kind != self._fresh_kind:
+            self._close_text()
+            self._fresh_kind = kind
+        self._fresh.append(text)
+
+    def add(self, item: ModelItem) -> None:
+        self._close_text()
+        self._items.append(item)
+
+    def take(self) -> list[ModelItem]:
+        """What came since the last call."""
+        self._close_text()
+        items, self._items = self._items, []
+        return items
+
+    def _close_text(self) -> None:
+        if not self._fresh:
+            return
+        text = "".join(self._fresh)
+        self._fresh.clear()
+        if self._fresh_kind == "reasoning":
+            self._reasoning.append(text)
+            self._items.append(ReasoningDelta(text))
+        else:
+            self._content.append(text)
+            self._items.append(TextDelta(text))
+        self._fresh_kind = ""
