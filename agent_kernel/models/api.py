@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agent_kernel.models.base import ModelItem, ModelRequest
+from agent_kernel.models.faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName
 
 
@@ -38,7 +39,21 @@ class AnswerReader(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """What to ask in place of a request that was refused."""
+
+    request: ModelRequest
+    """May be the same, where the API itself asks differently from now on."""
+    notice: str = ""
+    """What is done otherwise than asked, for the user; empty where they need not know."""
+    api: "Api | None" = None
+    """Speak this one from now on."""
+
+
 class Api(Protocol):
+    """Each model has an object of its own, which may remember what the model's service refused."""
+
     name: ApiName
     path: str
     """Below the endpoint's base URL."""
@@ -52,3 +67,7 @@ class Api(Protocol):
         ...
 
     def reader(self, target: Target) -> AnswerReader: ...
+
+    def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
+        """What to ask after this fault, at once and with nothing said yet; `None` where nothing else would do."""
+        ...

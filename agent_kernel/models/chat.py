@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent_kernel.models.answer_reading import DONE, AnswerBody, Deltas, load_event
-from agent_kernel.models.api import Target
+from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import (
     IMAGES,
     PROVIDER,
@@ -48,6 +48,9 @@ class ChatApi:
 
     def reader(self, target: Target) -> "ChatReader":  # noqa: ARG002 (nothing in an answer depends on it)
         return ChatReader()
+
+    def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:  # noqa: ARG002
+        return None
 
 
 _OWN_FIELDS = frozenset({IMAGES, PROVIDER})

@@ -30,6 +30,7 @@ class Fault(Exception):
         *,
         status: int | None = None,
         code: str = "",
+        param: str = "",
         retry: bool = False,
         retry_after: float | None = None,
     ) -> None:
@@ -39,6 +40,8 @@ class Fault(Exception):
         self.status = status
         self.code = code
         """The service's own word for what is wrong: `context_length_exceeded`."""
+        self.param = param
+        """The field of the request that it is about: `reasoning.effort`."""
         self.retry = retry
         self.retry_after = retry_after
 
@@ -70,7 +73,15 @@ def status_fault(status: int, body: Any, *, retry_after: float | None, should_re
         retry = should_retry == "true"
     if isinstance(body, dict) and "insufficient_quota" in (body.get("code"), body.get("type")):
         retry = False
-    return Fault("status", detail_of(body), status=status, code=code_of(body), retry=retry, retry_after=retry_after)
+    return Fault(
+        "status",
+        detail_of(body),
+        status=status,
+        code=code_of(body),
+        param=param_of(body),
+        retry=retry,
+        retry_after=retry_after,
+    )
 
 
 def error_object_fault(error: Any) -> Fault:
@@ -81,7 +92,12 @@ def error_object_fault(error: Any) -> Fault:
     if status is None:
         refused = isinstance(error, dict) and error.get("type") == "invalid_request_error"
         return Fault(
-            "status", detail_of(error), status=400 if refused else None, code=code_of(error), retry=not refused
+            "status",
+            detail_of(error),
+            status=400 if refused else None,
+            code=code_of(error),
+            param=param_of(error),
+            retry=not refused,
         )
     return status_fault(status, error, retry_after=None, should_retry=None)
 
@@ -99,6 +115,11 @@ def code_of(body: Any) -> str:
     """`code` says more than `type` where both are there."""
     named = [body.get("code"), body.get("type")] if isinstance(body, dict) else []
     return next((one for one in named if isinstance(one, str) and one), "")
+
+
+def param_of(body: Any) -> str:
+    param = body.get("param") if isinstance(body, dict) else None
+    return param if isinstance(param, str) else ""
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from agent_kernel.models.api import AnswerReader, Api, Target
+from agent_kernel.models.api import Amendment, AnswerReader, Api, Target
 from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, Notice
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.client import SharedClient
@@ -28,6 +28,8 @@ GATHER_SECONDS = 0.015
 QUICK_SECONDS = 0.005
 QUICK_PIECES = 3
 SMALL_BYTES = 8192
+MOST_AMENDMENTS = 5
+"""In one turn. Each leaves out something, so more than these means that none helps."""
 
 
 class HttpModel:
@@ -70,7 +72,7 @@ class HttpModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem]:
         """Stream one turn. Raises `ModelRefused`, `ModelUnavailable` and `ConfigurationError`."""
         body = self._body(request)
-        tried = 0
+        tried = amendments = 0
         while True:
             tried += 1
             said_something = False
@@ -82,6 +84,14 @@ class HttpModel:
                 return
             except Fault as caught:
                 fault = caught
+            if not said_something and amendments < MOST_AMENDMENTS and (amendment := self._amend(request, fault)):
+                amendments += 1
+                tried -= 1
+                request = amendment.request
+                body = self._body(request)
+                if amendment.notice:
+                    yield Notice(amendment.notice)
+                continue
             delay = self._retry.delay(tried, fault.retry_after) if fault.retry and not said_something else None
             if delay is None:  # raised here, not above: no traceback leads to the request and its headers
                 key = self._client.connection.read_key()
@@ -98,6 +108,12 @@ class HttpModel:
             return orjson.dumps(body)
         except TypeError:  # half a character from a tool's output, or an integer above 64 bits in a schema
             return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+    def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
+        amendment = self._api.amended(request, fault, self._target)
+        if amendment is not None and amendment.api is not None:
+            self._api = amendment.api
+        return amendment
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
         reader = self._api.reader(self._target)

@@ -8,11 +8,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from agent_kernel.errors import ConfigurationError, NoModelError
+from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import Model
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.models.retry import Clock, RetryPolicy
+from agent_kernel.protocol.vocabulary import ApiName
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_ENDPOINT = "openai"
@@ -36,6 +38,8 @@ class Endpoint:
     """Gives the key, where an environment variable will not do."""
     models: tuple[str, ...] = ()
     """Names, or patterns such as `llama*`, of the models that this endpoint serves when no endpoint is named."""
+    api: ApiName | None = None
+    """What it speaks; Chat Completions where nothing is said."""
     idle_seconds: float = 120.0
     ambient: bool = False
     """Whether OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS are meant for it."""
@@ -161,7 +165,8 @@ class ModelResolver:
         client = self._clients.get(endpoint.name)
         if client is None:
             client = self._clients[endpoint.name] = SharedClient(endpoint.connection())
-        return HttpModel(wire_name, client, name=name, retry=self._retry, clock=self._clock)
+        api = make_api(endpoint.api or "chat")
+        return HttpModel(wire_name, client, api=api, name=name, retry=self._retry, clock=self._clock)
 
     def _find(self, name: str) -> tuple[Endpoint, str]:
         if not self.endpoints:
