@@ -137,7 +137,9 @@ def _demo_source() -> Path:
 
 
 def _has_own_model(environ: Mapping[str, str]) -> bool:
-    return any(environ.get(name) for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "AGENT_KERNEL_MODEL"))
+    from agent_kernel.models.endpoints import ENVIRONMENT
+
+    return any(environ.get(name) for name in ENVIRONMENT)
 
 
 def _demo_environment(environ: Mapping[str, str]) -> dict[str, str]:

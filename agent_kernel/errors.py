@@ -42,7 +42,8 @@ class ConfigurationError(AgentKernelError):
 class NoModelError(ConfigurationError):
     def __init__(self) -> None:
         super().__init__(
-            "No model is configured. Start the server (or the kernel, where there is none) with OPENAI_API_KEY set; "
+            "No model is configured. Start the server (or the kernel, where there is none) with OPENAI_API_KEY or "
+            "ANTHROPIC_API_KEY set; "
             "for Ollama, vLLM or LM Studio set OPENAI_BASE_URL and AGENT_KERNEL_MODEL as well. "
             "To try Agent Kernel without a key, use the recorded demo: %%agent --model demo"
         )

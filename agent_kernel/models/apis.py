@@ -13,4 +13,4 @@ _APIS: dict[ApiName, Callable[[], Api]] = {
 
 def make_api(name: ApiName) -> Api:
     """A new one for each model: it may remember what the model's service refused."""
-    return _APIS[name]()
+    return _APIS.get(name, ChatApi)()

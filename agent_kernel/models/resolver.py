@@ -1,74 +1,30 @@
 """From a name to a model. Endpoints and keys come from the host's configuration, never from a notebook."""
 
-import fnmatch
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from agent_kernel.errors import ConfigurationError, NoModelError
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import Model
-from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.client import SharedClient
+from agent_kernel.models.defaults import DEFAULT_MODELS
+from agent_kernel.models.endpoints import (
+    ANTHROPIC,
+    ENVIRONMENT,
+    OPENAI,
+    BrokenEndpoint,
+    Endpoint,
+    of_environment,
+)
 from agent_kernel.models.http import HttpModel
+from agent_kernel.models.known import OPENAI_NAMES
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.models.retry import Clock, RetryPolicy
-from agent_kernel.protocol.vocabulary import ApiName
 
-OPENAI_BASE_URL = "https://api.openai.com/v1"
-DEFAULT_ENDPOINT = "openai"
-DEFAULT_OPENAI_MODEL = "gpt-5.2"
 DEMO_PACE = 0.02
 """Seconds a word: about as fast as a hosted model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """An OpenAI-compatible service. Its key is sent to its `base_url` and nowhere else.
-
-    Raises `ConfigurationError` for a base URL that is not http or https.
-    """
-
-    name: str
-    base_url: str
-    api_key_env: str | None = None
-    """The environment variable that holds the key; read anew for each request."""
-    api_key: Callable[[], str | None] | None = field(default=None, repr=False)
-    """Gives the key, where an environment variable will not do."""
-    models: tuple[str, ...] = ()
-    """Names, or patterns such as `llama*`, of the models that this endpoint serves when no endpoint is named."""
-    api: ApiName | None = None
-    """What it speaks; Chat Completions where nothing is said."""
-    idle_seconds: float = 120.0
-    ambient: bool = False
-    """Whether OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS are meant for it."""
-
-    def __post_init__(self) -> None:
-        parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigurationError(f"The base URL of the endpoint {self.name!r} must begin with http:// or https://.")
-        if not self.name or "/" in self.name or ":" in self.name:
-            raise ConfigurationError(f"An endpoint can't be named {self.name!r}: a name holds no '/' and no ':'.")
-
-    def serves(self, model: str) -> bool:
-        return any(fnmatch.fnmatchcase(model, pattern) for pattern in self.models)
-
-    def read_key(self) -> str | None:
-        if self.api_key is not None:
-            return self.api_key()
-        return os.environ.get(self.api_key_env) if self.api_key_env else None
-
-    def connection(self) -> Connection:
-        own = self.name == DEFAULT_ENDPOINT
-        return Connection(
-            base_url=self.base_url,
-            key=self.read_key,
-            key_setting=self.api_key_env or ("OPENAI_API_KEY" if own else f"the key of the endpoint {self.name!r}"),
-            address_setting="OPENAI_BASE_URL" if own else f"the base URL of the endpoint {self.name!r}",
-            idle_seconds=self.idle_seconds,
-            ambient=self.ambient,
-        )
 
 
 class ModelResolver:
@@ -85,23 +41,33 @@ class ModelResolver:
         self,
         *,
         default: str | None = None,
-        endpoints: Mapping[str, Endpoint] | Iterable[Endpoint] = (),
+        endpoints: Mapping[str, Endpoint | BrokenEndpoint] | Iterable[Endpoint | BrokenEndpoint] = (),
+        environ: Mapping[str, str] | None = None,
         base_directory: Path | None = None,
         demo_pace: float = DEMO_PACE,
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.default = default
-        """The name that `resolve(None)` stands for."""
         listed = endpoints.values() if isinstance(endpoints, Mapping) else endpoints
-        self.endpoints: dict[str, Endpoint] = {endpoint.name: endpoint for endpoint in listed}
+        self._configured = {endpoint.name: endpoint for endpoint in listed}
+        self._configured_default = default
+        self._environ = {} if environ is None else environ
+        self._read: dict[str, str | None] | None = None
         self._base_directory = base_directory
         self._demo_pace = demo_pace
         self._retry = retry
         self._clock = clock
         self._registered: dict[str, Model] = {}
         self._clients: dict[str, SharedClient] = {}
+        self._left: list[SharedClient] = []
         self._models: dict[str, Model] = {}
+        self._changing = threading.Lock()
+        self.default: str | None = None
+        """The name that `resolve(None)` stands for."""
+        self.default_reason = ""
+        """Why it is that one, in a sentence."""
+        self.endpoints: dict[str, Endpoint | BrokenEndpoint] = {}
+        self.read_environment()
 
     @classmethod
     def from_environment(
@@ -109,27 +75,58 @@ class ModelResolver:
         environ: Mapping[str, str] | None = None,
         *,
         default: str | None = None,
-        endpoints: Iterable[Endpoint] = (),
+        endpoints: Iterable[Endpoint | BrokenEndpoint] = (),
         base_directory: Path | None = None,
     ) -> "ModelResolver":
-        """From OPENAI_API_KEY, OPENAI_BASE_URL and AGENT_KERNEL_MODEL, with the given endpoints beside.
+        """From the variables that `agent_kernel.models.endpoints` reads, with the given endpoints beside, which win.
 
-        `default` wins over AGENT_KERNEL_MODEL. With a key and no address it is OpenAI, and then the default model is
-        `gpt-5.2`. With an address and no key (Ollama) a placeholder is sent. Raises `ConfigurationError`.
+        `default` wins over AGENT_KERNEL_MODEL. With a key and no address it is the provider itself, and then the
+        default model is that of `agent_kernel.models.defaults`. With an address and no key (Ollama) a placeholder is
+        sent. `environ` is read anew for each run, so that a caller who wants it to stay as it is gives a copy; `None`
+        is a copy of this process's environment.
         """
-        variables = os.environ if environ is None else environ
-        listed = list(endpoints)
-        default = default or variables.get("AGENT_KERNEL_MODEL") or None
-        own = _environment_endpoint(variables)
-        if own is not None and all(endpoint.name != own.name for endpoint in listed):
-            listed.append(own)
-            if own.base_url == OPENAI_BASE_URL:
-                default = default or DEFAULT_OPENAI_MODEL
-        return cls(default=default, endpoints=listed, base_directory=base_directory)
+        variables = dict(os.environ) if environ is None else environ
+        return cls(default=default, endpoints=endpoints, environ=variables, base_directory=base_directory)
+
+    def read_environment(self) -> None:
+        """Take in what the environment says now. A run that goes on keeps the address and the key that it has."""
+        with self._changing:
+            read = {name: self._environ.get(name) for name in ENVIRONMENT}
+            if read == self._read:
+                return
+            own = [endpoint for endpoint in of_environment(self._environ) if endpoint.name not in self._configured]
+            for name in (OPENAI, ANTHROPIC):
+                if name not in self._configured and (client := self._clients.pop(name, None)) is not None:
+                    self._left.append(client)
+            self._models.clear()
+            self.endpoints = {**self._configured, **{endpoint.name: endpoint for endpoint in own}}
+            self.default, self.default_reason = self._choose_default(own)
+            self._read = read
+
+    def _choose_default(self, own: Iterable[Endpoint | BrokenEndpoint]) -> tuple[str | None, str]:
+        if self._configured_default:
+            return self._configured_default, "It is set in the configuration."
+        named = (self._environ.get("AGENT_KERNEL_MODEL") or "").strip()
+        if named:
+            return named, "AGENT_KERNEL_MODEL names it."
+        for endpoint in own:
+            if isinstance(endpoint, Endpoint) and endpoint.default_model is not None:
+                return endpoint.default_model, self._why(endpoint)
+        return None, ""
+
+    def _why(self, endpoint: Endpoint) -> str:
+        reason = f"{endpoint.key_setting} is set, and nothing names a model."
+        if endpoint.name != OPENAI or not self._environ.get("ANTHROPIC_API_KEY", "").strip():
+            return reason
+        return (
+            f"OPENAI_API_KEY and ANTHROPIC_API_KEY are set, and nothing names a model: OpenAI comes first. For "
+            f"Anthropic set AGENT_KERNEL_MODEL={DEFAULT_MODELS['Anthropic']}."
+        )
 
     def resolve(self, name: str | None = None) -> Model:
         """`None` means the default. Raises `NoModelError` if nothing is configured and `ConfigurationError` for a name
         that means nothing here."""
+        self.read_environment()
         wanted = (name or self.default or "").strip()
         if not wanted:
             raise NoModelError
@@ -153,7 +150,7 @@ class ModelResolver:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop, and the registered models."""
-        for client in self._clients.values():
+        for client in (*self._clients.values(), *self._left):
             await client.aclose()
         for model in self._registered.values():
             await model.aclose()
@@ -165,24 +162,37 @@ class ModelResolver:
         client = self._clients.get(endpoint.name)
         if client is None:
             client = self._clients[endpoint.name] = SharedClient(endpoint.connection())
-        api = make_api(endpoint.api or "chat")
+        api = make_api(endpoint.first_api)
         return HttpModel(wire_name, client, api=api, name=name, retry=self._retry, clock=self._clock)
 
     def _find(self, name: str) -> tuple[Endpoint, str]:
+        endpoint, wire_name = self._find_listed(name)
+        if isinstance(endpoint, BrokenEndpoint):
+            raise ConfigurationError(endpoint.fault)
+        return endpoint, wire_name
+
+    def _find_listed(self, name: str) -> tuple[Endpoint | BrokenEndpoint, str]:
         if not self.endpoints:
             raise NoModelError
         prefix, slash, rest = name.partition("/")
-        if slash and rest and prefix in self.endpoints:
+        if slash and rest and prefix in self.endpoints and not self._is_whole(prefix, rest):
             return self.endpoints[prefix], rest
         for endpoint in self.endpoints.values():
             if endpoint.serves(name):
                 return endpoint, name
-        if DEFAULT_ENDPOINT in self.endpoints:
-            return self.endpoints[DEFAULT_ENDPOINT], name
+        if OPENAI in self.endpoints:
+            return self.endpoints[OPENAI], name
         if len(self.endpoints) == 1:
             return next(iter(self.endpoints.values())), name
         names = ", ".join(f"{endpoint}/{name}" for endpoint in self.endpoints)
         raise ConfigurationError(f"No endpoint lists the model {name!r}. Say which one serves it: {names}.")
+
+    def _is_whole(self, prefix: str, rest: str) -> bool:
+        """Whether `openai/gpt-oss-20b` is what a service calls a model: OpenRouter, LM Studio and vLLM name OpenAI's
+        models so, and the environment's endpoint has that name wherever it is."""
+        endpoint = self.endpoints[prefix]
+        elsewhere = isinstance(endpoint, Endpoint) and endpoint.ambient and endpoint.provider is None
+        return prefix == OPENAI and elsewhere and OPENAI_NAMES.match(rest) is not None
 
     def _replay(self, name: str) -> Model:
         path = self._replay_path(name.removeprefix("replay:"))
@@ -213,16 +223,3 @@ def warm_up() -> None:
     import aiohttp  # noqa: F401
     import langgraph.graph  # noqa: F401
     import openai  # noqa: F401
-
-
-def _environment_endpoint(variables: Mapping[str, str]) -> Endpoint | None:
-    key = variables.get("OPENAI_API_KEY", "").strip()
-    address = variables.get("OPENAI_BASE_URL", "").strip()
-    if not key and not address:
-        return None
-    return Endpoint(
-        name=DEFAULT_ENDPOINT,
-        base_url=address or OPENAI_BASE_URL,
-        api_key=lambda: key or None,
-        ambient=True,
-    )

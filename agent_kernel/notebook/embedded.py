@@ -65,7 +65,7 @@ class EmbeddedHost:
         self._loop = asyncio.new_event_loop()
         self._brain: Brain | None = None
         self._opening = asyncio.Lock()
-        self._models = ModelResolver.from_environment()
+        self._models = ModelResolver.from_environment(os.environ)
         kernel = kernel_of(shop.shell)
         self._own_shell = OwnShell(kernel) if kernel is not None else None
         self._tasks = TaskOwner()

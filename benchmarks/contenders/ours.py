@@ -10,7 +10,8 @@ from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.settings import BrainSettings, RunSpec
-from agent_kernel.models.resolver import Endpoint, ModelResolver, warm_up
+from agent_kernel.models.endpoints import Endpoint
+from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import BudgetLimits

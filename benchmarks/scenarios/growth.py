@@ -21,7 +21,8 @@ from agent_kernel.loop.run import Commit
 from agent_kernel.loop.runs.specs import stored
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn, RequestedCall
-from agent_kernel.models.resolver import Endpoint, ModelResolver, warm_up
+from agent_kernel.models.endpoints import Endpoint
+from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.ids import new_conversation_id, new_message_id, new_run_id
 from agent_kernel.protocol.views import BudgetLimits, OutputView, PolicyView, RunView, Usage

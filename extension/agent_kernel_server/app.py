@@ -1,7 +1,6 @@
 """AgentKernelServer wires traits to the service, and the service to Jupyter's managers."""
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -10,9 +9,9 @@ from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Bool, Dict, Enum, Float, Integer, List, TraitError, Unicode, default, validate
 
-from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.settings import BrainSettings
-from agent_kernel.models.resolver import Endpoint, ModelResolver
+from agent_kernel.models.endpoints import ENVIRONMENT_KEYS, BrokenEndpoint, Endpoint, configured
+from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel_server.handlers import HANDLERS
@@ -44,10 +43,13 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     endpoints = Dict(
-        help="""OpenAI-compatible endpoints, by name: `{"lab": {"base_url": "http://localhost:11434/v1",
+        help="""Services that models are asked at, by name: `{"lab": {"base_url": "http://localhost:11434/v1",
         "api_key_env": "LAB_KEY", "models": ["qwen3"]}}`. `api_key_env` names the environment variable that holds the
-        key, so no key stands in a configuration file; leave it out for an endpoint that wants none. OPENAI_API_KEY and
-        OPENAI_BASE_URL make one more endpoint.""",
+        key, so no key stands in a configuration file; leave it out for an endpoint that wants none. `api` is
+        `responses`, `chat` or `messages` (by default what the address speaks: `chat` but for OpenAI and Anthropic);
+        `images`, `tools` and `context_tokens` say what the models take, where the service doesn't. OPENAI_API_KEY
+        and OPENAI_BASE_URL make one more endpoint, `openai`, and ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL another,
+        `anthropic`. An endpoint with a mistake in it says so to the runs that name it; all others work.""",
     ).tag(config=True)
 
     data_dir = Unicode(
@@ -122,9 +124,9 @@ class AgentKernelServer(ExtensionApp):
 
     hide_keys = Bool(
         False,
-        help="""Take the variables that hold keys (OPENAI_API_KEY, and `api_key_env` of each endpoint) out of the
-        environment that kernels and terminals inherit. Notebooks that use such a variable themselves then have to set
-        it themselves.""",
+        help="""Take the variables that hold keys (OPENAI_API_KEY, ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN,
+        and `api_key_env` of each endpoint) out of the environment that kernels and terminals inherit. Notebooks that
+        use such a variable themselves then have to set it themselves.""",
     ).tag(config=True)
 
     warm_up = Bool(
@@ -168,13 +170,16 @@ class AgentKernelServer(ExtensionApp):
         self.handlers.extend(HANDLERS)
 
     def _models(self, root: Path) -> ModelResolver:
-        """Raises `ConfigurationError` for an endpoint that is not well formed."""
-        endpoints = [_endpoint(name, fields) for name, fields in self.endpoints.items()]
+        endpoints = [configured(str(name), fields) for name, fields in self.endpoints.items()]
+        for endpoint in endpoints:
+            if isinstance(endpoint, BrokenEndpoint):
+                self.log.warning("%s Everything else works.", endpoint.fault)
         if self.hide_keys:
-            endpoints = [replace(endpoint, api_key=_as_it_is_now(endpoint)) for endpoint in endpoints]
+            endpoints = [_with_its_key(endpoint) for endpoint in endpoints]
         models = ModelResolver.from_environment(default=self.default_model, endpoints=endpoints, base_directory=root)
         if self.hide_keys:
-            names = {"OPENAI_API_KEY", *(endpoint.api_key_env for endpoint in endpoints)}
+            named = {endpoint.api_key_env for endpoint in endpoints if isinstance(endpoint, Endpoint)}
+            names = {*ENVIRONMENT_KEYS, *named}
             self._hidden = {name: os.environ.pop(name) for name in names if name is not None and name in os.environ}
         return models
 
@@ -215,19 +220,9 @@ class AgentKernelServer(ExtensionApp):
         return {"runs": runs} if runs else None
 
 
-def _as_it_is_now(endpoint: Endpoint) -> Callable[[], str | None]:
-    key = endpoint.read_key()
-    return lambda: key
-
-
-def _endpoint(name: str, fields: dict[str, Any]) -> Endpoint:
-    """Raises `ConfigurationError`, which names the endpoint and the field."""
-    known = {"base_url", "api_key_env", "models"}
-    if not isinstance(fields, dict) or "base_url" not in fields or set(fields) - known:
-        raise ConfigurationError(f"The endpoint {name!r} takes a base_url and may have {sorted(known - {'base_url'})}.")
-    return Endpoint(
-        name=name,
-        base_url=fields["base_url"],
-        api_key_env=fields.get("api_key_env"),
-        models=tuple(fields.get("models", ())),
-    )
+def _with_its_key(endpoint: Endpoint | BrokenEndpoint) -> Endpoint | BrokenEndpoint:
+    """With the key as it is now, because the variable is about to go."""
+    if isinstance(endpoint, BrokenEndpoint) or endpoint.api_key_env is None:
+        return endpoint
+    key = os.environ.get(endpoint.api_key_env)
+    return replace(endpoint, api_key=lambda: key)

@@ -10,9 +10,10 @@ import pytest
 
 from agent_kernel.errors import ConfigurationError, NoModelError
 from agent_kernel.models.client import PLACEHOLDER_KEY
+from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.http import HttpModel
 from agent_kernel.models.replay import ReplayModel
-from agent_kernel.models.resolver import Endpoint, ModelResolver
+from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, say
 from tests.core.model_fixtures import turn_of
 
@@ -35,7 +36,7 @@ def test_nothing_configured_says_how_to_configure_a_model() -> None:
 def test_a_key_alone_means_openai_and_its_default_model() -> None:
     model = environ(OPENAI_API_KEY="sk-1").resolve()
     assert isinstance(model, HttpModel)
-    assert repr(model) == "HttpModel('gpt-5.2' at https://api.openai.com/v1)"
+    assert repr(model) == "HttpModel('gpt-6.1-sol' at https://api.openai.com/v1)"
 
 
 def test_an_address_alone_needs_a_model_to_be_named() -> None:

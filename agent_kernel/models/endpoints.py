@@ -1,0 +1,243 @@
+"""Endpoints: where models are asked, in which API and with which key; from a configuration or from the environment."""
+
+import fnmatch
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, get_args
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
+
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.models.client import Connection
+from agent_kernel.models.defaults import DEFAULT_MODELS, Provider
+from agent_kernel.models.known import NOTHING_TOLD, Told
+from agent_kernel.protocol.vocabulary import ApiName
+
+OPENAI = "openai"
+ANTHROPIC = "anthropic"
+"""The names of the endpoints that the environment makes."""
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+ANTHROPIC_BASE_URL = "https://api.anthropic.com/v1"
+HOMES: dict[str, Provider] = {"api.openai.com": "OpenAI", "api.anthropic.com": "Anthropic"}
+"""The providers' own addresses."""
+
+_KEY_SETTINGS: dict[Provider, str] = {"OpenAI": "OPENAI_API_KEY", "Anthropic": "ANTHROPIC_API_KEY"}
+_KEY_BEGINNINGS = (
+    ("sk-ant-", "Anthropic"),
+    ("sk-or-", "OpenRouter"),
+    ("gsk_", "Groq"),
+    ("xai-", "xAI"),
+    ("AIza", "Google"),
+    ("sk-", "OpenAI"),
+)
+"""How the keys of providers begin; the first that fits says whose a key is."""
+
+ENVIRONMENT_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+"""The variables that hold keys."""
+ENVIRONMENT = (*ENVIRONMENT_KEYS, "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "AGENT_KERNEL_MODEL")
+"""The variables that say which model is asked."""
+
+
+def _versioned(base_url: str) -> str:
+    plain = base_url.rstrip("/")
+    return plain if re.search(r"/v\d+\w*$", plain) else f"{plain}/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A service that models are asked at. Its key is sent to its `base_url` and nowhere else.
+
+    Raises `ConfigurationError` for a base URL that is not http or https.
+    """
+
+    name: str
+    base_url: str
+    api_key_env: str | None = None
+    """The environment variable that holds the key; read anew for each request."""
+    api_key: Callable[[], str | None] | None = field(default=None, repr=False)
+    """Gives the key, where an environment variable will not do."""
+    models: tuple[str, ...] = ()
+    """Names, or patterns such as `llama*`, of the models that this endpoint serves when no endpoint is named."""
+    api: ApiName | None = None
+    """Which API it is asked in first; `None` leaves that to its address."""
+    told: Told = NOTHING_TOLD
+    """What the configuration says of its models; it wins over what anybody else says."""
+    idle_seconds: float = 120.0
+    ambient: bool = False
+    """Whether it is the environment's own: what else the environment holds for its provider is meant for it."""
+    key_setting: str = ""
+    """What messages call the setting that holds the key."""
+
+    def __post_init__(self) -> None:
+        if self.first_api == "messages":  # Anthropic's own client adds the version itself
+            object.__setattr__(self, "base_url", _versioned(self.base_url))
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigurationError(f"The base URL of the endpoint {self.name!r} must begin with http:// or https://.")
+        if not self.name or "/" in self.name or ":" in self.name:
+            raise ConfigurationError(f"An endpoint can't be named {self.name!r}: a name holds no '/' and no ':'.")
+
+    @property
+    def provider(self) -> Provider | None:
+        """Whose own address it is, if it is one's."""
+        return HOMES.get(urlsplit(self.base_url).hostname or "")
+
+    @property
+    def first_api(self) -> ApiName:
+        """The API in which it is asked first."""
+        if self.api is not None:
+            return self.api
+        match self.provider:
+            case "OpenAI":
+                return "responses"
+            case "Anthropic":
+                return "messages"
+            case None:
+                return "messages" if self.ambient and self.name == ANTHROPIC else "chat"
+
+    @property
+    def default_model(self) -> str | None:
+        """What it is asked for where no model is named. Elsewhere than at home a provider's names mean nothing."""
+        return DEFAULT_MODELS[self.provider] if self.provider is not None else None
+
+    def serves(self, model: str) -> bool:
+        return any(fnmatch.fnmatchcase(model, pattern) for pattern in self.models)
+
+    def read_key(self) -> str | None:
+        """Raises `ConfigurationError` for a key of another provider than the one whose address this is."""
+        key = self.api_key() if self.api_key is not None else os.environ.get(self.api_key_env or "")
+        if key and self.provider is not None:
+            _check_owner(key.strip(), self.provider, self._key_setting)
+        return key
+
+    @property
+    def _key_setting(self) -> str:
+        own = "OPENAI_API_KEY" if self.name == OPENAI else f"the key of the endpoint {self.name!r}"
+        return self.key_setting or self.api_key_env or own
+
+    def connection(self) -> Connection:
+        addresses = {OPENAI: "OPENAI_BASE_URL", ANTHROPIC: "ANTHROPIC_BASE_URL"}
+        own = self.ambient or self.name == OPENAI
+        return Connection(
+            base_url=self.base_url,
+            key=self.read_key,
+            key_setting=self._key_setting,
+            address_setting=addresses.get(self.name, "") if own else f"the base URL of the endpoint {self.name!r}",
+            idle_seconds=self.idle_seconds,
+            ambient=self.ambient and self.name == OPENAI,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenEndpoint:
+    """An endpoint that is configured so that it can't be used. Everything else works; a run that names it is told."""
+
+    name: str
+    fault: str
+    """What is wrong and what to do."""
+    models: tuple[str, ...] = ()
+
+    def serves(self, model: str) -> bool:
+        return any(fnmatch.fnmatchcase(model, pattern) for pattern in self.models)
+
+
+def _names(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
+class _Fields(BaseModel):
+    """The fields of one endpoint in a configuration."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    base_url: str
+    api_key_env: str | None = None
+    models: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    api: ApiName | None = None
+    images: StrictBool | None = None
+    tools: StrictBool | None = None
+    context_tokens: int | None = Field(default=None, gt=0)
+
+
+def configured(name: str, fields: Any) -> Endpoint | BrokenEndpoint:
+    """An endpoint as a configuration writes it down: see `_Fields`."""
+    try:
+        read = _Fields.model_validate(fields)
+        told = Told(images=read.images, tools=read.tools, context_tokens=read.context_tokens)
+        return Endpoint(name, read.base_url, read.api_key_env, models=read.models, api=read.api, told=told)
+    except ValidationError as error:
+        fault = f"The endpoint {name!r} is not configured as it should be: {_first_fault(error)}"
+    except ConfigurationError as error:
+        fault = str(error)
+    models = fields.get("models", ()) if isinstance(fields, dict) else ()
+    named = _names(models)
+    return BrokenEndpoint(name, fault, tuple(str(one) for one in named) if isinstance(named, tuple) else ())
+
+
+def _first_fault(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    match first["type"], where:
+        case "extra_forbidden", _:
+            known = ", ".join(sorted(_Fields.model_fields))
+            return f"there is no field {where!r}. It takes {known}."
+        case "literal_error", "api":
+            return f"its api must be one of {', '.join(get_args(ApiName))}."
+        case "missing", _:
+            return f"it has no {where}."
+        case _, "":
+            return "it must be a dictionary with a base_url."
+        case _:
+            return f"{where}: {first['msg']}."
+
+
+def of_environment(variables: Mapping[str, str]) -> Iterator[Endpoint | BrokenEndpoint]:
+    """The endpoints that the environment makes, read as the providers' own clients read it. The first of them that has
+    a default model is the one that is asked where nobody names a model.
+
+    Keys are read now: a key that is set later never goes to an address that was set before.
+    """
+    openai_key, openai_address = _read(variables, "OPENAI_API_KEY"), _read(variables, "OPENAI_BASE_URL")
+    if openai_key or openai_address:
+        yield _own(OPENAI, openai_address or OPENAI_BASE_URL, openai_key, "OPENAI_API_KEY", "OPENAI_BASE_URL")
+    setting = "ANTHROPIC_API_KEY"
+    key, address = _read(variables, setting), _read(variables, "ANTHROPIC_BASE_URL")
+    if not key and (token := _read(variables, "ANTHROPIC_AUTH_TOKEN")):
+        setting, key = "ANTHROPIC_AUTH_TOKEN", token
+    if key or address:
+        yield _own(ANTHROPIC, address or ANTHROPIC_BASE_URL, key, setting, "ANTHROPIC_BASE_URL", ("claude*",))
+
+
+def _read(variables: Mapping[str, str], name: str) -> str:
+    return variables.get(name, "").strip()
+
+
+def _own(
+    name: str, address: str, key: str, key_setting: str, address_setting: str, models: tuple[str, ...] = ()
+) -> Endpoint | BrokenEndpoint:
+    try:
+        return Endpoint(
+            name, address, api_key=lambda: key or None, models=models, ambient=True, key_setting=key_setting
+        )
+    except ConfigurationError:
+        fault = f"{address_setting} must begin with http:// or https://. Set it to the address of a model's service."
+        return BrokenEndpoint(name, fault, models)
+
+
+def _check_owner(key: str, provider: Provider, setting: str) -> None:
+    """A key of somebody else is not even sent."""
+    owner = next((owner for beginning, owner in _KEY_BEGINNINGS if key.startswith(beginning)), provider)
+    if owner == provider:
+        return
+    known = next((one for one in _KEY_SETTINGS if one == owner), None)
+    advice = (
+        f"Set it as {_KEY_SETTINGS[known]}, and {setting} to a key of {provider} or not at all."
+        if known is not None
+        else f"Set {setting} to a key of {provider}."
+    )
+    raise ConfigurationError(
+        f"{setting} holds a key of {owner}, which {provider} does not know; it was not sent. {advice}"
+    )
