@@ -11,7 +11,8 @@ from agent_kernel.protocol.views import Preview, ToolCallView
 _COLUMNS = (
     "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
     "read_only, recorded, warnings, preview, created_at, decided_at, started_at, ended_at, duration_ms, "
-    "result, truncated, output_file, undo, undone, waiting_behind, unknown_answer"
+    "result, truncated, output_file, undo, undone, waiting_behind, unknown_answer, "
+    "seen_images"
 )
 _FIELDS = [*_COLUMNS.split(", "), "conversation_id"]
 CALL = f"{_COLUMNS}, (SELECT conversation_id FROM conversations WHERE number = conversation)"

@@ -209,7 +209,7 @@ def unfinished_cards(sql: sqlite3.Connection, conversation: int, run_id: str) ->
     return list(shown)
 
 
-MESSAGE = "body, tool_call_id, result FROM messages LEFT JOIN tool_calls ON tool_calls.number = body"
+MESSAGE = "body, tool_call_id, result, images FROM messages LEFT JOIN tool_calls ON tool_calls.number = body"
 """What `message_body` makes a message of."""
 
 
@@ -231,10 +231,12 @@ def append_message(
 
 def _same_result(sql: sqlite3.Connection, conversation: int, body: dict[str, Any]) -> int | None:
     row = sql.execute(
-        "SELECT number, result FROM tool_calls WHERE conversation = ? AND tool_call_id = ?",
+        "SELECT number, result, images FROM tool_calls WHERE conversation = ? AND tool_call_id = ?",
         (conversation, body["tool_call_id"]),
     ).fetchone()
-    return row[0] if row is not None and row[1] is not None and unpack(row[1]) == body["content"] else None
+    if row is None or row[1] is None or unpack(row[1]) != body["content"]:
+        return None
+    return row[0] if body.get("images") == (row[2] and orjson.loads(row[2])) else None
 
 
 def read_messages(
@@ -251,13 +253,14 @@ def read_messages(
 
 
 def message_body(
-    stored: int | str | bytes, tool_call_id: str | None, result: str | bytes | None
+    stored: int | str | bytes, tool_call_id: str | None, result: str | bytes | None, images: str | None
 ) -> tuple[dict[str, Any], blocks.Text]:
     """A message in the log's form, and the text that blocks are packed against."""
     if isinstance(stored, int):
         assert result is not None
         text = unpack(result)
-        return {"role": "tool", "tool_call_id": tool_call_id, "content": text}, (True, text)
+        body: dict[str, Any] = {"role": "tool", "tool_call_id": tool_call_id, "content": text}
+        return body if images is None else body | {"images": orjson.loads(images)}, (True, text)
     text = unpack(stored)
     return orjson.loads(text), (False, text)
 

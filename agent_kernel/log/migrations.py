@@ -144,6 +144,26 @@ MIGRATIONS: tuple[str, ...] = (
     -- What a run has spent since its view was written. `events` has rows of several events (see `blocks`).
     ALTER TABLE runs ADD COLUMN usage TEXT;
     """,
+    """
+    -- Pictures that models are given, each once however often it was shown. Those of a conversation that is deleted go
+    -- with it, unless another has them as well.
+    CREATE TABLE images (
+        digest TEXT NOT NULL UNIQUE,
+        data BLOB NOT NULL
+    );
+    CREATE TABLE images_of_conversations (
+        conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
+        digest TEXT NOT NULL REFERENCES images (digest),
+        PRIMARY KEY (conversation, digest)
+    ) WITHOUT ROWID;
+    CREATE INDEX conversations_of_images ON images_of_conversations (digest);
+    CREATE TRIGGER images_go AFTER DELETE ON images_of_conversations
+    WHEN NOT EXISTS (SELECT 1 FROM images_of_conversations WHERE digest = OLD.digest)
+    BEGIN DELETE FROM images WHERE digest = OLD.digest; END;
+    -- What a call showed, as the messages have it, and how many of them a model was given.
+    ALTER TABLE tool_calls ADD COLUMN images TEXT;
+    ALTER TABLE tool_calls ADD COLUMN seen_images INTEGER NOT NULL DEFAULT 0;
+    """,
 )
 
 

@@ -24,9 +24,19 @@ from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
 from agent_kernel.loop.turns.budgets import Meter
 from agent_kernel.loop.turns.history import Past, read_history, wire_message
 from agent_kernel.loop.turns.prompts import SYSTEM_PROMPT
+from agent_kernel.loop.turns.request_images import RequestImages
 from agent_kernel.models.base import Model, TokenUsage, WireMessage
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_now
-from agent_kernel.protocol.views import ErrorView, MessageView, NoticeView, PolicyView, RunView, ToolCallView, Usage
+from agent_kernel.protocol.views import (
+    ErrorView,
+    ImageRefs,
+    MessageView,
+    NoticeView,
+    PolicyView,
+    RunView,
+    ToolCallView,
+    Usage,
+)
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
 from agent_kernel.tools.hands import Hands, Outcome
 from agent_kernel.tools.registry import ToolRegistry
@@ -75,6 +85,8 @@ class Step:
     """Calls as they were proposed, until their task takes them: one read less each."""
     results: dict[str, str] = field(default_factory=dict)
     """What the model is told of the calls that ran to their end."""
+    images: dict[str, ImageRefs] = field(default_factory=dict)
+    """What those calls showed."""
 
 
 @dataclass(slots=True)
@@ -132,6 +144,7 @@ class ActiveRun:
         """The ids of the calls that the conversation has had."""
         self.unwritten: list[dict[str, Any]] = []
         """Tool messages that the model gets and that the next commit of a message writes."""
+        self.pictures = RequestImages()
         self.inbox: list[KeptMessage] = []
         self.accepting = True
         """False once the run will look at its inbox no more."""
@@ -152,6 +165,11 @@ class ActiveRun:
         self.failure: ErrorView | None = None
         self.last_message_id: str | None = None
         self.finish_reason: FinishReason = "stop"
+
+    @property
+    def sends_images(self) -> bool:
+        """Whether the model takes pictures, and the site lets it have them."""
+        return self.setting.settings.send_images and self.setting.model.facts.images
 
     @property
     def is_ending(self) -> bool:

@@ -68,4 +68,6 @@ class BrainSettings:
     """How long an interrupted call may take to end before its outcome counts as unknown."""
     token_flush_seconds: float = 0.03
     validation_retries: int = 3
+    send_images: bool = True
+    """Whether models are given the pictures that calls show and prompts have."""
     default_budget: BudgetLimits = field(default_factory=lambda: BudgetLimits(tool_calls=100, steps=100))

@@ -58,11 +58,11 @@ def plain_picture(raw: bytes) -> Picture:
         raise NoPicture(f"it is damaged ({type(error).__name__})") from None
 
 
-def measure(raw: bytes) -> tuple[int, int]:
-    """Width and height, without decoding. Raises `NoPicture`."""
+def unsent(raw: bytes) -> dict[str, Any]:
+    """A message's word of a picture that no model gets: its size, without decoding. Raises `NoPicture`."""
     _check_bytes(len(raw))
     with _open(raw) as image:
-        return image.size
+        return as_dict(ImageRef("", f"image/{(image.format or '').lower()}", *image.size))
 
 
 def decode(text: str) -> bytes:

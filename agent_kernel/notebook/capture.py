@@ -19,6 +19,7 @@ LIVE_CHARACTERS = 1_048_576
 DISPLAY_CHARACTERS = 16_777_216
 """Most display data sent to faces for one call. A plot is about 50,000, a table 5,000, a Plotly page 4,700,000."""
 
+_PICTURES = ("image/png", "image/jpeg")
 _LIVE_NOTE = "\n[The live output stops here, at 1 MiB. The call goes on; the model gets the beginning and the end.]\n"
 
 
@@ -76,11 +77,12 @@ class OutputCapture:
                 return
             self._send_pending()
             self._clear_if_asked()
-            self._keep_display(display_id, _words(bundle))
             size = sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in bundle.values())
             self._sent_display += size
-            if self._sent_display > DISPLAY_CHARACTERS:
-                shown = _words(bundle)[:2_000]
+            too_large = self._sent_display > DISPLAY_CHARACTERS
+            self._keep_display(display_id, _words(bundle, shown=not too_large))
+            if too_large:
+                shown = _words(bundle, shown=False)[:2_000]
                 bundle = {"text/plain": f"{shown}\n[Too large to show here: {size:,} characters.]"}
             self._emit(OutputView(kind="display", data=bundle, display_id=display_id))
 
@@ -229,20 +231,27 @@ def _json_value(mime: str, value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, str):
-        return value.rstrip("\n") if mime in {"image/png", "image/jpeg"} else value
+        return value.rstrip("\n") if mime in _PICTURES else value
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):
         return str(value)
 
 
-def _words(bundle: Mapping[str, Any]) -> str:
-    """A bundle as the model reads it: its plain text, and a note for each image."""
-    images = [f"[{mime} shown to the user]" for mime in bundle if mime.startswith("image/")]
+def _words(bundle: Mapping[str, Any], *, shown: bool) -> str:
+    """A bundle as the model reads it: its plain text, and a note for each image. What is `shown` as PNG or JPEG needs
+    none: whoever sends it to the model sends the picture, or says why not."""
+    images = [mime for mime in bundle if mime.startswith("image/")]
     text = bundle.get("text/plain")
     for mime in ("text/markdown", "text/latex", "text/html"):
         if text is None and not images:
             text = bundle.get(mime)
     if text is None and not images:
-        images = [f"[{mime} shown to the user]" for mime in bundle]
-    return "\n".join([*([plain(str(text))] if text is not None else []), *images])
+        images = list(bundle)
+    if shown:
+        notes = [f"[{mime} shown to the user]" for mime in images if mime not in _PICTURES]
+        if text is None and not notes:
+            notes = [f"[{mime}]" for mime in images]
+    else:
+        notes = [f"[{mime}, too large to show]" for mime in images]
+    return "\n".join([*([plain(str(text))] if text is not None else []), *notes])

@@ -38,6 +38,8 @@ NO_FACE = (
     "Jupyter widgets, or a server with the extension agent_kernel_server."
 )
 CLOSE_SECONDS = 5.0
+SEND_IMAGES_VARIABLE = "AGENT_KERNEL_SEND_IMAGES"
+"""Set to `no`, it keeps plots and prompts' pictures from models, as a server's `send_images` does."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ class EmbeddedHost:
         async with self._opening:
             if self._brain is None:
                 # In memory: the notebook's record is what stays.
-                self._brain = await Brain.open(None, self._models, BrainSettings(face_seconds=None), attended=attended)
+                self._brain = await Brain.open(None, self._models, _settings(), attended=attended)
             return self._brain
 
     async def _recorded(self, model: str | None, prompt: str) -> tuple[ScriptedDecision, ...]:
@@ -268,6 +270,11 @@ class EmbeddedHost:
             closing.cancel()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CLOSE_SECONDS)
+
+
+def _settings() -> BrainSettings:
+    send_images = os.environ.get(SEND_IMAGES_VARIABLE, "").strip().lower() not in ("0", "false", "no", "off")
+    return BrainSettings(face_seconds=None, send_images=send_images)
 
 
 def _have_widgets() -> bool:

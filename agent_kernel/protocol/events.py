@@ -162,6 +162,15 @@ class ToolCompleteEvent(Event):
     for a file that was not there."""
 
 
+class ToolSeenEvent(Event):
+    """The model was given pictures that a call showed, and has answered to them."""
+
+    type: Literal["tool_seen"] = "tool_seen"
+    tool_call_id: str
+    images: int
+    """How many."""
+
+
 class ToolUndoneEvent(Event):
     """What a call had written to a file was put back by a person."""
 
@@ -211,6 +220,7 @@ LoggedEvent = (
     | ToolStartEvent
     | ToolOutputEvent
     | ToolCompleteEvent
+    | ToolSeenEvent
     | ToolUndoneEvent
     | ToolAnsweredEvent
     | ErrorEvent

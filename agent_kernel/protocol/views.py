@@ -17,6 +17,9 @@ from agent_kernel.protocol.vocabulary import (
     UnknownAnswer,
 )
 
+ImageRefs = list[dict[str, Any]]
+"""Pictures that a message refers to, as it has them: `digest`, `media_type`, `width` and `height` of each."""
+
 
 class View(BaseModel):
     model_config = ConfigDict(frozen=True)
@@ -190,6 +193,8 @@ class ToolCallView(View):
     """As `tool_state` has it."""
     unknown_answer: UnknownAnswer | None = None
     """What a person has said about an unknown outcome; the run waits for that."""
+    seen_images: int = 0
+    """How many of the pictures that it showed the model was given."""
 
 
 class RunView(View):

@@ -127,6 +127,8 @@ def _call(call: ToolCallView, recorded: bool) -> Call:
     word = words.STATES[call.state]
     failure = _failure(call)
     who = words.decided(call)
+    outputs = tuple(shown_outputs(call))
+    seen = _seen(call, outputs)
     spent = words.duration(call.duration_ms) if call.duration_ms is not None and not recorded else ""
     when = "" if recorded or not who else _clock(call.decided_at)
     end = f" {who} {when}".rstrip() if call.state == "denied" else ""
@@ -137,12 +139,12 @@ def _call(call: ToolCallView, recorded: bool) -> Call:
         summary=_summary(call),
         ending=", ".join(part for part in ending if part),
         plain_ending=", ".join(part for part in plain if part),
-        notes=tuple(_notes(call, recorded)),
-        plain_notes=tuple(_on_one_line(note) for note in _notes(call, recorded=True)),
+        notes=(*_notes(call, recorded), *seen),
+        plain_notes=tuple(_on_one_line(note) for note in (*_notes(call, recorded=True), *seen)),
         warnings=tuple(call.warnings),
         language=language,
         code=code,
-        outputs=tuple(shown_outputs(call)),
+        outputs=outputs,
         is_open=call.state in ("denied", "error", "unknown"),
     )
 
@@ -227,6 +229,13 @@ def _notes(call: ToolCallView, recorded: bool) -> list[str]:
     if call.output_file and not recorded:
         notes.append(f"The whole output is in {call.output_file}")
     return [note for note in notes if note]
+
+
+def _seen(call: ToolCallView, outputs: Sequence[Shown]) -> list[str]:
+    """Whether the model was given what the call drew; nothing where it was not."""
+    if not call.seen_images:
+        return []
+    return [words.seen_pictures(call.seen_images, sum(output.kind == "image" for output in outputs))]
 
 
 def _on_one_line(note: str) -> str:

@@ -102,6 +102,13 @@ def raised(step: BudgetRaise) -> str:
     return f"Budget raised by {step.decided_by or 'you'}: {', '.join(parts)}."
 
 
+def seen_pictures(seen: int, shown: int) -> str:
+    """`The model has seen this plot.`"""
+    if seen < shown:
+        return f"The model has seen {seen} of these {shown} plots."
+    return "The model has seen this plot." if seen == 1 else f"The model has seen these {seen} plots."
+
+
 def decided(call: ToolCallView) -> str:
     """Who decided, as it follows the state's word: `approved by ana`, `allowed by policy`, `by a script`."""
     if call.by is None:

@@ -122,6 +122,12 @@ class AgentKernelServer(ExtensionApp):
         Default: {"tool_calls": 100, "steps": 100}.""",
     ).tag(config=True)
 
+    send_images = Bool(
+        _DEFAULTS.send_images,
+        help="""Whether models that take images are given the plots that calls show and the pictures that prompts have.
+        Where not, the model is told that there was one, and its size.""",
+    ).tag(config=True)
+
     hide_keys = Bool(
         False,
         help="""Take the variables that hold keys (OPENAI_API_KEY, ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN,
@@ -196,6 +202,7 @@ class AgentKernelServer(ExtensionApp):
             stop_seconds=self.stop_seconds,
             token_flush_seconds=self.token_flush_seconds,
             validation_retries=self.validation_retries,
+            send_images=self.send_images,
             default_budget=BudgetLimits.model_validate(self.default_budget),
         )
 

@@ -133,9 +133,9 @@ def test_what_is_no_picture_or_too_large_a_one_is_refused_with_a_reason(raw: byt
 
 
 def test_a_size_is_known_without_decoding() -> None:
-    assert images.measure(png(noise(200, 100))[:5_000]) == (200, 100)
+    assert images.unsent(png(noise(200, 100))[:5_000]) == REF | {"digest": "", "width": 200, "height": 100}
     with pytest.raises(NoPicture):
-        images.measure(b"no picture")
+        images.unsent(b"no picture")
 
 
 def test_what_is_no_base64_is_refused() -> None:

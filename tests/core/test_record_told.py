@@ -292,3 +292,16 @@ def test_a_raised_budget_is_told_where_the_run_went_on() -> None:
     html = render_record(a_run(raises=[step]), [says("", one), says("", two)], [one, two])["text/html"]
     before, after = html.split("Budget raised by ana: 100,000 tokens, 10 min.")
     assert [part.count("<summary><code>run_python") for part in (before, after)] == [1, 1]
+
+
+def test_a_record_says_which_plots_the_model_has_seen() -> None:
+    plot = displayed(image_png=PNG, text_plain="<Figure>")
+    for seen, shown, words in (
+        (1, 1, "The model has seen this plot."),
+        (2, 2, "The model has seen these 2 plots."),
+        (8, 9, "The model has seen 8 of these 9 plots."),
+    ):
+        for text in bundle([a_call(seen_images=seen, outputs=[plot] * shown)]).values():
+            assert words in text
+    for text in bundle([a_call(outputs=[plot])]).values():
+        assert "has seen" not in text

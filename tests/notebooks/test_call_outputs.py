@@ -36,7 +36,23 @@ def test_a_table_goes_to_the_user_as_html_and_to_the_model_as_text(shared_kernel
 def test_a_plot_is_shown_within_the_call(shared_kernel: TestKernel) -> None:
     found = shared_kernel.call("plot", "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title('t');")
     assert outputs(found, "display")[0]["data"]["image/png"].startswith("iVBOR")
-    assert "[image/png shown to the user]" in found["outcome"]["content"]
+    assert found["outcome"]["content"].splitlines()[-1] == "<Figure size 640x480 with 1 Axes>"
+
+
+def test_what_the_model_reads_of_a_picture_is_its_text_as_the_picture_itself_goes_to_it_or_not(
+    shared_kernel: TestKernel,
+) -> None:
+    code = "from IPython.display import display\n"
+    found = shared_kernel.call("bare picture", f"{code}display({{'image/png': 'QUJD'}}, raw=True)")
+    assert found["outcome"]["content"] == "[image/png]"
+    found = shared_kernel.call("drawing", f"{code}display({{'image/svg+xml': '<svg/>'}}, raw=True)")
+    assert found["outcome"]["content"] == "[image/svg+xml shown to the user]"
+    found = shared_kernel.call(
+        "large", f"{code}display({{'image/png': 'A' * 20_000_000, 'text/plain': 'all'}}, raw=True)"
+    )
+    assert found["outcome"]["content"] == "all\n[image/png, too large to show]"
+    [shown] = outputs(found, "display")
+    assert set(shown["data"]) == {"text/plain"}
 
 
 def test_a_display_that_is_updated_keeps_its_place(shared_kernel: TestKernel) -> None:

@@ -73,6 +73,18 @@ describe("a call that has ended", () => {
     expect([open(root, "t1"), open(root, "t2")]).toEqual(["true", "true"]);
   });
 
+  test("says that the model has seen its plots, once it has", async () => {
+    const drawing = { kind: "display" as const, data: { "image/svg+xml": "<svg/>", "text/plain": "<Figure>" } };
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).did("t2", "run_python", PYTHON, 5, [plot, plot, drawing]).did("t3", "run_python", PYTHON, 5, [plot, plot, plot]));
+    expect(root.textContent).not.toContain("The model has seen");
+    await happens((run) => run.seen("t1", 1).seen("t2", 2).seen("t3", 2));
+    for (const id of ["t1", "t2", "t3"]) if (open(root, id) === "false") card(root, id).querySelector<HTMLElement>(".ak-head")!.click();
+    await settle();
+    expect(shown(root, "t1").text).toContain("The model has seen this plot.");
+    expect(shown(root, "t2").text).toContain("The model has seen these 2 plots.");
+    expect(shown(root, "t3").text).toContain("The model has seen 2 of these 3 plots.");
+  });
+
   test("stays open with a plot of the last step", async () => {
     const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).did("t2", "run_python", PYTHON, 5, [plot]));
     await happens((run) => run.say("Here they are.").finish());

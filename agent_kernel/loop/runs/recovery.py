@@ -8,7 +8,7 @@ from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.settings import BrainSettings
 from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.loop.turns.history import unanswered_calls
-from agent_kernel.loop.turns.results import leave_messages, read_result, read_results, tool_messages_for
+from agent_kernel.loop.turns.results import leave_messages, read_result, read_tool_messages
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ErrorView, RunView
@@ -55,8 +55,7 @@ async def close(
         _settle(commit, run, reason)
         _end_unfinished_cards(commit, run)
         open_calls = unanswered_calls(commit.sql, commit.number)
-        results = read_results(commit.sql, commit.number, open_calls)
-        for body in tool_messages_for(results, settings.step_characters):
+        for body in read_tool_messages(commit.sql, commit.number, open_calls, settings.step_characters):
             journal.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
         leave_messages(commit, run.run_id)
         error = ErrorView(code=code, message=said)

@@ -3,12 +3,17 @@
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from functools import partial
 
+import orjson
+
 from agent_kernel.errors import KernelGone
+from agent_kernel.log import images
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls import calls, tool_messages
+from agent_kernel.loop.tool_calls.shown_images import Prepared, ShownImages, prepare
 from agent_kernel.loop.tool_calls.waiting import said_to_wait
 from agent_kernel.loop.turns.batches import Batcher
 from agent_kernel.protocol.events import ToolOutputEvent
@@ -25,6 +30,7 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     """Run a call that the ledger has as executing."""
     run_id = run.view.run_id
     index = -1
+    shown = ShownImages()
 
     async def write(outputs: list[ToolOutputEvent]) -> None:
         await run.emit(*outputs)
@@ -35,6 +41,7 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     def emit(output: OutputView) -> None:
         nonlocal index
         index += 1
+        shown.add(output)
         batcher.add(ToolOutputEvent(run_id=run_id, tool_call_id=call.tool_call_id, index=index, output=output))
 
     started = time.monotonic()
@@ -43,7 +50,7 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     except BaseException:
         await batcher.aclose()
         raise
-    await finish(run, call, outcome, started, await batcher.drain())
+    await finish(run, call, outcome, started, await batcher.drain(), shown.take())
 
 
 async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Outcome:
@@ -71,20 +78,31 @@ async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Out
 
 
 async def finish(
-    run: ActiveRun, call: ToolCallView, outcome: Outcome, started: float, last_outputs: list[ToolOutputEvent]
+    run: ActiveRun,
+    call: ToolCallView,
+    outcome: Outcome,
+    started: float,
+    last_outputs: Sequence[ToolOutputEvent] = (),
+    shown: Sequence[str] = (),
 ) -> None:
+    """Commit how a call ended, with the pictures that it has `shown`."""
     settings = run.setting.settings
     limits = TextLimits(characters=settings.result_characters, lines=settings.result_lines)
     shortening = partial(shorten, call.tool_name, outcome.content, limits, settings.output_directory)
     # A text within the limits is kept as it is; a longer one is written to a file.
     kept = shortening() if len(outcome.content) <= limits.characters else await asyncio.to_thread(shortening)
-    result = tool_messages.ended(call, outcome.status, kept.text)
+    pictures = Prepared()
+    if shown and outcome.status != "unknown":
+        pictures = await asyncio.to_thread(prepare, shown, sent=run.sends_images)
+    text = f"{kept.text}\n{pictures.note}" if pictures.note else kept.text
+    result = tool_messages.ended(call, outcome.status, text)
     duration = round((time.monotonic() - started) * 1000)
     output_file = str(kept.output_file) if kept.output_file else None
 
     def work(commit: Commit) -> None:
         for event in last_outputs:
             commit.emit(event)
+        images.keep(commit.sql, commit.number, pictures.data)
         calls.settle(
             commit,
             call.tool_call_id,
@@ -95,6 +113,7 @@ async def finish(
             truncated=kept.truncated,
             output_file=output_file,
             undo=outcome.undo if outcome.status == "success" else None,
+            **({"images": orjson.dumps(pictures.refs).decode()} if pictures.refs else {}),
         )
 
     run.commits.write_soon(work)
@@ -102,3 +121,6 @@ async def finish(
         run.open.unknown.add(call.digest)  # what a person says about it will be read with it
     else:
         run.step.results[call.tool_call_id] = result
+        if pictures.refs:
+            run.step.images[call.tool_call_id] = pictures.refs
+            run.pictures.add(pictures.data)

@@ -171,4 +171,4 @@ async def _ask_page(run: ActiveRun, call: ToolCallView) -> None:
         answer = run.answers.expect(call.tool_call_id)
         await run.commit(lambda commit: calls.start(commit, call))
         outcome = await answer
-    await finish(run, call, outcome, time.monotonic(), [])
+    await finish(run, call, outcome, time.monotonic())

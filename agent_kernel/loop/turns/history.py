@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_kernel.log.journal import START, Mark, read_messages
 from agent_kernel.loop.turns.prompts import with_context
-from agent_kernel.models.base import WireMessage
+from agent_kernel.models.base import IMAGES, WireMessage
 
 _KEPT = 32
 _KEPT_MESSAGES = 20_000
@@ -45,7 +45,8 @@ def wire_message(body: dict[str, Any]) -> WireMessage:
     """A logged message as the model gets it."""
     match body["role"]:
         case "user":
-            return {"role": "user", "content": with_context(body["content"], body.get("environment", ""))}
+            wire = {"role": "user", "content": with_context(body["content"], body.get("environment", ""))}
+            return wire | {IMAGES: body[IMAGES]} if body.get(IMAGES) else wire
         case "assistant":
             return {name: body[name] for name in ("role", "content", "tool_calls", "provider") if name in body}
         case _:

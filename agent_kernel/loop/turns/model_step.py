@@ -2,9 +2,10 @@
 
 import asyncio
 from contextlib import ExitStack
+from dataclasses import replace
 
 from agent_kernel.errors import InvalidArguments, ModelError
-from agent_kernel.log import inbox, ledger
+from agent_kernel.log import images, inbox, ledger
 from agent_kernel.log.journal import append_message
 from agent_kernel.log.runs import save_spent
 from agent_kernel.loop.commits import Commit
@@ -16,8 +17,8 @@ from agent_kernel.loop.turns.pausing import within_budget
 from agent_kernel.loop.turns.results import answer_calls, write_tool_messages
 from agent_kernel.loop.turns.streaming import TurnStream
 from agent_kernel.loop.turns.unknowns import looked_at
-from agent_kernel.models.base import ModelTurn, RequestedCall
-from agent_kernel.protocol.events import LoggedEvent, MessageEvent, UsageEvent
+from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage
+from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolSeenEvent, UsageEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import canonical, digest, parse
@@ -110,10 +111,12 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
     """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any. Calls that policy
     allows and whose turn at the kernel is free start in the same commit."""
     checked = [_check(run, call) for call in turn.tool_calls]
-    run.spend(turn.usage, len(checked))
+    run.spend(_with_pictures(run, turn.usage), len(checked))
     body = _assistant_body(turn)
     message_id = run.last_message_id or new_message_id()
     run_id = run.view.run_id
+    # An adapter that left the pictures out after all has learned that the model takes none.
+    seen = run.pictures.new if run.sends_images else {}
 
     def work(commit: Commit) -> dict[str, ToolCallView]:
         for event in rest:
@@ -122,6 +125,7 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
         append_message(commit.sql, commit.number, message_id, run_id, body)
         if turn.content:
             commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=turn.content))
+        _note_seen(commit, seen)
         allowed = ledger.Verdict(True, "policy")
         proposed = [
             calls.propose_started(commit, proposal, allowed)
@@ -141,9 +145,23 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
         proposed = await run.commit(work)
         set_going(run, *proposed.values())
     run.unwritten.clear()
+    run.pictures.noted()
     run.remember(body)
     run.step = Step([proposal.tool_call_id for proposal, _ in checked], proposed)
     return checked
+
+
+def _with_pictures(run: ActiveRun, usage: TokenUsage) -> TokenUsage:
+    """Pictures are not free where the service does not count: they are estimated."""
+    return usage if usage.input_tokens or not run.sends_images else replace(usage, input_tokens=run.pictures.tokens)
+
+
+def _note_seen(commit: Commit, seen: dict[str, int]) -> None:
+    """What the model has answered to, it has seen."""
+    for tool_call_id, count in seen.items():
+        run_id = images.note_seen(commit.sql, commit.number, tool_call_id, count)
+        if run_id is not None:
+            commit.emit(ToolSeenEvent(run_id=run_id, tool_call_id=tool_call_id, images=count))
 
 
 async def _take_turns(run: ActiveRun, proposals: list[ledger.Proposal], turns: ExitStack) -> list[str]:

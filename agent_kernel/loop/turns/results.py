@@ -1,15 +1,17 @@
 """Tool messages: exactly one per call, in the model's order, before the next model call."""
 
 import sqlite3
+from collections.abc import Mapping
 from typing import Any
 
-from agent_kernel.log import inbox, journal, ledger
+from agent_kernel.log import images, inbox, journal, ledger
 from agent_kernel.log.journal import START, Mark, append_message
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun, RunResult, Step
+from agent_kernel.models.base import IMAGES
 from agent_kernel.protocol.events import MessageEvent
 from agent_kernel.protocol.ids import new_message_id
-from agent_kernel.protocol.views import RunView, ToolCallView
+from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 
@@ -19,16 +21,21 @@ async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
     whose outcome is unknown."""
     if not run.step.calls:
         return []
-    calls, results = run.step.calls, run.step.results
+    calls, results, shown = run.step.calls, run.step.results, run.step.images
     unknown: list[ToolCallView] = []
     run.step = Step()
     if any(tool_call_id not in results for tool_call_id in calls):
         number = run.setting.conversation.number
-        ended = await run.setting.log.read(lambda sql: [ledger.read_call(sql, number, one) for one in calls])
+        ended, shown = await run.setting.log.read(
+            lambda sql: (
+                [ledger.read_call(sql, number, one) for one in calls],
+                images.shown_by(sql, number, calls),
+            )
+        )
         results = {call.tool_call_id: call.result or "" for call in ended}
         unknown = [call for call in ended if call.state == "unknown"]
     results = {tool_call_id: results[tool_call_id] for tool_call_id in calls}
-    for body in tool_messages_for(results, run.setting.settings.step_characters):
+    for body in tool_messages_for(results, shown, run.setting.settings.step_characters):
         run.remember(body)
         run.unwritten.append(body)
     return unknown
@@ -40,21 +47,25 @@ def write_tool_messages(commit: Commit, run: ActiveRun) -> None:
         append_message(commit.sql, commit.number, new_message_id(), run.view.run_id, body)
 
 
-def read_results(sql: sqlite3.Connection, conversation: int, tool_call_ids: list[str]) -> dict[str, str]:
-    """What the ledger has as the results of calls."""
-    return {
-        tool_call_id: ledger.read_call(sql, conversation, tool_call_id).result or "" for tool_call_id in tool_call_ids
-    }
+def read_tool_messages(
+    sql: sqlite3.Connection, conversation: int, tool_call_ids: list[str], step_characters: int
+) -> list[dict[str, Any]]:
+    """The tool messages of calls, of what the ledger has as their results."""
+    results = {one: ledger.read_call(sql, conversation, one).result or "" for one in tool_call_ids}
+    return tool_messages_for(results, images.shown_by(sql, conversation, tool_call_ids), step_characters)
 
 
-def tool_messages_for(results: dict[str, str], step_characters: int) -> list[dict[str, Any]]:
+def tool_messages_for(
+    results: dict[str, str], shown: Mapping[str, ImageRefs], step_characters: int
+) -> list[dict[str, Any]]:
     """One message per call; a step whose results are too long together has each cut to its share."""
     share = step_characters // max(1, len(results))
     total = sum(map(len, results.values()))
     bodies = []
     for tool_call_id, result in results.items():
         content = truncate(result, TextLimits(characters=share)).text if total > step_characters else result
-        bodies.append({"role": "tool", "tool_call_id": tool_call_id, "content": content})
+        body: dict[str, Any] = {"role": "tool", "tool_call_id": tool_call_id, "content": content}
+        bodies.append(body | {IMAGES: shown[tool_call_id]} if tool_call_id in shown else body)
     return bodies
 
 

@@ -7,6 +7,7 @@ from agent_kernel.errors import ModelError
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls import calls
 from agent_kernel.loop.turns.batches import Batcher
+from agent_kernel.loop.turns.request_images import request_messages
 from agent_kernel.models.base import (
     ModelItem,
     ModelRequest,
@@ -49,9 +50,10 @@ class TurnStream:
     async def read(self) -> ModelTurn:
         """The whole turn, each call with an id that is unique in the conversation. Raises `ModelError`."""
         request = ModelRequest(
-            messages=self._run.history,
+            messages=await request_messages(self._run),
             tools=self._run.registry.openai_format(),
             effort=self._run.spec.effort,
+            images=self._run.pictures.data,
             cache_key=self._run.view.conversation_id,
         )
         turn: ModelTurn | None = None

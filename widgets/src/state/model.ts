@@ -48,6 +48,8 @@ export interface Call {
   readonly undone: boolean;
   /** What a person has said about an unknown outcome; the run waits for that. */
   readonly unknownAnswer: ToolCallView["unknown_answer"];
+  /** How many of the pictures that it showed the model was given. */
+  readonly seenImages: number;
   /** The step of the run that asked for this call, counted from 0. */
   readonly step: number;
   /** The server's answer to a decision that it did not take. */
@@ -110,6 +112,7 @@ export function emptyCall(id: string, name: string, step: number): Call {
     undo: null,
     undone: false,
     unknownAnswer: null,
+    seenImages: 0,
     step,
     problem: null,
   };

@@ -61,6 +61,11 @@ export function hasRichOutput(outputs: Outputs): boolean {
   );
 }
 
+/** How many pictures a model that takes pictures may be given: no drawings made of text. */
+export function pictureCount(outputs: Outputs): number {
+  return outputs.blocks.filter((block) => block.kind === "display" && ("image/png" in block.data || "image/jpeg" in block.data)).length;
+}
+
 function fold(outputs: Outputs, key: number, output: OutputView): Outputs {
   switch (output.kind) {
     case "clear":

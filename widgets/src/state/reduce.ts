@@ -91,6 +91,8 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
         })),
         stepEnding: true,
       };
+    case "tool_seen":
+      return patchCall(state, event.tool_call_id, "", (call) => ({ ...call, seenImages: event.images }));
     case "tool_undone":
       return patchCall(state, event.tool_call_id, "", (call) => ({ ...call, undone: true, problem: null }));
     case "tool_answered":

@@ -74,6 +74,7 @@ function callFromView(view: ToolCallView, step: number): Call {
     undo: view.undo,
     undone: view.undone,
     unknownAnswer: view.unknown_answer,
+    seenImages: view.seen_images,
     outputs: view.outputs.reduce((outputs, output, index) => addOutput(outputs, index, output), NO_OUTPUTS),
   };
 }

@@ -46,6 +46,12 @@ export function policyWords(policy: RunView["policy"]): string {
   return POLICIES[policy.mode] + (count === 0 ? "" : `, ${count} always-allow ${count === 1 ? "rule" : "rules"}`);
 }
 
+/** "The model has seen this plot." */
+export function seenWords(seen: number, shown: number): string {
+  if (seen < shown) return `The model has seen ${seen} of these ${shown} plots.`;
+  return seen === 1 ? "The model has seen this plot." : `The model has seen these ${seen} plots.`;
+}
+
 /** "you", "ana", "this site's policy": as the end of "Approved by". */
 export function byWhom(decider: Decider): string {
   switch (decider.kind) {

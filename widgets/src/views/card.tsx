@@ -4,10 +4,11 @@ import { memo } from "preact/compat";
 import { useContext, useId, useState } from "preact/hooks";
 import type { PendingDecision } from "../link/decisions";
 import { needsYou, type Call } from "../state";
+import { pictureCount } from "../state/outputs";
 import { lineCount, shownCall, summary } from "../text/arguments";
 import { duration, plural, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
-import { ASKING, CALL_STATES, NEXT_IN_LINE, type StateLook } from "../text/words";
+import { ASKING, CALL_STATES, NEXT_IN_LINE, seenWords, type StateLook } from "../text/words";
 import { CallBody, changeCount } from "./code";
 import { HearingContext, useActions, useSeconds, type Panel, type Retry, type Undo } from "./context";
 import { DecisionRow, SentRow } from "./decision";
@@ -241,6 +242,7 @@ function Ran({ call }: { call: Call }): JSX.Element {
     <>
       {wrote && call.state === "success" ? <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} /> : <FoldedCall call={call} />}
       <OutputList outputs={call.outputs} />
+      {call.seenImages > 0 && <OutputNote text={seenWords(call.seenImages, pictureCount(call.outputs))} />}
       <ResultText call={call} wrote={wrote} />
       {call.truncated && <OutputNote text="The model was given the beginning and the end of this output." />}
       {call.outputFile !== null && <div class="ak-out ak-note">All of the output is in <code><Plain text={call.outputFile} /></code></div>}

@@ -56,6 +56,7 @@ export class Recording {
     outputs.forEach((output, index) => this.output(id, index, output));
     return this.end(id, tool_name, "success", { duration_ms: ms });
   }
+  seen(id, images) { return this.send({ type: "tool_seen", tool_call_id: id, images }); }
   /** @param {string[]} reached @param {object} limits */
   pause(reached, limits, usage = {}, seconds = 378) {
     this.view = { ...this.view, usage: { ...this.view.usage, ...usage }, budget: { ...this.view.budget, ...limits }, paused: { pause_id: `pause_${this.frames.length}`, reached, seconds, since: this.time() } };
