@@ -25,7 +25,7 @@ from agent_kernel.loop.turns.budgets import Meter
 from agent_kernel.loop.turns.history import Past, read_history, wire_message
 from agent_kernel.loop.turns.prompts import SYSTEM_PROMPT
 from agent_kernel.loop.turns.request_images import RequestImages
-from agent_kernel.models.base import Model, TokenUsage, WireMessage
+from agent_kernel.models.base import Model, TokenUsage, WireMessage, facts_of
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_now
 from agent_kernel.protocol.views import (
     ErrorView,
@@ -169,7 +169,7 @@ class ActiveRun:
     @property
     def sends_images(self) -> bool:
         """Whether the model takes pictures, and the site lets it have them."""
-        return self.setting.settings.send_images and self.setting.model.facts.images
+        return self.setting.settings.send_images and facts_of(self.setting.model).images
 
     @property
     def is_ending(self) -> bool:

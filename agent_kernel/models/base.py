@@ -158,6 +158,12 @@ class Model(Protocol):
     async def aclose(self) -> None: ...
 
 
+def facts_of(model: Model) -> ModelFacts:
+    """What is known of a model; nothing of a user's own object that says nothing of itself."""
+    facts = getattr(model, "facts", None)
+    return facts if isinstance(facts, ModelFacts) else ModelFacts()
+
+
 CONTEXT_OPEN = "\n\n<notebook_context>\n"
 CONTEXT_CLOSE = "\n</notebook_context>"
 """Around what the loop appends to a prompt about the notebook. A cassette ignores all from `CONTEXT_OPEN` on."""
