@@ -165,9 +165,14 @@ def _audit(options: argparse.Namespace) -> int:
     path = options.log or _default_log()
     if not path.is_file():
         raise _CannotGoOn(f"There is no log at {path}. Give its path with --log.")
+    from agent_kernel.errors import LogUnavailable
+    from agent_kernel.log.opening import open_to_read
+
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(open_to_read(path)[0]) as connection:
             return check_audit(connection) if options.check else export_audit(connection, options)
+    except LogUnavailable as error:
+        raise _CannotGoOn(str(error)) from error
     except sqlite3.Error as error:
         raise _CannotGoOn(f"{path} can't be read as a log of Agent Kernel: {error}") from error
     except ValueError as error:

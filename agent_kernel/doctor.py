@@ -5,12 +5,15 @@ import importlib.metadata
 import importlib.resources
 import importlib.util
 import json
+import sqlite3
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from agent_kernel.log.opening import LOCAL, one_at_a_time
 
 OLDEST_KERNEL = (6, 29)
 DEMO_ADVICE = "Or try the recorded demo, which needs no model: agent-kernel demo"
@@ -105,6 +108,17 @@ def _kernel() -> Finding:
 
 def _log() -> Finding:
     path = default_log()
+    directory = next(parent for parent in path.parents if parent.exists())
+    try:
+        alone = one_at_a_time(directory)
+    except (OSError, sqlite3.Error) as error:
+        return Finding("MEND", f"No log can be kept at {path}: {error}.", f"Make it writable, or {LOCAL}.")
+    if alone:
+        return Finding(
+            "note",
+            f"One server at a time can have the log {path}: its file system has no memory that processes share.",
+            f"For several servers, {LOCAL} (for each its own, where they are on several machines).",
+        )
     if not path.exists():
         return Finding("ok", f"No log yet; it will be {path}.")
     if path.stat().st_mode & 0o077:

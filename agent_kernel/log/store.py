@@ -7,7 +7,6 @@ handed to listeners after the commit and in commit order, so nothing is shown th
 
 import asyncio
 import logging
-import os
 import shutil
 import sqlite3
 from collections import deque
@@ -18,6 +17,7 @@ from typing import Any, Self, TypeVar
 from agent_kernel.errors import ConfigurationError, LogUnavailable
 from agent_kernel.log.journal import Frame
 from agent_kernel.log.migrations import migrate
+from agent_kernel.log.opening import LOCAL, open_to_write
 from agent_kernel.log.owners import Owner
 from agent_kernel.log.reader import Reader
 from agent_kernel.log.thread import After, LogThread
@@ -32,8 +32,16 @@ class Log:
     """An open log. Use `Log.open`; close it with `aclose`."""
 
     def __init__(
-        self, connection: sqlite3.Connection, owner: Owner | None, thread: LogThread, reader: Reader | None
+        self,
+        connection: sqlite3.Connection,
+        owner: Owner | None,
+        thread: LogThread,
+        reader: Reader | None,
+        *,
+        alone: bool = False,
     ) -> None:
+        self.alone = alone
+        """Whether no other process can have this log open: see `opening`."""
         self._connection = connection
         self._reader = reader
         self._owner = owner
@@ -50,13 +58,16 @@ class Log:
         """
         thread = LogThread(asyncio.get_running_loop())
         try:
-            connection, owner = await thread.run(lambda: _open(path))
+            connection, alone, owner = await thread.run(lambda: _open(path))
         except (OSError, sqlite3.Error, ConfigurationError) as error:
             thread.end()
             if isinstance(error, ConfigurationError):
                 raise
-            raise LogUnavailable(f"The log at {path} can't be opened: {error}.") from error
-        return cls(connection, owner, thread, Reader(asyncio.get_running_loop(), path) if path is not None else None)
+            raise LogUnavailable(
+                f"The log at {path} can't be opened: {error}. Make its directory writable, or {LOCAL}."
+            ) from error
+        reader = Reader(asyncio.get_running_loop(), path) if path is not None and not alone else None
+        return cls(connection, owner, thread, reader, alone=alone)
 
     async def aclose(self) -> None:
         if self._reader is not None:
@@ -103,7 +114,8 @@ class Log:
 
     async def read_apart(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work`, which may take long, on a thread of its own and over one state of the log. It sees all writes
-        that were awaited before it, and holds none up; a log in memory has one connection, so there it does."""
+        that were awaited before it, and holds none up; a log in memory, or one that is held alone, has one connection,
+        so there it does."""
         return await (self._reader.run(work) if self._reader is not None else self.read(work))
 
     def _write_together(self) -> list[After]:
@@ -117,29 +129,34 @@ class Log:
                 listener([frame])
 
 
-def _open(path: Path | None) -> tuple[sqlite3.Connection, Owner | None]:
-    connection = _connect(path)
-    owner = Owner(path) if path is not None else None
+def _open(path: Path | None) -> tuple[sqlite3.Connection, bool, Owner | None]:
+    connection, alone = _connect(path)
+    try:
+        owner = Owner(path) if path is not None else None
+    except BaseException:
+        connection.close()
+        raise
     connection.create_function("this_process", 0, lambda: owner.name if owner is not None else "")
     connection.create_function("lives_elsewhere", 1, lambda name: owner is not None and owner.lives_elsewhere(name))
-    return connection, owner
+    return connection, alone, owner
 
 
-def _connect(path: Path | None) -> sqlite3.Connection:
+def _connect(path: Path | None) -> tuple[sqlite3.Connection, bool]:
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Created before SQLite opens it, so that it is never readable by others, not even for a moment.
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        path.chmod(0o600)
-    connection = sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA busy_timeout = 5000")
-    migrate(connection)
-    if path is not None:
-        _make_room(connection, path)
-    return connection
+        connection, alone = open_to_write(path)
+    else:
+        connection, alone = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), False
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA busy_timeout = 5000")
+        migrate(connection)
+        if path is not None:
+            _make_room(connection, path)
+    except BaseException:
+        connection.close()  # else it would hold a log that it has alone until it is collected
+        raise
+    return connection, alone
 
 
 def _make_room(connection: sqlite3.Connection, path: Path) -> None:

@@ -73,6 +73,11 @@ class Brain:
         log = await Log.open(log_path)
         return cls(Host(log, models, settings, attended, TaskOwner()))
 
+    @property
+    def has_log_alone(self) -> bool:
+        """Whether no other process can have the log open meanwhile: see `agent_kernel.log.opening`."""
+        return self._host.log.alone
+
     def listen_to_audit(self, listener: AuditListener) -> None:
         """Hand what is added to the audit trail to `listener`, after each commit."""
         self._host.log.listen_to_audit(listener)

@@ -15,7 +15,7 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from agent_kernel.errors import UnknownConversation
+from agent_kernel.errors import ConfigurationError, UnknownConversation
 from agent_kernel.loop.commands import obey
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.faces.feed import Subscription
@@ -67,11 +67,13 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
     async def get(self, conversation_id: str) -> None:
         if not await may(self, "read"):
             raise web.HTTPError(403)
-        brain = await self.service.brain()
         try:
+            brain = await self.service.brain()
             self.conversation = await brain.conversation_soon(conversation_id, ANNOUNCED_SECONDS)
         except UnknownConversation as error:
             raise web.HTTPError(404, str(error)) from error
+        except ConfigurationError as error:  # there is no log
+            raise web.HTTPError(503, str(error)) from error
         if not self._left:
             await super().get(conversation_id)
 

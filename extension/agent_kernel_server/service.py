@@ -5,7 +5,8 @@ from logging import Logger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_kernel.errors import AgentKernelError, KernelGone
+from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone
+from agent_kernel.log.opening import LOCAL
 from agent_kernel.loop.brain import Brain, Recovered
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.settings import BrainSettings, RunSpec
@@ -46,6 +47,8 @@ class Service:
         self._logger = logger
         self._opening = asyncio.Lock()
         self._brain: Brain | None = None
+        self._failure: ConfigurationError | None = None
+        self._failures = 0
         self._warmed = False
         self._event_logger = event_logger
         self._emit_audit = emitter(event_logger)
@@ -55,10 +58,14 @@ class Service:
         self.kernels = KernelBridge(self.brain, self.records, kernel_manager, logger, gateway_seconds)
 
     async def brain(self) -> Brain:
-        """The brain; the first caller opens its log."""
+        """The brain; the first caller opens its log. Raises `ConfigurationError` where that can't be done: those who
+        waited for the same attempt hear the same, so that they do not all wait for one more, one after another."""
+        failures = self._failures
         async with self._opening:
             if self._brain is None:
-                brain = await Brain.open(self._log_path, self._models, self._settings)
+                if self._failure is not None and self._failures > failures:
+                    raise self._failure
+                brain = await self._open_brain()
                 try:
                     brain.listen_to_audit(self._emit_audit)
                     await self._take_up(await brain.recover(self._hands_after_restart))
@@ -68,9 +75,31 @@ class Service:
                 self._brain = brain
             return self._brain
 
+    async def _open_brain(self) -> Brain:
+        try:
+            brain = await Brain.open(self._log_path, self._models, self._settings)
+        except ConfigurationError as error:
+            self._failure, self._failures = error, self._failures + 1
+            raise
+        self._failure = None
+        if brain.has_log_alone:
+            self._logger.warning(
+                "This server holds the log at %s alone, because its file system has no memory that processes share "
+                "(a network home, some FUSE mounts). Another server can't use it meanwhile: there, %s.",
+                self._log_path,
+                LOCAL,
+            )
+        return brain
+
     def start_recovery(self) -> None:
         """Take up what an earlier server left open, without waiting for somebody to ask."""
-        self.tasks.spawn(self.brain(), "recovery")
+        self.tasks.spawn(self._recover(), "recovery")
+
+    async def _recover(self) -> None:
+        try:
+            await self.brain()
+        except ConfigurationError as error:  # whoever asks for something is told the same
+            self._logger.error("Agent Kernel can't work yet: %s", error)
 
     async def _hands_after_restart(self, conversation: Conversation, spec: RunSpec) -> Hands | None:
         try:

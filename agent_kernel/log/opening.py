@@ -1,0 +1,116 @@
+"""How the log's file is opened: by several servers at a time, or by one alone.
+
+SQLite's write-ahead log is shared through memory that the processes map. Some file systems have no such memory (many
+FUSE mounts), and a network home has it on one host only, where SQLite would damage a log that two hosts write. With
+`locking_mode=EXCLUSIVE` that memory is the process's own, so there one process at a time has the log. The file is the
+same: a log that was opened so opens in the other way later.
+"""
+
+import os
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from agent_kernel.errors import LogUnavailable
+
+LOCAL = "set AgentKernelServer.data_dir to a directory on a local disk"
+
+_NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse.sshfs", "fuse.glusterfs"}
+)
+"""Types of mounts (see `proc(5)`) that other hosts may have as well. Their hosts do not share memory."""
+
+
+def open_to_write(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """Open or create the file (mode 0600). The second value: whether it is held alone.
+
+    Raises `OSError` and `sqlite3.Error`; `LogUnavailable` where another process holds it alone.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not path.exists():  # to open and close a file that SQLite has locked would let go of the lock
+        # Created before SQLite opens it, so that it is never readable by others, not even for a moment.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    path.chmod(0o600)
+    return _shared_or_alone(
+        path,
+        lambda: sqlite3.connect(path, isolation_level=None, check_same_thread=False),
+        lambda: sqlite3.connect(path, isolation_level=None, check_same_thread=False),
+        "PRAGMA journal_mode = WAL",
+        f"End it, or {LOCAL}.",
+    )
+
+
+def open_to_read(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """As `open_to_write`, for a log that is there and is not written to."""
+    uri = path.resolve().as_uri()
+    return _shared_or_alone(
+        path,
+        lambda: sqlite3.connect(f"{uri}?mode=ro", uri=True),
+        lambda: sqlite3.connect(f"{uri}?mode=rw", uri=True),  # a lock needs a file that is open for writing
+        "PRAGMA query_only = ON",
+        "End it and try again: nothing else can read the log meanwhile.",
+    )
+
+
+def one_at_a_time(directory: Path) -> bool:
+    """Whether a log in this directory would be held alone. Tries it, with a file that is removed again.
+
+    Raises `OSError` and `sqlite3.Error` where no log can be there.
+    """
+    with tempfile.TemporaryDirectory(prefix=".agent-kernel-", dir=directory) as scratch:
+        connection, alone = open_to_write(Path(scratch) / "log.sqlite")
+        connection.close()
+    return alone
+
+
+def _shared_or_alone(
+    path: Path,
+    connect: Callable[[], sqlite3.Connection],
+    connect_alone: Callable[[], sqlite3.Connection],
+    pragma: str,
+    advice: str,
+) -> tuple[sqlite3.Connection, bool]:
+    try:
+        if not _is_on_network(path):
+            try:
+                return _begun(connect(), pragma), False
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_IOERR_SHMMAP:
+                    raise
+        return _begun(connect_alone(), "PRAGMA locking_mode = EXCLUSIVE", pragma), True
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        raise LogUnavailable(
+            f"Another process holds the log at {path} alone: a server, where the file system has no memory that "
+            f"processes share (a network home, some FUSE mounts), or a tool that has it open. {advice}"
+        ) from error
+
+
+def _begun(connection: sqlite3.Connection, *pragmas: str) -> sqlite3.Connection:
+    """Closed again where it can't be used."""
+    try:
+        for pragma in pragmas:
+            connection.execute(pragma)
+        connection.execute("PRAGMA user_version").fetchone()  # the first read finds out what SQLite can do there
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _is_on_network(path: Path) -> bool:
+    """Whether other hosts may have this file open. Known on Linux only."""
+    if sys.platform != "linux":
+        return False
+    device = path.stat().st_dev
+    if os.major(device) != 0:  # a disk of this host
+        return False
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+        fields, _, kind = line.partition(" - ")
+        if fields.split(" ", 3)[2] == number:
+            return kind.split(" ", 1)[0] in _NETWORK
+    return False
