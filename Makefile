@@ -35,7 +35,7 @@ format: .venv/test.stamp ## Format, and fix what can be fixed
 	$(BIN)/ruff format
 
 .PHONY: unit
-unit: .venv/test.stamp ## Python tests with real kernels and servers, without a browser
+unit: .venv/test.stamp .venv/fuse.stamp ## Python tests with real kernels and servers, without a browser
 	$(PYTEST) -q tests --ignore=tests/e2e --ignore=tests/shapes
 
 .PHONY: unit-front
@@ -84,6 +84,10 @@ $(BUNDLE): $(BUNDLE_SOURCES)
 	$(BIN)/python -m pip install --quiet -e '.[demo,test,dev]'
 	touch $@ .venv/demo.stamp
 
-.venv/browser.stamp: .venv/test.stamp tests/e2e/browser.py
-	$(BIN)/python tests/e2e/browser.py
+.venv/browser.stamp: .venv/test.stamp tests/e2e/browser.py tests/packages.py
+	$(BIN)/python -m tests.e2e.browser
+	touch $@
+
+.venv/fuse.stamp: .venv/test.stamp tests/fuse.py tests/packages.py
+	$(BIN)/python -m tests.fuse
 	touch $@

@@ -90,7 +90,7 @@ def stage(model: str, cells: Sequence[str], arguments: Sequence[str] = ()) -> It
     """Raises `WorkerFailed` where there is no browser."""
     browser_path = find_browser()
     if browser_path is None:
-        raise WorkerFailed("No browser: run `python tests/e2e/browser.py`, which installs one.")
+        raise WorkerFailed("No browser: run `python -m tests.e2e.browser`, which installs one.")
     with (
         ModelServer() as server,
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,

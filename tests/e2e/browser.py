@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import packages
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LAUNCH = ["--no-sandbox", "--disable-gpu", "--headless", "--dump-dom", "about:blank"]
 
@@ -29,13 +31,8 @@ def _playwrights_own() -> str | None:
 
 def _install() -> None:
     """Debian's own package where we may install one, since it brings its libraries along; else Playwright's build."""
-    if shutil.which("apt-get") and os.geteuid() == 0:
-        subprocess.run(["apt-get", "update", "-qq"], check=True)
-        subprocess.run(
-            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core"],
-            check=True,
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-        )
+    if packages.may_install():
+        packages.install("chromium", "fonts-dejavu-core")
     else:
         subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=True)
 

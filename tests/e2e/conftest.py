@@ -47,7 +47,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     path = find_browser()
-    assert path is not None, "No browser: run `python tests/e2e/browser.py`, which installs one."
+    assert path is not None, "No browser: run `python -m tests.e2e.browser`, which installs one."
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM)
         yield browser
