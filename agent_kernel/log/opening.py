@@ -18,7 +18,8 @@ from agent_kernel.errors import LogUnavailable
 LOCAL = "set AgentKernelServer.data_dir to a directory on a local disk"
 
 _NETWORK = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse.sshfs", "fuse.glusterfs"}
+    {"nfs", "nfs4", "cifs", "smb3", "afs", "ceph", "lustre", "gpfs", "beegfs"}
+    | {"fuse.sshfs", "fuse.glusterfs", "fuse.ceph-fuse", "fuse.juicefs"}
 )
 """Types of mounts (see `proc(5)`) that other hosts may have as well. Their hosts do not share memory."""
 
@@ -109,7 +110,11 @@ def _is_on_network(path: Path) -> bool:
     if os.major(device) != 0:  # a disk of this host
         return False
     number = f"{os.major(device)}:{os.minor(device)}"
-    for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
+    except OSError:  # no /proc, as in some jails
+        return False
+    for line in mounts.splitlines():
         fields, _, kind = line.partition(" - ")
         if fields.split(" ", 3)[2] == number:
             return kind.split(" ", 1)[0] in _NETWORK

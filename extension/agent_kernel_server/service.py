@@ -133,7 +133,7 @@ class Service:
         self._warmed = True
 
     async def status(self) -> dict[str, Any]:
-        """What `GET status` says. It holds no key and no endpoint's address."""
+        """What `GET status` says. It holds no key and no endpoint's address; `trouble` is why there is no log."""
         return {
             "version": __version__,
             "protocol": PROTOCOL_VERSION,
@@ -142,6 +142,7 @@ class Service:
             "kernels": self.kernels.attached(),
             "channels": len(self.channels),
             "policy_cap": self._settings.policy_cap,
+            "trouble": str(self._failure) if self._failure is not None else None,
         }
 
     async def _model_name(self) -> str | None:

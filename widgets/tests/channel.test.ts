@@ -233,6 +233,21 @@ describe("a lost connection", () => {
   });
 });
 
+describe("a server that has no log", () => {
+  test("is asked why, and the page says it until there is a connection", async () => {
+    const root = await show(ASKS);
+    brain.trouble = "The log at /home/ana/agent-kernel.sqlite can't be opened.";
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle(2_000);
+    expect(root.querySelector("[role=alert]")?.textContent).toContain("Agent Kernel does not work on this server. The log at /home/ana/agent-kernel.sqlite");
+    PlayedSocket.refuse = false;
+    await press(root, "Try again");
+    await settle(100);
+    expect(root.textContent).not.toContain("does not work on this server");
+  });
+});
+
 describe("one page", () => {
   test("has one connection for a conversation, however many outputs show it", async () => {
     const root = await show(ASKS);
@@ -256,19 +271,23 @@ describe("the way to the server", () => {
     expect(address({ baseUrl: "/" }, "http://localhost:8888/lab").url).toBe("ws://localhost:8888/agent-kernel/api/conversations/conv%201/channel");
   });
 
+  test("has the server's status beside it", () => {
+    expect(address({ baseUrl: "/user/ana/" }).status).toBe("https://hub.example/user/ana/agent-kernel/api/status");
+  });
+
   test("is tried with cookies first, and with the token when that fails", async () => {
     PlayedSocket.refuse = true;
-    const transport = new SocketTransport({ url: "ws://localhost/x", token: "secret", tokenFirst: false });
-    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, gone: () => undefined, hearingChanged: () => undefined });
+    const transport = new SocketTransport({ url: "ws://localhost/x", status: "http://localhost/status", token: "secret", tokenFirst: false });
+    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, trouble: () => undefined, gone: () => undefined, hearingChanged: () => undefined });
     await settle(1_000);
     transport.close();
     expect(PlayedSocket.all.slice(0, 2).map((socket) => socket.url)).toEqual(["ws://localhost/x", "ws://localhost/x?token=secret"]);
   });
 
   test("takes the token at once where the page says so", async () => {
-    const { token, tokenFirst, url } = address({ baseUrl: "/", token: "secret", appendToken: true });
-    const transport = new SocketTransport({ token, tokenFirst, url });
-    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, gone: () => undefined, hearingChanged: () => undefined });
+    const { token, tokenFirst, url, status } = address({ baseUrl: "/", token: "secret", appendToken: true });
+    const transport = new SocketTransport({ token, tokenFirst, url, status });
+    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, trouble: () => undefined, gone: () => undefined, hearingChanged: () => undefined });
     transport.close();
     expect(PlayedSocket.last.url).toContain("?token=secret");
   });

@@ -71,7 +71,7 @@ export class PlayedSocket {
   }
 }
 
-export const brain: { recording: Recording | null; pending: string[] } = { recording: null, pending: [] };
+export const brain: { recording: Recording | null; pending: string[]; trouble: string | null } = { recording: null, pending: [], trouble: null };
 
 let counter = 0;
 const disposers: (() => void)[] = [];
@@ -80,9 +80,11 @@ export function usePage(): void {
   beforeEach(() => {
     vi.useFakeTimers({ now: Date.parse("2026-11-20T14:06:00Z") });
     vi.stubGlobal("WebSocket", PlayedSocket);
+    vi.stubGlobal("fetch", () => Promise.resolve(Response.json({ trouble: brain.trouble })));
     PlayedSocket.all = [];
     PlayedSocket.refuse = false;
     brain.pending = [];
+    brain.trouble = null;
   });
   afterEach(async () => {
     for (const dispose of disposers.splice(0)) dispose();

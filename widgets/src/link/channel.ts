@@ -16,10 +16,12 @@ export interface Connection {
   /** When the connection was lost, or first tried (ms). */
   readonly since: number;
   readonly nextTryAt: number | null;
+  /** Why there is none, where the server says so: it has no log, and can do nothing without. */
+  readonly why: string | null;
 }
 
 export class Channel {
-  connection: Connection = { status: "connecting", since: Date.now(), nextTryAt: null };
+  connection: Connection = { status: "connecting", since: Date.now(), nextTryAt: null, why: null };
   /** This page's clock minus the brain's, in ms. */
   skew = 0;
   readonly decisions = new Decisions();
@@ -38,6 +40,7 @@ export class Channel {
       opened: () => this.opened(),
       frame: (text) => this.frame(text),
       lost: (nextTryAt) => this.lost(nextTryAt),
+      trouble: (why) => this.trouble(why),
       gone: () => this.gone(),
       hearingChanged: () => this.changed(),
     });
@@ -115,7 +118,7 @@ export class Channel {
   }
 
   private opened(): void {
-    this.connection = { status: "open", since: Date.now(), nextTryAt: null };
+    this.connection = { status: "open", since: Date.now(), nextTryAt: null, why: null };
     this.sequence.reconnected();
     this.hailed = false;
     if (!this.fresh || !this.transport.greets) this.resume();
@@ -128,13 +131,19 @@ export class Channel {
 
   private lost(nextTryAt: number): void {
     const since = this.connection.status === "open" ? Date.now() : this.connection.since;
-    this.connection = { status: "lost", since, nextTryAt };
+    this.connection = { status: "lost", since, nextTryAt, why: this.connection.why };
     this.decisions.lineLost();
     this.changed();
   }
 
+  private trouble(why: string | null): void {
+    if (this.connection.status !== "lost") return;
+    this.connection = { ...this.connection, why };
+    this.changed();
+  }
+
   private gone(): void {
-    this.connection = { status: "gone", since: Date.now(), nextTryAt: null };
+    this.connection = { status: "gone", since: Date.now(), nextTryAt: null, why: null };
     this.changed();
   }
 

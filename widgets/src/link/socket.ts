@@ -12,6 +12,8 @@ const OPEN = 1;
 /** Where a conversation's channel is, from what Jupyter wrote into the page. */
 export interface Address {
   readonly url: string;
+  /** Where the server says how it is. */
+  readonly status: string;
   /** Used when cookies alone do not open the channel. */
   readonly token: string | null;
   /** The page asks for the token in every URL. */
@@ -25,10 +27,11 @@ export function channelAddress(conversationId: string, page: Page = document): A
   const base = typeof config["baseUrl"] === "string" ? config["baseUrl"] : "/";
   const path = `agent-kernel/api/conversations/${encodeURIComponent(conversationId)}/channel`;
   const url = new URL(base + path, page.location.href);
+  const status = new URL(`${base}agent-kernel/api/status`, page.location.href).href;
   url.protocol = url.protocol.replace("http", "ws");
   const token = typeof config["token"] === "string" && config["token"] !== "" ? config["token"] : null;
   const append = config["appendToken"];
-  return { url: url.href, token, tokenFirst: append === true || append === "true" || append === "True" };
+  return { url: url.href, status, token, tokenFirst: append === true || append === "true" || append === "True" };
 }
 
 function pageConfig(page: Page): Record<string, unknown> {
@@ -121,6 +124,22 @@ export class SocketTransport implements Transport {
     this.failures += 1;
     this.retry = setTimeout(() => this.connect(), pause);
     this.listener?.lost(Date.now() + pause);
+    if (!wasOpen) void this.askWhy();
+  }
+
+  /** A browser does not tell why a socket was refused, so the server is asked in another way. */
+  private async askWhy(): Promise<void> {
+    let why: string | null = null;
+    try {
+      const { token } = this.address;
+      const answer = await fetch(this.address.status, token === null ? {} : { headers: { Authorization: `token ${token}` } });
+      const status: unknown = await answer.json();
+      const trouble = typeof status === "object" && status !== null && "trouble" in status ? status.trouble : null;
+      why = typeof trouble === "string" ? trouble : null;
+    } catch {
+      // It is out of reach as well.
+    }
+    this.listener?.trouble(why);
   }
 
   private release(): void {

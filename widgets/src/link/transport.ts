@@ -6,6 +6,8 @@ export interface TransportListener {
   frame(text: string): void;
   /** Called once for each lost connection and failed attempt, with the time (ms) of the next attempt. */
   lost(nextTryAt: number): void;
+  /** Why the brain takes no connection, in its own words; null where it does not say. */
+  trouble(why: string | null): void;
   /** The other side is gone for good. */
   gone(): void;
   /** `Transport.hearing` is another one now. */

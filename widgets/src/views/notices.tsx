@@ -85,6 +85,15 @@ export function ConnectionBar(props: { connection: Connection; known: boolean; o
       </div>
     );
   }
+  if (connection.why !== null) {
+    return (
+      <div class="ak-bar" role="alert">
+        <Icon name="offline" tone="ak-warn" />
+        <span class="ak-grow"><b>Agent Kernel does not work on this server.</b> {connection.why}</span>
+        <Button name="Try again" small onPress={props.onRetry} />
+      </div>
+    );
+  }
   if (away < DECISIONS_OFF_AFTER_MS) {
     return (
       <div class="ak-bar" role="status">

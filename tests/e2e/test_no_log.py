@@ -1,0 +1,77 @@
+"""A server whose log another process holds alone: the page says which file, and what to do."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agent_kernel.testing import call
+from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.model import WrittenModel
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "agent-kernel" / "agent-kernel.sqlite"
+
+
+@pytest.fixture
+def held(log: Path) -> Iterator[sqlite3.Connection]:
+    """The log as a server holds it on a network home."""
+    log.parent.mkdir(parents=True)
+    with closing(hold(log)) as connection:
+        yield connection
+
+
+def hold(log: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(log, isolation_level=None)
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE room (bytes)")
+    connection.execute("DROP TABLE room")
+    return connection
+
+
+@pytest.fixture
+def lab(tmp_path: Path, held: sqlite3.Connection) -> Iterator[LabServer]:
+    with LabServer(tmp_path, {"AGENT_KERNEL_MODEL": "demo"}) as server:
+        yield server
+
+
+def test_the_cell_names_the_log_and_the_remedy_and_works_once_the_log_is_free(
+    lab: LabServer, page: Page, log: Path, held: sqlite3.Connection
+) -> None:
+    path = lab.write_notebook("held.ipynb", ["%load_ext agent_kernel", "%%agent\nWhat is here?"])
+    notebook = NotebookPage(lab, page, path)
+    notebook.run_through(1)
+    output = page.locator(".jp-OutputArea").nth(1)
+    expect(output).to_contain_text(str(log))
+    expect(output).to_contain_text("AgentKernelServer.data_dir")
+    assert "Traceback" not in lab.log_text()
+    expect(output).not_to_contain_text("Agent run: failed. ,")
+    assert str(log) in lab.api("GET", "agent-kernel/api/status")["trouble"]
+    held.close()
+    notebook.run(1)
+    expect(output).not_to_contain_text(str(log))
+    assert lab.api("GET", "agent-kernel/api/status")["trouble"] is None
+
+
+def test_a_page_that_is_left_open_over_a_restart_is_told_why_nothing_answers(
+    tmp_path: Path, log: Path, page: Page, shared_model: WrittenModel
+) -> None:
+    shared_model.begin()
+    shared_model.says(call("run_python", code="1"))
+    with LabServer(tmp_path, shared_model.server.environment()) as lab:
+        path = lab.write_notebook("open.ipynb", ["%load_ext agent_kernel", "%%agent\nGo."])
+        notebook = NotebookPage(lab, page, path)
+        notebook.run_through(1)
+        notebook.wait_for_state("awaiting_approval")
+        lab.kill()
+        with closing(hold(log)):
+            lab.start_again()
+            bar = page.get_by_role("alert").filter(has_text="Agent Kernel does not work on this server")
+            expect(bar).to_contain_text(str(log))
+            expect(bar).to_contain_text("AgentKernelServer.data_dir")
