@@ -102,7 +102,7 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
     return Story(
         run_id="recorded" if run.recorded else run.run_id,
         status=words.run_word(run.status),
-        facts=f"{words.model_words(run)}, {words.policy_words(run)}.",
+        facts=", ".join(fact for fact in (words.model_words(run), words.policy_words(run)) if fact) + ".",
         figures="" if run.recorded else _figures(run),
         recorded=run.recorded,
         prompt=run.prompt,
