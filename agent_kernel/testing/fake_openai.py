@@ -66,20 +66,25 @@ def _turn(requested_calls: list[dict[str, Any]], entry: dict[str, Any]) -> Model
     return ModelTurn(content=entry.get("say", ""), tool_calls=made)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m agent_kernel.testing.fake_openai", description=__doc__)
+def serve(module: str, description: str | None, make: type[FakeService], arguments: Sequence[str] | None) -> None:
+    """The program that a fake service is by itself: it prints its address, and runs until it is interrupted."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--script", type=Path, required=True)
     parser.add_argument("--repeat", action="store_true", help="begin the script again when it is through")
     options = parser.parse_args(arguments)
-    server = FakeOpenAI(read_script(options.script), port=options.port, repeat=options.repeat).start()
-    sys.stdout.write(f"{server.url}\n")
+    server = make(read_script(options.script), port=options.port, repeat=options.repeat).start()
+    sys.stdout.write(f"{server.address}\n")
     sys.stdout.flush()
     try:
         threading.Event().wait()
     except KeyboardInterrupt:
         server.stop()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    serve("agent_kernel.testing.fake_openai", __doc__, FakeOpenAI, arguments)
 
 
 if __name__ == "__main__":

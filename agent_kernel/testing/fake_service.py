@@ -60,6 +60,11 @@ class FakeService:
         """The base URL, its version included."""
         return f"http://127.0.0.1:{self._port}/v1"
 
+    @property
+    def address(self) -> str:
+        """The base URL as the variable of its provider holds it."""
+        return self.url
+
     def add(self, *scripted: Scripted) -> None:
         self._script.extend(scripted)
 
@@ -133,12 +138,16 @@ class FakeService:
         body = await request.json()
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.requests.append(ReceivedRequest(request.path, headers, body))
-        reply = self._next(body, self.routes[request.path])
+        reply = self.answer(request.path, headers, body)
         try:
             return await self._send(request, reply)
         except (asyncio.CancelledError, ConnectionResetError):
             self.abandoned += 1
             raise
+
+    def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:  # noqa: ARG002
+        """What to answer to a request: the script's next entry."""
+        return self._next(body, self.routes[path])
 
     def _next(self, body: dict[str, Any], streamed: Callable[[ModelTurn], Reply]) -> Reply:
         if self._position >= len(self._script):

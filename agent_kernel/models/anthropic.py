@@ -1,0 +1,170 @@
+"""Anthropic's Messages API, as Anthropic made it and Ollama, vLLM, LM Studio and others speak it too."""
+
+import hashlib
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from agent_kernel.models.anthropic_answer import MessagesReader
+from agent_kernel.models.anthropic_messages import Block, Reading, conversation, mark_tail, thoughts, tools
+from agent_kernel.models.api import Amendment, Target
+from agent_kernel.models.base import ModelRequest
+from agent_kernel.models.faults import Fault
+from agent_kernel.protocol.vocabulary import ApiName, Effort
+
+ANTHROPIC_BASE_URL = "https://api.anthropic.com/v1"
+KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+"""In the order in which Anthropic's own client looks for a key."""
+
+_VERSION = "2026-10-21"
+Thinking = Literal["adaptive", "budget", "none"]
+"""How a model is asked to think: as it sees fit, with a budget of tokens, or not at all."""
+
+_BUDGETS: dict[Effort, int] = {"low": 2_048, "medium": 8_192, "high": 16_384}
+_KINDS: tuple[tuple[re.Pattern[str], Thinking, int], ...] = (
+    (re.compile(r"claude-(?:[123]\b|v\d|instant)"), "none", 4_096),
+    (re.compile(r"claude-(?:opus|sonnet|haiku)-4(?:$|[@:]|-20|[-.][015](?!\d))"), "budget", 32_000),
+    (re.compile(r"claude-"), "adaptive", 64_000),
+)
+"""What Anthropic's models take, and how long an answer may be: the length is required. Those before 4.6 know neither
+adaptive thinking nor effort (platform.claude.com/docs/en/build-with-claude/thinking, read in November 2026)."""
+_OTHERS: tuple[Thinking, int] = ("none", 8_192)
+_KEPT_REFUSALS = 10_000
+
+_NO_EFFORT = "{} has no setting for effort, so it was asked without."
+_NO_THOUGHTS = (
+    "{} no longer takes back what it thought earlier in this conversation, because something before it has changed. "
+    "It was asked without."
+)
+
+_BAD_THOUGHT = re.compile(r"signature|thinking`? blocks?\b.*(?:modified|match|remain)", re.DOTALL)
+_TOO_MANY = re.compile(r"max_tokens: \d+ > (?P<most>\d+)|(?P<input>\d+) \+ \d+ > (?P<context>\d+)")
+_FEWEST_TOKENS = 512
+
+
+def anthropic_key(variables: Mapping[str, str]) -> str | None:
+    """The key of the environment, as Anthropic's own client finds it."""
+    return next((key for name in KEY_VARIABLES if (key := variables.get(name, "").strip())), None)
+
+
+def versioned(base_url: str) -> str:
+    """The address with its version, which Anthropic's own client adds to ANTHROPIC_BASE_URL."""
+    plain = base_url.strip().rstrip("/")
+    return plain if plain.endswith("/v1") else f"{plain}/v1"
+
+
+class MessagesApi:
+    """What a model's service refused is remembered, and not sent to it again."""
+
+    name: ApiName = "messages"
+    path = "messages"
+
+    def __init__(self) -> None:
+        self._thinking: Thinking | None = None
+        """What the service takes, where it said otherwise than `_KINDS`."""
+        self._refused_thinking: set[Thinking] = set()
+        self._takes_effort = True
+        self._most_tokens: int | None = None
+        self._refused_thoughts: OrderedDict[bytes, None] = OrderedDict()
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {key}", "anthropic-version": _VERSION}
+
+    def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
+        """What changes from request to request stands last, so that the beginning is in the service's cache."""
+        reading = Reading(target.origin, self._is_refused)
+        system, messages = conversation(request.messages, request.images, reading)
+        mark_tail(messages)
+        return {
+            "model": target.wire_name,
+            "max_tokens": self._max_tokens(target),
+            "stream": True,
+            **self._thinking_fields(request.effort, target),
+            **tools(request.tools, messages),
+            **({"system": system} if system else {}),
+            "messages": messages,
+        }
+
+    def reader(self, target: Target) -> MessagesReader:
+        return MessagesReader(target.origin)
+
+    def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
+        """Without what was refused: thinking that does not belong to the conversation any more, a setting that the
+        model does not have."""
+        if fault.status not in (400, 422):
+            return None
+        said = fault.detail.lower()
+        if _BAD_THOUGHT.search(said):
+            return self._without_thoughts(request, target)
+        if "max_tokens" in said:
+            return self._shorter(request, said, target)
+        if "thinking" in said:
+            return self._thinking_otherwise(request, said, target)
+        if request.effort is not None and self._takes_effort and ("effort" in said or "output_config" in said):
+            self._takes_effort = False
+            return Amendment(request, _NO_EFFORT.format(target.wire_name))
+        return None
+
+    def _thinking_fields(self, effort: Effort | None, target: Target) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        thinking = self._thinking or _kind(target)[0]
+        if thinking == "adaptive":
+            fields["thinking"] = {"type": "adaptive", "display": "summarized"}
+        elif thinking == "budget" and effort is not None:
+            fields["thinking"] = {"type": "enabled", "budget_tokens": _BUDGETS[effort]}
+        if thinking != "budget" and effort is not None and self._takes_effort:
+            fields["output_config"] = {"effort": effort}
+        return fields
+
+    def _max_tokens(self, target: Target) -> int:
+        return self._most_tokens or _kind(target)[1]
+
+    def _is_refused(self, block: Block) -> bool:
+        return _mark_of(block) in self._refused_thoughts
+
+    def _without_thoughts(self, request: ModelRequest, target: Target) -> Amendment | None:
+        """All of them: one that is left out makes those after it invalid too."""
+        sent = [block for block in thoughts(request.messages, target.origin) if not self._is_refused(block)]
+        if not sent:
+            return None
+        self._refused_thoughts.update(dict.fromkeys(map(_mark_of, sent)))
+        while len(self._refused_thoughts) > _KEPT_REFUSALS:
+            self._refused_thoughts.popitem(last=False)
+        return Amendment(request, _NO_THOUGHTS.format(target.wire_name))
+
+    def _shorter(self, request: ModelRequest, said: str, target: Target) -> Amendment | None:
+        """An answer as long as the service says that it may be, or a quarter as long."""
+        now = self._max_tokens(target)
+        most = now // 4
+        if found := _TOO_MANY.search(said):
+            most = int(found["most"] or int(found["context"]) - int(found["input"]))
+        if not _FEWEST_TOKENS <= most < now:
+            return None
+        self._most_tokens = most
+        return Amendment(request)
+
+    def _thinking_otherwise(self, request: ModelRequest, said: str, target: Target) -> Amendment | None:
+        now = self._thinking or _kind(target)[0]
+        if "expected `thinking`" in said:  # a step whose thinking was left out can't go on with a budget
+            return Amendment(replace(request, effort=None)) if now == "budget" and request.effort is not None else None
+        if "thinking" not in self._thinking_fields(request.effort, target):
+            return None
+        self._refused_thinking.add(now)
+        other: Thinking = "budget" if now == "adaptive" else "adaptive"
+        takes_other = "adaptive" in said and other not in self._refused_thinking
+        self._thinking = other if takes_other else "none"
+        unheard = request.effort is not None and not takes_other
+        return Amendment(request, _NO_EFFORT.format(target.wire_name) if unheard else "")
+
+
+def _kind(target: Target) -> tuple[Thinking, int]:
+    for pattern, thinking, tokens in _KINDS:
+        if pattern.search(target.wire_name):
+            return thinking, tokens
+    return _OTHERS
+
+
+def _mark_of(block: Block) -> bytes:
+    return hashlib.sha256(str(block.get("signature") or block.get("data")).encode()).digest()

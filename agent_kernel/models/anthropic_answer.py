@@ -1,0 +1,328 @@
+"""Reads the answers of Anthropic's Messages API."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_kernel.models.answer_reading import DONE, AnswerBody, Deltas, load_event
+from agent_kernel.models.base import ModelItem, ModelTurn, Notice, RequestedCall, TokenUsage, ToolCallDelta
+from agent_kernel.models.faults import Fault, code_of, detail_of, status_fault
+from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem
+from agent_kernel.protocol.vocabulary import FinishReason
+
+_STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""Of errors that come within a stream: the status with which they would have come before it."""
+_LENGTH = frozenset({"max_tokens", "model_context_window_exceeded"})
+
+
+@dataclass(slots=True)
+class _Block:
+    """A content block that is being written."""
+
+    kind: str
+    start: dict[str, Any]
+    ended: bool = False
+    text: list[str] = field(default_factory=list)
+    """Of a text; of thinking."""
+    json: list[str] = field(default_factory=list)
+    """Of a call's arguments."""
+    signature: list[str] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> str:
+        """No arguments at all become `{}`, which is what servers mean by it."""
+        return "".join(self.json).strip() or "{}"
+
+    @property
+    def complete(self) -> bool:
+        """Whether a call's arguments are a whole JSON object."""
+        try:
+            return isinstance(json.loads("".join(self.json)), dict)
+        except ValueError:
+            return False
+
+
+class MessagesReader:
+    """Feed it the body as it arrives."""
+
+    def __init__(self, origin: str) -> None:
+        self.done = False
+        """True once the server said that nothing follows."""
+        self._origin = origin
+        self._body = AnswerBody()
+        self._deltas = Deltas()
+        self._seen = False
+        self._stop: str | None = None
+        self._explanation = ""
+        self._usage: dict[str, int] = {}
+        self._blocks: list[_Block] = []
+        self._open: dict[object, _Block] = {}
+
+    def feed(self, chunk: bytes) -> list[ModelItem]:
+        """The deltas in `chunk`. Raises `Fault`."""
+        for event in self._body.feed(chunk):
+            self._take_event(event)
+        return self._deltas.take()
+
+    def finish(self) -> list[ModelItem]:
+        """The end of the body was reached. The last item is the turn. Raises `Fault` if it was cut off."""
+        for event in self._body.finish():
+            self._take_event(event)
+        items = self._deltas.take()
+        self._check_whole()
+        if self._stop == "refusal":
+            items.append(Notice("The model's service ended the answer: " + (self._explanation or "it was refused.")))
+        return [*items, self._turn()]
+
+    @property
+    def whole(self) -> bool:
+        """Whether a connection that breaks now has lost nothing."""
+        return self.done or (self._stop is not None and not self._open)
+
+    def _take_event(self, raw: bytes) -> None:
+        if raw.strip() == DONE:
+            self.done = True
+        if self.done:
+            return
+        event = load_event(raw)
+        if not isinstance(event, dict):
+            raise Fault("answer", "the server sent an event that is no JSON object", retry=True)
+        if event.get("type") == "error" or event.get("error"):
+            raise _error_fault(event.get("error") or event)
+        try:
+            self._take_object(event, raw)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            raise Fault("answer", "the server sent an event of an unknown shape", retry=True) from None
+
+    def _take_object(self, event: dict[str, Any], raw: bytes) -> None:
+        match event.get("type"):
+            case "message":
+                self._take_whole(event, raw)
+            case "message_start":
+                self._seen = True
+                self._count(event["message"].get("usage"))
+            case "content_block_start":
+                if event["content_block"].get("input"):  # orjson would round big integers in it
+                    event["content_block"]["input"] = json.loads(raw)["content_block"]["input"]
+                self._start_block(event)
+            case "content_block_delta":
+                self._add_delta(self._block(event), event["delta"])
+            case "content_block_stop":
+                self._end_block(event)
+            case "message_delta":
+                self._seen = True
+                self._count(event.get("usage"))
+                self._take_stop(event["delta"])
+            case "message_stop":
+                self.done = self._seen
+            case _ if not self._body.streamed or "choices" in event:
+                raise Fault("address", "it answered in another format")
+            case _:
+                pass  # a ping, or what later versions add
+
+    def _take_whole(self, message: dict[str, Any], raw: bytes) -> None:
+        """An answer that was not streamed."""
+        self._seen = self.done = True
+        self._count(message.get("usage"))
+        exact = json.loads(raw)["content"]
+        for index, block in enumerate(message["content"]):
+            given = {"input": exact[index]["input"]} if "input" in block else {}
+            event = {"index": index, "content_block": {**block, **given}}
+            self._start_block(event)
+            self._end_block(event)
+        self._take_stop(message)
+
+    def _take_stop(self, fields: dict[str, Any]) -> None:
+        self._stop = fields.get("stop_reason") or self._stop
+        details = fields.get("stop_details")
+        if details:
+            self._explanation = str(details.get("explanation") or details.get("category") or "")
+
+    def _count(self, usage: dict[str, Any] | None) -> None:
+        """The counters only grow, and some servers leave out, or send as 0, what they said before."""
+        counted = dict(usage or {})
+        counted["thinking_tokens"] = (counted.pop("output_tokens_details", None) or {}).get("thinking_tokens")
+        for name, value in counted.items():
+            if isinstance(value, int):
+                self._usage[name] = max(value, self._usage.get(name, 0))
+
+    def _start_block(self, event: dict[str, Any]) -> None:
+        self._seen = True
+        start = event["content_block"]
+        block = _Block(str(start["type"]), start)
+        self._blocks.append(block)
+        self._open[event.get("index")] = block
+        match block.kind:
+            case "text":
+                self._add_text(block, start.get("text"))
+            case "thinking":
+                self._add_thinking(block, start.get("thinking"))
+                self._add_signature(block, start.get("signature"))
+            case "tool_use":
+                index = sum(one.kind == "tool_use" for one in self._blocks) - 1
+                self._deltas.add(ToolCallDelta(index, _string(start.get("name")), _string(start.get("id"))))
+                if start.get("input"):
+                    block.json.append(_dump(start["input"]))
+            case _:
+                pass
+
+    def _block(self, event: dict[str, Any]) -> _Block:
+        block = self._open.get(event.get("index"))
+        if block is not None:
+            return block
+        kind = {"text_delta": "text", "thinking_delta": "thinking"}.get(event["delta"]["type"])
+        if kind is None:
+            raise Fault("answer", "the server sent a piece of something that it had not begun", retry=True)
+        self._start_block({"index": event.get("index"), "content_block": {"type": kind}})
+        return self._open[event.get("index")]
+
+    def _add_delta(self, block: _Block, delta: dict[str, Any]) -> None:
+        match delta["type"]:
+            case "text_delta":
+                self._add_text(block, delta["text"])
+            case "thinking_delta":
+                self._add_thinking(block, delta["thinking"])
+            case "signature_delta":
+                self._add_signature(block, delta["signature"])
+            case "input_json_delta":
+                piece = _string(delta["partial_json"])
+                if piece:
+                    block.json.append(piece)
+            case _:
+                pass  # citations, and what later versions add
+
+    def _add_text(self, block: _Block, text: Any) -> None:
+        if _string(text):
+            block.text.append(text)
+            self._deltas.add_text("text", text)
+
+    def _add_thinking(self, block: _Block, text: Any) -> None:
+        if not _string(text):
+            return
+        another = not block.text and any(one.kind == "thinking" and one.text for one in self._blocks)
+        block.text.append(text)
+        self._deltas.add_text("reasoning", f"\n\n{text}" if another else text)
+
+    def _add_signature(self, block: _Block, signature: Any) -> None:
+        if _string(signature):
+            block.signature.append(signature)
+
+    def _end_block(self, event: dict[str, Any]) -> None:
+        block = self._open.pop(event.get("index"), None)
+        if block is not None:
+            block.ended = True
+
+    def _check_whole(self) -> None:
+        if not self._seen:
+            raise Fault("answer", "the server sent no answer", retry=True)
+        if self._stop is None and not self.done:
+            raise Fault("answer", self._cut("the connection ended"), retry=True)
+        if self._broken_call() is None:
+            return
+        if self._stop in _LENGTH:
+            raise Fault("answer", self._cut("the answer reached its length limit"))
+        raise Fault("answer", self._cut("the server stopped"), retry=True)
+
+    def _broken_call(self) -> _Block | None:
+        """A call that was cut off. One whose block has ended is the model's own doing, but where the length limit ended
+        it: the last call may have no arguments then because none came yet."""
+        if self._stop == "refusal":
+            return None
+        for block in self._blocks:
+            if block.kind != "tool_use" or block.complete:
+                continue
+            if self._stop in _LENGTH and (block.json or block is self._blocks[-1]):
+                return block
+            if block.json and not block.ended:
+                return block
+        return None
+
+    def _cut(self, how: str) -> str:
+        call = self._broken_call()
+        return f"{how} in the middle of " + (f"a call of {_string(call.start.get('name'))}" if call else "the answer")
+
+    def _turn(self) -> ModelTurn:
+        blocks = [one for one in self._blocks if self._stop != "refusal" or one.kind != "tool_use"]
+        return ModelTurn(
+            content=self._deltas.content,
+            reasoning=self._deltas.reasoning,
+            tool_calls=tuple(
+                RequestedCall(_string(one.start.get("id")), _string(one.start.get("name")), one.arguments)
+                for one in blocks
+                if one.kind == "tool_use"
+            ),
+            finish_reason=self._finish_reason(),
+            usage=self._token_usage(),
+            provider=_provider_items(blocks, self._origin),
+        )
+
+    def _finish_reason(self) -> FinishReason:
+        if self._stop in _LENGTH:
+            return "length"
+        return "content_filter" if self._stop == "refusal" else "stop"
+
+    def _token_usage(self) -> TokenUsage:
+        cached = self._usage.get("cache_read_input_tokens", 0)
+        written = self._usage.get("cache_creation_input_tokens", 0)
+        return TokenUsage(
+            input_tokens=self._usage.get("input_tokens", 0) + cached + written,
+            output_tokens=self._usage.get("output_tokens", 0),
+            cached_tokens=cached,
+            cache_write_tokens=written,
+            reasoning_tokens=self._usage.get("thinking_tokens", 0),
+        )
+
+
+def _provider_items(blocks: list[_Block], origin: str) -> ProviderItems | None:
+    """The blocks in their order, where that says more than the text, then the calls."""
+    items: list[Item] = []
+    calls = 0
+    for block in blocks:
+        if block.kind == "text":
+            items.append(TextItem(sum(map(len, block.text))))
+        elif block.kind == "tool_use":
+            items.append(CallItem(calls))
+            calls += 1
+        elif block.ended and (opaque := _opaque(block)) is not None:
+            items.append(OpaqueItem(opaque))
+    plain = [*(item for item in items[:1] if isinstance(item, TextItem)), *map(CallItem, range(calls))]
+    return None if items == plain else ProviderItems("messages", origin, tuple(items))
+
+
+def _opaque(block: _Block) -> dict[str, Any] | None:
+    """What goes back unchanged. Thinking without its signature is refused there, and is left out."""
+    if block.kind == "thinking":
+        signature = "".join(block.signature)
+        return {"type": "thinking", "thinking": "".join(block.text), "signature": signature} if signature else None
+    if block.kind == "server_tool_use" and block.json:
+        return {**block.start, "input": json.loads(block.arguments)}
+    return block.start
+
+
+def _error_fault(error: Any) -> Fault:
+    kind = error.get("type") if isinstance(error, dict) else None
+    status = _STATUSES.get(str(kind))
+    if status is None:
+        return Fault("status", detail_of(error), code=code_of(error), retry=True)
+    return status_fault(status, error, retry_after=None, should_retry=None)
+
+
+def _dump(value: Any) -> str:
+    """Half of a surrogate pair becomes `?`: nothing downstream can hold it."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,218 @@
+"""A conversation as Anthropic's Messages API takes it, whatever was stopped, cut off or said by another model in it.
+
+The API refuses a call without its result in the very next message, a result that is not first there, an answer at the
+end, a block of text that says nothing, and ids with other than letters, digits, `_` and `-`. What it refuses can't be
+built here.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_kernel.models.base import IMAGES, WireMessage
+from agent_kernel.models.cassette import text_of
+from agent_kernel.models.images import absent_line
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem, readable_items
+from agent_kernel.tools.outcome_text import NOT_DONE_PREFIXES
+
+Block = dict[str, Any]
+
+LONGEST_ID = 64
+LONGEST_NAME = 128
+NO_RESULT = "The result of this call is not known."
+_CACHED = {"type": "ephemeral"}
+_ODD = re.compile(r"[^a-zA-Z0-9_-]")
+_THOUGHT = frozenset({"thinking", "redacted_thinking"})
+_FAILED = re.compile(rf"(?:{'|'.join(NOT_DONE_PREFIXES)})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Whose items this request may hold, and which of them its service no longer accepts."""
+
+    origin: str
+    refused: Callable[[Block], bool] = lambda _: False
+
+
+def conversation(
+    messages: Sequence[WireMessage], images: Mapping[str, str], reading: Reading
+) -> tuple[list[Block], list[Block]]:
+    """The system prompt and the messages. Both carry marks up to which the service may keep them in its cache."""
+    system: list[Block] = []
+    building = _Conversation()
+    for message in messages:
+        match message["role"]:
+            case "system" | "developer":
+                system += _text(text_of(message))
+            case "user":
+                building.add_user([*_images(message, images), *_text(text_of(message))])
+            case "tool":
+                building.add_result(message["tool_call_id"], _result(message, images))
+            case _:
+                building.add_answer(list(_answer(message, reading)))
+    _mark(system[-1:])
+    return system, building.finish()
+
+
+def tools(offered: Sequence[dict[str, Any]], messages: Sequence[Block]) -> dict[str, Any]:
+    """The fields of a request that say which tools there are. A conversation with calls in it is refused without any,
+    so what it speaks of is named then, and not to be used."""
+    if offered:
+        made = [_tool(one["function"]) for one in offered]
+        _mark(made[-1:])
+        return {"tools": made}
+    names = {block["name"]: None for message in messages for block in message["content"] if block["type"] == "tool_use"}
+    if not names:
+        return {}
+    made = [{"name": name, "input_schema": {"type": "object"}} for name in names]
+    return {"tools": made, "tool_choice": {"type": "none"}}
+
+
+def mark_tail(messages: Sequence[Block]) -> None:
+    """Mark the end, and the end of the request before this one: the service looks for what it has only some twenty
+    blocks back from a mark, and a step of many calls is longer."""
+    ends = [message["content"][-1:] for message in messages if message["role"] == "user"]
+    for end in ends[-2:]:
+        _mark(end)
+
+
+def thoughts(messages: Iterable[WireMessage], origin: str) -> Iterator[Block]:
+    """The thinking that a request would hold."""
+    for message in messages:
+        for item in readable_items(message, "messages", origin) or ():
+            if isinstance(item, OpaqueItem) and item.item.get("type") in _THOUGHT:
+                yield item.item
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """Puts answers, their calls' results and what users say into turns that alternate."""
+
+    messages: list[Block] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    """Of the last answer, in its order."""
+    results: dict[str, Block] = field(default_factory=dict)
+    said: list[Block] = field(default_factory=list)
+    """Since the last answer."""
+
+    def add_user(self, blocks: list[Block]) -> None:
+        self.said += blocks
+
+    def add_result(self, call_id: str, result: Block) -> None:
+        valid = valid_id(call_id)
+        if valid in self.calls and valid not in self.results:
+            self.results[valid] = {"type": "tool_result", "tool_use_id": valid, **result}
+
+    def add_answer(self, blocks: list[Block]) -> None:
+        if not blocks:
+            return
+        self._end_turn()
+        if not self.messages:  # what came before was left out
+            self.messages.append({"role": "user", "content": _text("(The conversation goes on.)")})
+        self._append("assistant", blocks)
+        self.calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+
+    def finish(self) -> list[Block]:
+        self._end_turn()
+        last = self.messages[-1]["content"][-1] if self.messages else {}
+        if not self.messages or (self.messages[-1]["role"] == "assistant" and not _goes_on(last)):
+            self._append("user", _text("Go on."))
+        return self.messages
+
+    def _end_turn(self) -> None:
+        missing = {"type": "tool_result", "content": NO_RESULT, "is_error": True}
+        results = [self.results.get(one) or {**missing, "tool_use_id": one} for one in self.calls]
+        self._append("user", results + self.said)
+        self.calls, self.results, self.said = [], {}, []
+
+    def _append(self, role: str, blocks: list[Block]) -> None:
+        if not blocks:
+            return
+        if self.messages and self.messages[-1]["role"] == role:
+            self.messages[-1]["content"] += blocks
+        else:
+            self.messages.append({"role": role, "content": blocks})
+
+
+def _goes_on(block: Block) -> bool:
+    """Whether the service paused after this block and goes on with it itself: it has run a tool of its own."""
+    kind = block["type"]
+    return kind == "server_tool_use" or (kind != "tool_result" and kind.endswith("_tool_result"))
+
+
+def _answer(message: WireMessage, reading: Reading) -> Iterator[Block]:
+    """An answer's blocks in the order in which they came, where this origin made them; else text, then calls."""
+    content, calls = text_of(message), message.get("tool_calls") or []
+    at, called = 0, set()
+    for item in readable_items(message, "messages", reading.origin) or ():
+        match item:
+            case OpaqueItem():
+                if not reading.refused(item.item):
+                    yield item.item
+            case TextItem():
+                yield from _text(content[at : at + item.length])
+                at += item.length
+            case CallItem():
+                if item.index < len(calls) and item.index not in called:
+                    called.add(item.index)
+                    yield _call(calls[item.index])
+    yield from _text(content[at:])
+    yield from (_call(call) for index, call in enumerate(calls) if index not in called)
+
+
+def _call(call: dict[str, Any]) -> Block:
+    function = call["function"]
+    name = _ODD.sub("_", function["name"])[:LONGEST_NAME] or "unnamed"
+    return {"type": "tool_use", "id": valid_id(call["id"]), "name": name, "input": json.loads(function["arguments"])}
+
+
+def valid_id(call_id: str) -> str:
+    """The id as this API takes it: the same for the same id, and different for different ones."""
+    plain = _ODD.sub("_", call_id)
+    if plain == call_id and 0 < len(plain) <= LONGEST_ID:
+        return plain
+    digest = hashlib.sha256(call_id.encode(errors="replace")).hexdigest()[:16]
+    return f"{plain[: LONGEST_ID - 17]}_{digest}"
+
+
+def _result(message: WireMessage, images: Mapping[str, str]) -> Block:
+    content = text_of(message)
+    shown = _images(message, images)
+    result: Block = {}
+    if shown:
+        result["content"] = [*_text(content), *shown]
+    elif content.strip():
+        result["content"] = content
+    if _FAILED.match(content):
+        result["is_error"] = True
+    return result
+
+
+def _images(message: WireMessage, images: Mapping[str, str]) -> list[Block]:
+    return [block for ref in message.get(IMAGES, ()) for block in _image(ref, images)]
+
+
+def _image(ref: dict[str, Any], images: Mapping[str, str]) -> list[Block]:
+    data = images.get(ref["digest"])
+    if data is None:
+        return _text(absent_line(ref))
+    return [{"type": "image", "source": {"type": "base64", "media_type": ref["media_type"], "data": data}}]
+
+
+def _text(text: str) -> list[Block]:
+    return [{"type": "text", "text": text}] if text.strip() else []
+
+
+def _tool(function: dict[str, Any]) -> Block:
+    made: Block = {"name": function["name"], "input_schema": function.get("parameters") or {"type": "object"}}
+    if function.get("description"):
+        made["description"] = function["description"]
+    return made
+
+
+def _mark(blocks: list[Block]) -> None:
+    for block in blocks:
+        block["cache_control"] = _CACHED
