@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,10 +12,6 @@ from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import ModelRequest
 from agent_kernel.models.faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName, Effort
-
-ANTHROPIC_BASE_URL = "https://api.anthropic.com/v1"
-KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-"""In the order in which Anthropic's own client looks for a key."""
 
 _VERSION = "2026-10-21"
 Thinking = Literal["adaptive", "budget", "none"]
@@ -44,22 +39,11 @@ _TOO_MANY = re.compile(r"max_tokens: \d+ > (?P<most>\d+)|(?P<input>\d+) \+ \d+ >
 _FEWEST_TOKENS = 512
 
 
-def anthropic_key(variables: Mapping[str, str]) -> str | None:
-    """The key of the environment, as Anthropic's own client finds it."""
-    return next((key for name in KEY_VARIABLES if (key := variables.get(name, "").strip())), None)
-
-
-def versioned(base_url: str) -> str:
-    """The address with its version, which Anthropic's own client adds to ANTHROPIC_BASE_URL."""
-    plain = base_url.strip().rstrip("/")
-    return plain if plain.endswith("/v1") else f"{plain}/v1"
-
-
 class MessagesApi:
     """What a model's service refused is remembered, and not sent to it again."""
 
     name: ApiName = "messages"
-    path = "messages"
+    path = "v1/messages"
 
     def __init__(self) -> None:
         self._thinking: Thinking | None = None

@@ -140,7 +140,7 @@ class _Conversation:
 def _goes_on(block: Block) -> bool:
     """Whether the service paused after this block and goes on with it itself: it has run a tool of its own."""
     kind = block["type"]
-    return kind == "server_tool_use" or (kind != "tool_result" and kind.endswith("_tool_result"))
+    return bool(kind == "server_tool_use" or (kind != "tool_result" and kind.endswith("_tool_result")))
 
 
 def _answer(message: WireMessage, reading: Reading) -> Iterator[Block]:

@@ -56,7 +56,8 @@ class Api(Protocol):
 
     name: ApiName
     path: str
-    """Below the endpoint's base URL."""
+    """Below the endpoint's base URL. One that begins with a version is also right where the base URL ends with it:
+    some providers count it in, and users copy either."""
 
     def headers(self, key: str) -> dict[str, str]:
         """Who asks, and in which version of the API."""

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 
+from agent_kernel.models.anthropic import MessagesApi
 from agent_kernel.models.api import Api
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.protocol.vocabulary import ApiName
 
 _APIS: dict[ApiName, Callable[[], Api]] = {
     "chat": ChatApi,
+    "messages": MessagesApi,
 }
 
 

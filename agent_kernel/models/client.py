@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+import agent_kernel
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.api import Api
 
@@ -65,6 +66,11 @@ class Client:
         self._base_url = self._openai.base_url
         self._headers = {name: value for name, value in self._openai.default_headers.items() if isinstance(value, str)}
         self._timeout = timeout.as_dict()
+        self._own_headers = {
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "User-Agent": f"agent-kernel/{agent_kernel.__version__}",
+        }
 
     async def send(self, api: Api, body: bytes) -> "httpx2.Response":
         """Ask for a turn; the answer's body is still to be read.
@@ -73,8 +79,11 @@ class Client:
         """
         from httpx2 import Request
 
-        headers = {**api.headers(await self._key()), **self._headers}
-        url = self._base_url.join(api.path)
+        # What the client says of itself, and what the environment holds for OpenAI, is nothing for Anthropic.
+        common = self._own_headers if api.name == "messages" else self._headers
+        headers = {**api.headers(await self._key()), **common}
+        version = self._base_url.path.rstrip("/").rpartition("/")[2]
+        url = self._base_url.join(api.path.removeprefix(f"{version}/"))
         request = Request("POST", url, headers=headers, content=body, extensions={"timeout": self._timeout})
         return await self._http.send(request, stream=True)
 

@@ -51,7 +51,8 @@ class Transcripts:
             if said[: len(before)] != before:
                 raise Refused(
                     f"{place}: Invalid `signature` in `thinking` block. The block is bound to a different "
-                    'conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
+                    "conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "
+                    '"drop_block".'
                 )
 
 

@@ -27,7 +27,7 @@ def start(usage: TokenUsage | None = None) -> Event:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {**_usage(usage or TokenUsage()), "output_tokens": 1},
+        "usage": {**_usage(usage or TokenUsage()), "output_tokens": 0},
     }
     return {"type": "message_start", "message": message}
 
@@ -47,7 +47,7 @@ def block_stop(index: int) -> Event:
 
 
 def stop(reason: str = "end_turn", usage: TokenUsage | None = None, **fields: Any) -> Event:
-    counted = _usage(usage or TokenUsage(output_tokens=1))
+    counted = _usage(usage or TokenUsage())
     if usage is not None and usage.reasoning_tokens:
         counted["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
     given = {"stop_reason": reason, "stop_sequence": None, **fields}
