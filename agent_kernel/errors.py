@@ -18,6 +18,7 @@ AgentKernelError
 ├── InvalidArguments              arguments that do not fit a tool's parameters; says which
 ├── ModelError                    the model's service; the message says what to do
 │   ├── ModelRefused              401, 403, 400, 404: trying again will not help
+│   │   └── ContextExceeded       the request is longer than the model takes
 │   └── ModelUnavailable          still failing after the retries
 ├── BudgetExceeded                a hard limit of the run was reached
 ├── ToolFailed                    a built-in tool could not do what was asked; the message is for the model
@@ -121,6 +122,15 @@ class ModelError(AgentKernelError):
 
 class ModelRefused(ModelError):
     pass
+
+
+class ContextExceeded(ModelRefused):
+    """`size` is how many tokens the request had and `limit` how many the model takes, where the service said so."""
+
+    def __init__(self, message: str, *, size: int | None = None, limit: int | None = None) -> None:
+        super().__init__(message)
+        self.size = size
+        self.limit = limit
 
 
 class ModelUnavailable(ModelError):

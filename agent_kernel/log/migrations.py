@@ -164,6 +164,15 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE tool_calls ADD COLUMN images TEXT;
     ALTER TABLE tool_calls ADD COLUMN seen_images INTEGER NOT NULL DEFAULT 0;
     """,
+    """
+    -- What is left out of requests of a long conversation (see `compactions`).
+    CREATE TABLE compactions (
+        number INTEGER PRIMARY KEY,
+        conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
+        body BLOB NOT NULL
+    );
+    CREATE INDEX compactions_by_conversation ON compactions (conversation, number);
+    """,
 )
 
 

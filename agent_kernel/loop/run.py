@@ -22,9 +22,10 @@ from agent_kernel.loop.faces.shown import Shown
 from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
 from agent_kernel.loop.turns.budgets import Meter
-from agent_kernel.loop.turns.history import Past, read_history, wire_message
+from agent_kernel.loop.turns.history import Past, read_history, read_window, wire_message
 from agent_kernel.loop.turns.prompts import SYSTEM_PROMPT
 from agent_kernel.loop.turns.request_images import RequestImages
+from agent_kernel.loop.turns.window import Window
 from agent_kernel.models.base import Model, TokenUsage, WireMessage, facts_of
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_now
 from agent_kernel.protocol.views import (
@@ -140,6 +141,10 @@ class ActiveRun:
         self.past: Past | None = Past()
         """What is known of the conversation before the rest is read from the log; `None` from then on."""
         self.history: list[WireMessage] = []
+        """All that was said, as it goes to the model where it is not too long: see `window`."""
+        self.window = Window()
+        self.fixed_tokens: float | None = None
+        """About how many tokens of each request are not messages; `None` until it matters."""
         self.call_ids: set[str] = set()
         """The ids of the calls that the conversation has had."""
         self.unwritten: list[dict[str, Any]] = []
@@ -181,6 +186,20 @@ class ActiveRun:
         the model that is kept for the next run, would hold this run with all that was said in it."""
         return asyncio.create_task(work, name=name, context=self.setting.context.copy())
 
+    async def stoppable(self, work: Coroutine[Any, Any, T], name: str) -> T | None:
+        """Ask the model for something, outside of the graph. `None` where the run was stopped meanwhile."""
+        task = self.outside_graph(work, f"{name} {self.view.run_id}")
+        self.streaming = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if not task.cancelled() or (current is not None and current.cancelling()):
+                raise
+            return None
+        finally:
+            self.streaming = None
+
     def recall(self, sql: sqlite3.Connection) -> None:
         """Read what was said before, unless that was done. For `Log.read`."""
         if self.past is None:
@@ -188,6 +207,10 @@ class ActiveRun:
         system = {"role": "system", "content": self.spec.system or SYSTEM_PROMPT}
         self.history = [system, *read_history(sql, self.setting.conversation.number, self.past)]
         self.call_ids = {call["id"] for message in self.history for call in message.get("tool_calls", ())}
+        # In a conversation that has just begun nothing was left out.
+        fresh = self.past.upto == START and len(self.history) > 1
+        self.window = read_window(sql, self.setting.conversation.number) if fresh else self.past.window
+        self.window.pictures = self.sends_images
         self.past = None
 
     def remember(self, body: dict[str, Any]) -> None:
@@ -230,7 +253,7 @@ class ActiveRun:
         self.change(notices=[*self.view.notices, notice])
         self.commits.write_soon(self.save)
 
-    def spend(self, tokens: TokenUsage, calls: int) -> None:
+    def spend(self, tokens: TokenUsage, calls: int, *, steps: int = 1) -> None:
         usage = self.view.usage
         self.change(
             usage=Usage(
@@ -238,7 +261,7 @@ class ActiveRun:
                 output_tokens=usage.output_tokens + tokens.output_tokens,
                 total_tokens=usage.total_tokens + tokens.input_tokens + tokens.output_tokens,
                 tool_calls=usage.tool_calls + calls,
-                steps=usage.steps + 1,
+                steps=usage.steps + steps,
             )
         )
 

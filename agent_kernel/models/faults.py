@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
-from agent_kernel.errors import ModelError, ModelRefused, ModelUnavailable
+from agent_kernel.errors import ContextExceeded, ModelError, ModelRefused, ModelUnavailable
+from agent_kernel.models.length import LARGER_CONTEXT, TooLong, too_long
 
 DETAIL_CHARACTERS = 500
 SHORTEST_SECRET = 8
@@ -42,7 +43,10 @@ class Fault(Exception):
         """The service's own word for what is wrong: `context_length_exceeded`."""
         self.param = param
         """The field of the request that it is about: `reasoning.effort`."""
-        self.retry = retry
+        self.too_long = too_long(status, code, detail) if kind == "status" else None
+        """Set where the service refuses the request because of its length: sent again as it is, it would be refused
+        again."""
+        self.retry = retry and self.too_long is None
         self.retry_after = retry_after
 
 
@@ -145,6 +149,8 @@ def explain(fault: Fault, site: Site, *, tries: int, said_something: bool, secre
         detail = detail[: DETAIL_CHARACTERS - 1] + "…"
     if said_something:
         return ModelUnavailable(_sentence(f"The answer of {site.model} was cut off", detail))
+    if fault.too_long is not None:
+        return _exceeded(fault.too_long, site, detail)
     if fault.kind == "address":
         return ModelRefused(
             _sentence(f"{site.where} does not speak the chat completions format", detail)
@@ -163,6 +169,11 @@ def explain(fault: Fault, site: Site, *, tries: int, said_something: bool, secre
             code = f" ({fault.status})" if fault.status else ""
             head = f"{site.where} failed{after}{code}"
     return ModelUnavailable(_sentence(head, detail) + wait)
+
+
+def _exceeded(length: TooLong, site: Site, detail: str) -> ContextExceeded:
+    head = f"{site.where} says that the request is too long for {site.model}"
+    return ContextExceeded(f"{_sentence(head, detail)} {LARGER_CONTEXT}", size=length.size, limit=length.limit)
 
 
 def _refused(status: int, site: Site, detail: str) -> ModelRefused:

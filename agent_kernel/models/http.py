@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from agent_kernel.errors import ContextExceeded
 from agent_kernel.models.api import Amendment, AnswerReader, Api, Target
 from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, Notice
 from agent_kernel.models.chat import ChatApi
@@ -52,6 +53,8 @@ class HttpModel:
         self._clock = clock or SystemClock()
         connection = client.connection
         self._site = Site(connection.base_url, connection.key_setting, connection.address_setting, wire_name)
+        self._context_tokens: int | None = None
+        """Learned where the service refused a request and named it."""
         self._target = Target(wire_name, origin=f"{self._site.where} {wire_name}")
 
     def __repr__(self) -> str:
@@ -63,7 +66,11 @@ class HttpModel:
 
     @property
     def facts(self) -> ModelFacts:
-        return ModelFacts(wire_name=self._target.wire_name, base_url=self._client.connection.base_url)
+        return ModelFacts(
+            wire_name=self._target.wire_name,
+            base_url=self._client.connection.base_url,
+            context_tokens=self._context_tokens,
+        )
 
     @property
     def recorded(self) -> bool:
@@ -96,7 +103,10 @@ class HttpModel:
             if delay is None:  # raised here, not above: no traceback leads to the request and its headers
                 key = self._client.connection.read_key()
                 secrets = (key,) if key else ()
-                raise explain(fault, self._site, tries=tried, said_something=said_something, secrets=secrets)
+                error = explain(fault, self._site, tries=tried, said_something=said_something, secrets=secrets)
+                if isinstance(error, ContextExceeded):
+                    self._context_tokens = error.limit or self._context_tokens
+                raise error
             await self._clock.sleep(delay)
 
     async def aclose(self) -> None:

@@ -73,6 +73,8 @@ class NoticeView(View):
     at: str
     steps: int
     """How many turns the model had had by then."""
+    detail: str = ""
+    """More of it, for whoever opens it: the summary that stands in for older messages."""
 
 
 class RuleView(View):

@@ -20,7 +20,7 @@ from agent_kernel.loop.faces.snapshots import session_frame
 from agent_kernel.loop.run import Commit
 from agent_kernel.loop.runs.specs import stored
 from agent_kernel.loop.settings import BrainSettings, RunSpec
-from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn, RequestedCall
+from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn, RequestedCall
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.events import MessageEvent, RunEvent
@@ -47,6 +47,7 @@ class InstantModel:
 
     name = "instant"
     recorded = False
+    facts = ModelFacts()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
         if request.messages[-1]["role"] == "tool":

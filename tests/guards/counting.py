@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.settings import BrainSettings, RunSpec
-from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn, RequestedCall, TextDelta
+from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn, RequestedCall, TextDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
@@ -25,6 +25,7 @@ class CountedModel:
 
     name = "counted"
     recorded = False
+    facts = ModelFacts()
 
     def __init__(self, calls: int = 0, tokens: int = 10) -> None:
         self.calls = calls

@@ -95,4 +95,4 @@ async def keep_past(host: "Host", run: ActiveRun, upto: Mark | None = None) -> N
         return
     if upto is None:
         upto = await host.log.read(lambda sql: journal.mark(sql, number))
-    host.histories.keep(number, Past(run.history[1:], upto))
+    host.histories.keep(number, Past(run.history[1:], upto, run.window))

@@ -5,8 +5,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_kernel.log.compactions import last_compaction
 from agent_kernel.log.journal import START, Mark, read_messages
+from agent_kernel.loop.turns.compaction import Compaction
 from agent_kernel.loop.turns.prompts import with_context
+from agent_kernel.loop.turns.window import Window
 from agent_kernel.models.base import IMAGES, WireMessage
 
 _KEPT = 32
@@ -20,6 +23,7 @@ class Past:
 
     messages: list[WireMessage] = field(default_factory=list)
     upto: Mark = START
+    window: Window = field(default_factory=Window)
 
 
 class Histories:
@@ -57,6 +61,12 @@ def read_history(sql: sqlite3.Connection, conversation: int, past: Past) -> list
     """The past, and what was said since."""
     since = [wire_message(body) for _, _, body in read_messages(sql, conversation, past.upto)]
     return [*past.messages, *since]
+
+
+def read_window(sql: sqlite3.Connection, conversation: int) -> Window:
+    """What the model gets of a conversation of which nothing is in memory."""
+    found = last_compaction(sql, conversation)
+    return Window() if found is None else Window(Compaction(**found))
 
 
 def unanswered_calls(sql: sqlite3.Connection, conversation: int) -> list[str]:

@@ -1,10 +1,9 @@
 """The model node: one request, its tokens into the log, its calls into the ledger."""
 
-import asyncio
 from contextlib import ExitStack
 from dataclasses import replace
 
-from agent_kernel.errors import InvalidArguments, ModelError
+from agent_kernel.errors import ContextExceeded, InvalidArguments, ModelError
 from agent_kernel.log import images, inbox, ledger
 from agent_kernel.log.journal import append_message
 from agent_kernel.log.runs import save_spent
@@ -13,6 +12,7 @@ from agent_kernel.loop.run import ActiveRun, Step
 from agent_kernel.loop.tool_calls import calls
 from agent_kernel.loop.tool_calls.judging import asks_hands, judge
 from agent_kernel.loop.tool_calls.starting import set_going, turn_at_once
+from agent_kernel.loop.turns.fit_context import fits, learn, shortened_after
 from agent_kernel.loop.turns.pausing import within_budget
 from agent_kernel.loop.turns.results import answer_calls, write_tool_messages
 from agent_kernel.loop.turns.streaming import TurnStream
@@ -36,8 +36,10 @@ async def call_model(run: ActiveRun) -> list[str]:
     if run.is_ending or not await looked_at(run, unknown) or not await within_budget(run):
         return []
     await _take_new_messages(run)
+    if not await fits(run):
+        return []
     try:
-        streamed = await _stream(run)
+        streamed = await _stream_within_context(run)
     except ModelError as error:
         await run.fail("LLM_ERROR", str(error))
         return []
@@ -86,25 +88,30 @@ async def add_user_message(
     run.remember(body)
 
 
+async def _stream_within_context(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
+    """As `_stream`. A request that is refused for its length is shortened and made once more."""
+    try:
+        return await _stream(run)
+    except ContextExceeded as refusal:
+        if not await shortened_after(run, refusal):
+            if run.is_ending or run.parked:
+                return None
+            raise
+    return await _stream(run)
+
+
 async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
     """One turn of the model with its last, unwritten events; `None` where the run was stopped while it streamed, and
     what had come is kept."""
     message_id = new_message_id()
     run.last_message_id = message_id
     turn = TurnStream(run, message_id)
-    stream = run.outside_graph(turn.read(), f"model {run.view.run_id}")
-    run.streaming = stream
-    try:
-        return await stream, turn.rest
-    except asyncio.CancelledError:
-        current = asyncio.current_task()
-        if not stream.cancelled() or (current is not None and current.cancelling()):
-            raise
-        if turn.text:
-            await _record(run, ModelTurn(content=turn.text, finish_reason="cancelled"), [])
-        return None
-    finally:
-        run.streaming = None
+    read = await run.stoppable(turn.read(), "model")
+    if read is not None:
+        return read, turn.rest
+    if turn.text:
+        await _record(run, ModelTurn(content=turn.text, finish_reason="cancelled"), [])
+    return None
 
 
 async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> list[tuple[ledger.Proposal, str | None]]:
@@ -112,6 +119,7 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
     allows and whose turn at the kernel is free start in the same commit."""
     checked = [_check(run, call) for call in turn.tool_calls]
     run.spend(_with_pictures(run, turn.usage), len(checked))
+    learn(run, turn.usage.input_tokens)
     body = _assistant_body(turn)
     message_id = run.last_message_id or new_message_id()
     run_id = run.view.run_id

@@ -58,19 +58,18 @@ async def request_messages(run: "ActiveRun") -> Sequence[WireMessage]:
     """What the model is sent. Afterwards `run.pictures.data` has the pictures to which it refers."""
     pictures = run.pictures
     pictures.new, pictures.tokens = {}, 0
-    at = [index for index, message in enumerate(run.history) if IMAGES in message]
+    said = run.window.messages(run.history)
+    at = [index for index, message in enumerate(said) if IMAGES in message]
     if not at:
-        return run.history
-    kept = _kept([len(run.history[index][IMAGES]) for index in at]) if run.sends_images else [range(0)] * len(at)
-    wanted = {
-        run.history[index][IMAGES][place]["digest"] for index, places in zip(at, kept, strict=True) for place in places
-    }
+        return said
+    kept = _kept([len(said[index][IMAGES]) for index in at]) if run.sends_images else [range(0)] * len(at)
+    wanted = {said[index][IMAGES][place]["digest"] for index, places in zip(at, kept, strict=True) for place in places}
     data = {digest: pictures.data[digest] for digest in wanted & pictures.data.keys()}
     if missing := wanted - data.keys():
         number = run.setting.conversation.number
         data |= await run.setting.log.read(lambda sql: images.read(sql, number, missing))
     pictures.data = data
-    messages = list(run.history)
+    messages = list(said)
     for index, places in zip(at, kept, strict=True):
         messages[index] = pictures.attach(messages[index], places)
     return messages

@@ -1,0 +1,134 @@
+"""The step before a request that keeps it within the model's context, and after one that was refused for its length.
+
+What was shortened is decided once, kept in the log beside the messages, and told to the user.
+"""
+
+from dataclasses import asdict, replace
+
+from agent_kernel.errors import ContextExceeded
+from agent_kernel.log.compactions import add_compaction
+from agent_kernel.loop.commits import Commit
+from agent_kernel.loop.run import ActiveRun
+from agent_kernel.loop.turns.compaction import Compaction, least, plan, shorten, tokens_of, tokens_of_tools
+from agent_kernel.loop.turns.pausing import within_budget
+from agent_kernel.loop.turns.summary import Summary, left_out, request_for_summary, write_summary
+from agent_kernel.models.base import facts_of
+from agent_kernel.models.length import LARGER_CONTEXT
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import NoticeView
+
+_ANSWER_PART, _ANSWER_TOKENS = 4, 16_384
+"""What is left free for the answer: a part of the context, and at most so many tokens."""
+_REFUSED = 0.9
+"""What a model takes that refused a request and did not say: a part of what that is estimated to have had."""
+
+
+async def fits(run: ActiveRun) -> bool:
+    """Shorten what the model gets next, where it would exceed the model's context. False where the run is over, or
+    parked."""
+    context = facts_of(run.setting.model).context_tokens
+    if context is None:
+        return True
+    estimated = _estimate(run)
+    if estimated * run.window.ratio <= _request_part(context):
+        return True
+    alone = least(run.history, _fixed(run), pictures=run.sends_images) * run.window.ratio
+    if alone > context:
+        await run.fail(
+            "LLM_ERROR",
+            f"{run.setting.model.name} takes {context:,} tokens, and the system prompt, the tools and your message "
+            f"have about {alone:,.0f} by themselves. {LARGER_CONTEXT}",
+        )
+        return False
+    await _compact(run, context)
+    return not run.is_ending and await within_budget(run)
+
+
+async def shortened_after(run: ActiveRun, refusal: ContextExceeded) -> bool:
+    """A request was refused for its length. Whether it is now shorter, so that it can be made again."""
+    estimated = _estimate(run)
+    size = max(refusal.size or 0, estimated * run.window.ratio)
+    context = refusal.limit or int(size * _REFUSED)
+    run.window.learn(max(size, context / _REFUSED), estimated)
+    return await _compact(run, context) and not run.is_ending and await within_budget(run)
+
+
+def learn(run: ActiveRun, input_tokens: int) -> None:
+    """The service has counted the request that was made last."""
+    if facts_of(run.setting.model).context_tokens is not None:
+        run.window.learn(input_tokens, _estimate(run))
+
+
+def _estimate(run: ActiveRun) -> float:
+    return _fixed(run) + run.window.tokens(run.history)
+
+
+def _fixed(run: ActiveRun) -> float:
+    """The system prompt and the tools: the same in each request of a run."""
+    if run.fixed_tokens is None:
+        run.fixed_tokens = tokens_of(run.history[0]) + tokens_of_tools(run.registry.openai_format())
+    return run.fixed_tokens
+
+
+def _request_part(context: float) -> float:
+    return context - min(context / _ANSWER_PART, _ANSWER_TOKENS)
+
+
+async def _compact(run: ActiveRun, context: float) -> bool:
+    """Whether anything was shortened."""
+    before, limit = run.window.compaction, _request_part(context) / run.window.ratio
+    after = plan(run.history, before, _fixed(run), limit, pictures=run.sends_images)
+    if after == before:
+        return False
+    notices: list[NoticeView] = []
+    summary = Summary("")
+    if after.summarised > before.summarised:
+        request = request_for_summary(run.history, before, after, limit)
+        written = await run.stoppable(write_summary(run.setting.model, request, limit), "summary")
+        if written is None:
+            return False
+        summary = written
+        count = len(left_out(before, after))
+        after = replace(after, summary=summary.text or _without_summary(before.summary, count))
+        notices.append(_summarised(run, summary, count))
+    if results := _newly_cut(run, before, after):
+        notices.append(_notice(run, f"Shortened {_several(results, 'older tool result')} for the model."))
+    await _keep(run, after, notices, summary)
+    return True
+
+
+async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], summary: Summary) -> None:
+    run.spend(summary.usage, 0, steps=0)
+    run.change(notices=[*run.view.notices, *notices])
+
+    def work(commit: Commit) -> None:
+        add_compaction(commit.sql, commit.number, asdict(after))
+        run.save(commit)
+
+    await run.commit(work)
+    run.window.change(after)
+
+
+def _newly_cut(run: ActiveRun, before: Compaction, after: Compaction) -> int:
+    """How many results are shorter now that the model gets still."""
+    first = max(after.summarised, before.shortened if after.characters >= before.characters else 0) + 1
+    messages = run.history[first : after.shortened + 1]
+    return sum(shorten(message, after.characters) is not message for message in messages)
+
+
+def _summarised(run: ActiveRun, summary: Summary, count: int) -> NoticeView:
+    if summary.text:
+        return _notice(run, f"Summarised {_several(count, 'message')}", summary.text)
+    return _notice(run, f"Left out {_several(count, 'older message')}: no summary was written. {summary.failure}")
+
+
+def _without_summary(before: str, count: int) -> str:
+    return f"{before}\n\n[{_several(count, 'message')} left out here without a summary.]".lstrip()
+
+
+def _notice(run: ActiveRun, content: str, detail: str = "") -> NoticeView:
+    return NoticeView(content=content, detail=detail, at=utc_now(), steps=run.view.usage.steps)
+
+
+def _several(count: int, name: str) -> str:
+    return f"{count:,} {name if count == 1 else name + 's'}"
