@@ -150,7 +150,7 @@ def explain(fault: Fault, site: Site, *, tries: int, said_something: bool, secre
     if said_something:
         return ModelUnavailable(_sentence(f"The answer of {site.model} was cut off", detail))
     if fault.too_long is not None:
-        return _exceeded(fault.too_long, site, detail)
+        return _exceeded(fault.too_long, fault.status, site, detail)
     if fault.kind == "address":
         return ModelRefused(
             _sentence(f"{site.where} does not speak the chat completions format", detail)
@@ -171,8 +171,8 @@ def explain(fault: Fault, site: Site, *, tries: int, said_something: bool, secre
     return ModelUnavailable(_sentence(head, detail) + wait)
 
 
-def _exceeded(length: TooLong, site: Site, detail: str) -> ContextExceeded:
-    head = f"{site.where} says that the request is too long for {site.model}"
+def _exceeded(length: TooLong, status: int | None, site: Site, detail: str) -> ContextExceeded:
+    head = f"{site.where} says that the request is too long for {site.model}" + (f" ({status})" if status else "")
     return ContextExceeded(f"{_sentence(head, detail)} {LARGER_CONTEXT}", size=length.size, limit=length.limit)
 
 

@@ -11,7 +11,7 @@ from agent_kernel.log.store import Log
 from agent_kernel.loop.run import ActiveRun, RunResult
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.loop.turns.history import Histories, Past
-from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, RequestedCall
+from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, ModelTurn, RequestedCall
 from agent_kernel.protocol.views import MessageView, ToolCallView
 from tests.core.brain_fixtures import FunctionHands, stage
 
@@ -23,6 +23,7 @@ class Connecting:
 
     name = "connecting"
     recorded = False
+    facts = ModelFacts()
 
     def __init__(self) -> None:
         self.kept: list[object] = []

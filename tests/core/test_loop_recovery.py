@@ -15,7 +15,7 @@ from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.settings import RunSpec
-from agent_kernel.models.base import Model, ModelRequest, TextDelta, ToolCallDelta
+from agent_kernel.models.base import Model, ModelFacts, ModelRequest, TextDelta, ToolCallDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.hands import Hands, Outcome
@@ -128,6 +128,7 @@ async def test_where_the_kernel_is_gone_every_call_ends_and_the_next_prompt_find
 class HalfAnswer:
     name = "half"
     recorded = False
+    facts = ModelFacts()
 
     async def stream(self, request: ModelRequest) -> Any:
         yield TextDelta("Half an ans")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import AlreadyDecided, KernelGone, ModelRefused, UnknownRun
-from agent_kernel.models.base import ModelRequest, TextDelta
+from agent_kernel.models.base import ModelFacts, ModelRequest, TextDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -58,6 +58,7 @@ async def test_cancel_of_one_call_leaves_the_others_and_the_run(stages: Any) -> 
 class Endless:
     name = "endless"
     recorded = False
+    facts = ModelFacts()
 
     async def stream(self, request: ModelRequest) -> Any:
         yield TextDelta("So far ")
