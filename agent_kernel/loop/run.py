@@ -90,6 +90,14 @@ class Step:
     """What those calls showed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A call that the hands have."""
+
+    approval_id: str
+    task: asyncio.Task[Outcome]
+
+
 @dataclass(slots=True)
 class OpenCalls:
     """The calls whose tasks are at work or wait."""
@@ -161,7 +169,7 @@ class ActiveRun:
         self.answers: Broker[Outcome] = Broker()
         self.person = Person()
         self.open = OpenCalls()
-        self.executing: dict[str, asyncio.Task[Outcome]] = {}
+        self.executing: dict[str, Execution] = {}
         self.streaming: asyncio.Task[object] | None = None
 
         self.parked = False

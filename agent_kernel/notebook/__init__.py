@@ -8,15 +8,15 @@ def install() -> None:
     install_link()
 
 
-def take(tool_call_id: str) -> None:
+def take(approval_id: str) -> None:
     """Run a deposited call on this, the main, thread. Does nothing if somebody else has claimed it, or if it awaits."""
     from agent_kernel.notebook.workshop import workshop
 
-    workshop().executor.run_sent(tool_call_id)
+    workshop().executor.run_sent(approval_id)
 
 
-async def take_async(tool_call_id: str) -> None:
+async def take_async(approval_id: str) -> None:
     """As `take`, for a call that awaits."""
     from agent_kernel.notebook.workshop import workshop
 
-    await workshop().executor.run_next_async(tool_call_id)
+    await workshop().executor.run_next_async(approval_id)

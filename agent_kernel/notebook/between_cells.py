@@ -21,10 +21,10 @@ class OwnShell:
         self._awaited: set[str] = set()
         self._aborted = False
 
-    def queue_take(self, tool_call_id: str, needs_await: bool) -> None:
+    def queue_take(self, approval_id: str, needs_await: bool) -> None:
         """Queue code that claims the call on the main thread, and leaves no name behind."""
         name = "take_async" if needs_await else "take"
-        code = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({json.dumps(tool_call_id)})'
+        code = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({json.dumps(approval_id)})'
         content = {
             "code": f"await {code}" if needs_await else code,
             "silent": True,

@@ -29,7 +29,7 @@ FindTool = Callable[[str | None, str], Tool | None]
 """A tool, by the id of the run that offers it and by its name."""
 
 current_call: contextvars.ContextVar[str | None] = contextvars.ContextVar("agent_kernel_current_call", default=None)
-"""The call whose code this is. A call's code may itself start a run and wait for it."""
+"""The approval of the call whose code this is. A call's code may itself start a run and wait for it."""
 
 
 class Executor:
@@ -40,11 +40,11 @@ class Executor:
         self._mailbox = mailbox
         self._find = find
 
-    def run_next(self, tool_call_id: str | None = None) -> bool:
+    def run_next(self, approval_id: str | None = None) -> bool:
         """Claim a deposited call and run it now, on this thread. False if there was none to claim."""
         # Before the claim: an interrupt of a claimed call must find the gate.
         with (gate := InterruptGate()).installed():
-            entry = self._claim(tool_call_id)
+            entry = self._claim(approval_id)
             if entry is not None:
                 execution = _Execution(self._shell, self._mailbox, self._find, entry, gate)
                 drive(execution.settle(execution.wait_beside))
@@ -52,16 +52,16 @@ class Executor:
         gate.pass_on()
         return False
 
-    def run_sent(self, tool_call_id: str) -> None:
+    def run_sent(self, approval_id: str) -> None:
         """Run a call whose deposit may still be on its way; one that awaits is left for `run_next_async`."""
-        entry = self._mailbox.expect(tool_call_id, DEPOSIT_SECONDS)
+        entry = self._mailbox.expect(approval_id, DEPOSIT_SECONDS)
         if entry is not None and not entry.needs_await:
-            self.run_next(tool_call_id)
+            self.run_next(approval_id)
 
-    async def run_next_async(self, tool_call_id: str | None = None) -> bool:
+    async def run_next_async(self, approval_id: str | None = None) -> bool:
         """As `run_next`; where the call's code awaits, it does so on this event loop."""
         with (gate := InterruptGate()).installed():
-            entry = self._claim(tool_call_id)
+            entry = self._claim(approval_id)
             if entry is not None:
                 execution = _Execution(self._shell, self._mailbox, self._find, entry, gate)
                 await execution.settle(execution.wait_here)
@@ -82,10 +82,10 @@ class Executor:
             return False
         return self._shell.should_run_async(code, transformed_cell=transformed)
 
-    def _claim(self, tool_call_id: str | None) -> Entry | None:
+    def _claim(self, approval_id: str | None) -> Entry | None:
         if threading.current_thread() is not threading.main_thread():
             return None
-        return self._mailbox.claim(tool_call_id, inside=current_call.get())
+        return self._mailbox.claim(approval_id, inside=current_call.get())
 
 
 class _Execution:
@@ -105,7 +105,7 @@ class _Execution:
     async def settle(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> None:
         """Run the call and put its outcome into the mailbox, whatever happens."""
         outcome = Outcome("error", "The call could not be run: Agent Kernel itself failed.")
-        token = current_call.set(self._entry.call.tool_call_id)
+        token = current_call.set(self._entry.call.approval_id)
         try:
             outcome = await self._outcome(wait)
         except asyncio.CancelledError:

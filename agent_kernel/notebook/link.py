@@ -49,11 +49,11 @@ class Link:
     def send(self, event: str, **fields: Any) -> None:
         self._kernel.session.send(self._kernel.iopub_socket, EVENT, {"event": event, **fields}, ident=TOPIC)
 
-    def output(self, tool_call_id: str, index: int, output: OutputView) -> None:
-        self.send("output", tool_call_id=tool_call_id, index=index, output=output.model_dump(mode="json"))
+    def output(self, approval_id: str, index: int, output: OutputView) -> None:
+        self.send("output", approval_id=approval_id, index=index, output=output.model_dump(mode="json"))
 
-    def done(self, tool_call_id: str, outcome: Outcome) -> bool:  # noqa: ARG002 -- the server collects it
-        self.send("outcome", tool_call_id=tool_call_id)
+    def done(self, approval_id: str, outcome: Outcome) -> bool:  # noqa: ARG002 -- the server collects it
+        self.send("outcome", approval_id=approval_id)
         return False
 
     def announce(
@@ -142,7 +142,13 @@ class _Requests:
         return {}
 
     def _call(self, content: dict[str, Any]) -> dict[str, Any]:
-        call = ApprovedCall(content["tool_call_id"], content["tool_name"], content["arguments_json"], content["digest"])
+        call = ApprovedCall(
+            approval_id=content["approval_id"],
+            tool_call_id=content["tool_call_id"],
+            tool_name=content["tool_name"],
+            arguments_json=content["arguments_json"],
+            digest=content["digest"],
+        )
         if digest(call.arguments_json) != call.digest:
             raise ValueError("the arguments are not the ones that were approved; nothing was run")
         run_id = content.get("run_id")
@@ -151,13 +157,13 @@ class _Requests:
         return {"needs_await": needs_await, "late": late}
 
     def _interrupt(self, content: dict[str, Any]) -> dict[str, Any]:
-        return {"sent": self._shop.mailbox.interrupt(content["tool_call_id"])}
+        return {"sent": self._shop.mailbox.interrupt(content["approval_id"])}
 
     def _collect(self, content: dict[str, Any]) -> dict[str, Any]:
-        found = self._shop.mailbox.collect(content["tool_call_id"], int(content.get("after_index", 0)))
+        found = self._shop.mailbox.collect(content["approval_id"], int(content.get("after_index", 0)))
         outcome = None
         if found.outcome is not None:
-            outcome = dataclasses.asdict(with_undo(found.outcome, content["tool_call_id"]))
+            outcome = dataclasses.asdict(with_undo(found.outcome, content["approval_id"]))
         outputs = [output.model_dump(mode="json") for output in found.outputs]
         return {"state": found.state, "outputs": outputs, "outcome": outcome}
 
@@ -171,13 +177,13 @@ class _Requests:
         return {}
 
     def _waiting(self, content: dict[str, Any]) -> dict[str, Any]:
-        return {"cell": waiting_behind(self._shop, content["tool_call_id"])}
+        return {"cell": waiting_behind(self._shop, content["approval_id"])}
 
     def _undo(self, content: dict[str, Any]) -> dict[str, Any]:
         from agent_kernel.notebook.undo import backups
 
         try:
-            backups.undo(content["tool_call_id"])
+            backups.undo(content["approval_id"])
         except ToolFailed as refusal:
             return {"refusal": str(refusal)}
         return {"refusal": None}
@@ -192,17 +198,17 @@ class _Requests:
         return {"text": describe_environment(self._shop.shell, content.get("notebook_path"))}
 
 
-def waiting_behind(shop: Workshop, tool_call_id: str) -> int | None:
+def waiting_behind(shop: Workshop, approval_id: str) -> int | None:
     """The number of the cell that runs while a call that was handed over waits; `None` once the call has begun."""
-    place = shop.mailbox.place(tool_call_id)
+    place = shop.mailbox.place(approval_id)
     return int(shop.shell.execution_count) if place == "deposited" else None
 
 
-def with_undo(outcome: Outcome, tool_call_id: str) -> Outcome:
+def with_undo(outcome: Outcome, approval_id: str) -> Outcome:
     """The outcome, with word of whether it can be taken back."""
     from agent_kernel.notebook.undo import backups
 
-    return dataclasses.replace(outcome, undo=backups.offer(tool_call_id))
+    return dataclasses.replace(outcome, undo=backups.offer(approval_id))
 
 
 async def judge(shop: Workshop, tool_name: str, arguments_json: str, run_id: str | None = None) -> Approval:

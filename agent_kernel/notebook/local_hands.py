@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from typing import Any
 
-from agent_kernel.errors import ToolFailed, UndoRefused
 from agent_kernel.notebook.between_cells import OwnShell
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.link import judge, waiting_behind, with_undo
@@ -32,9 +31,9 @@ class LocalHands:
         self._shop.mailbox.deposit(call, observer, self._run_id)
         nudge = asyncio.create_task(self._nudge(call))
         try:
-            return with_undo(await self._within(call, observer.outcome), call.tool_call_id)
+            return with_undo(await self._within(call, observer.outcome), call.approval_id)
         except asyncio.CancelledError:
-            self._shop.mailbox.interrupt(call.tool_call_id)
+            self._shop.mailbox.interrupt(call.approval_id)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(observer.outcome), STOP_SECONDS)
             raise
@@ -46,7 +45,7 @@ class LocalHands:
         try:
             return await asyncio.wait_for(asyncio.shield(outcome), call.timeout)
         except TimeoutError:
-            self._shop.mailbox.interrupt(call.tool_call_id)
+            self._shop.mailbox.interrupt(call.approval_id)
             ended = await outcome
             if ended.status == "success":
                 return ended
@@ -60,28 +59,25 @@ class LocalHands:
         queued = False
         while True:
             await asyncio.sleep(CLAIM_SECONDS)
-            if self._shop.mailbox.place(call.tool_call_id) != "deposited":
+            if self._shop.mailbox.place(call.approval_id) != "deposited":
                 return
             if not queued or self._own_shell.was_aborted():
-                self._own_shell.queue_take(call.tool_call_id, needs_await)
+                self._own_shell.queue_take(call.approval_id, needs_await)
                 queued = True
 
-    async def interrupt(self, tool_call_id: str) -> bool:
-        return self._shop.mailbox.interrupt(tool_call_id)
+    async def interrupt(self, approval_id: str) -> bool:
+        return self._shop.mailbox.interrupt(approval_id)
 
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:
         return await judge(self._shop, tool_name, arguments_json, self._run_id)
 
-    async def waiting_behind(self, tool_call_id: str) -> int | None:
-        return waiting_behind(self._shop, tool_call_id)
+    async def waiting_behind(self, approval_id: str) -> int | None:
+        return waiting_behind(self._shop, approval_id)
 
-    async def undo(self, tool_call_id: str) -> None:
+    async def undo(self, approval_id: str) -> None:
         from agent_kernel.notebook.undo import backups
 
-        try:
-            await asyncio.to_thread(backups.undo, tool_call_id)
-        except ToolFailed as refusal:
-            raise UndoRefused(str(refusal), tool_call_id) from None
+        await asyncio.to_thread(backups.undo, approval_id)
 
     async def preview(self, tool_name: str, arguments_json: str) -> str | None:
         from agent_kernel.notebook.toolbox import preview_of
@@ -100,10 +96,10 @@ class _Bridge:
         self._emit = emit
         self.outcome: asyncio.Future[Outcome] = loop.create_future()
 
-    def output(self, _tool_call_id: str, _index: int, output: OutputView) -> None:
+    def output(self, _approval_id: str, _index: int, output: OutputView) -> None:
         self._post(self._emit, output)
 
-    def done(self, _tool_call_id: str, outcome: Outcome) -> bool:
+    def done(self, _approval_id: str, outcome: Outcome) -> bool:
         self._post(self._settle, outcome)
         return True
 

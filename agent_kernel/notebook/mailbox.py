@@ -1,7 +1,8 @@
 """Calls on their way to the main thread. Claiming a call is atomic: nothing runs twice.
 
 A call is deposited from another thread (the control thread, or the embedded brain's), claimed by the main thread, and
-stays readable for a while after it is done. The mailbox never decides whether a call may run.
+stays readable for a while after it is done. Each goes by its approval: a model's ids repeat in other conversations. The
+mailbox never decides whether a call may run.
 """
 
 import signal
@@ -12,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from agent_kernel.errors import UnknownToolCall
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.hands import ApprovedCall, Outcome
 
@@ -29,9 +29,9 @@ WITHDRAWN = Outcome("cancelled", "The call was cancelled before it started. Noth
 class Observer(Protocol):
     """Told of a call's outputs, in order, and of its end. Called in any thread; must be quick."""
 
-    def output(self, tool_call_id: str, index: int, output: OutputView) -> None: ...
+    def output(self, approval_id: str, index: int, output: OutputView) -> None: ...
 
-    def done(self, tool_call_id: str, outcome: Outcome) -> bool:
+    def done(self, approval_id: str, outcome: Outcome) -> bool:
         """Whether it has taken the outcome. If not, the outcome is kept until it is collected."""
         ...
 
@@ -78,24 +78,24 @@ class Mailbox:
         True where `expect` has given it up: whoever was to claim it has gone.
         """
         with self._lock:
-            if not self._knows(call.tool_call_id):
-                self._entries[call.tool_call_id] = Entry(call, run_id, observer, needs_await)
+            if not self._knows(call.approval_id):
+                self._entries[call.approval_id] = Entry(call, run_id, observer, needs_await)
                 self._forget_old()
                 self._arrival.notify_all()
                 self._announce()
-            return call.tool_call_id in self._given_up
+            return call.approval_id in self._given_up
 
-    def expect(self, tool_call_id: str, seconds: float) -> Entry | None:
+    def expect(self, approval_id: str, seconds: float) -> Entry | None:
         """Wait for the deposit of a call that may be on its way; `None` where it does not come, or is long done."""
         with self._lock:
             try:
-                self._arrival.wait_for(lambda: self._knows(tool_call_id), seconds)
+                self._arrival.wait_for(lambda: self._knows(approval_id), seconds)
             finally:  # an interrupt of the kernel's ends the wait as well
-                if not self._knows(tool_call_id):
-                    self._given_up.add(tool_call_id)
-            return self._entries.get(tool_call_id)
+                if not self._knows(approval_id):
+                    self._given_up.add(approval_id)
+            return self._entries.get(approval_id)
 
-    def claim(self, tool_call_id: str | None = None, inside: str | None = None) -> Entry | None:
+    def claim(self, approval_id: str | None = None, inside: str | None = None) -> Entry | None:
         """Take a deposited call (the oldest one, where no id is given) to run it now; `None` if there is none.
 
         One call runs at a time; only the code of the call that runs, `inside`, may claim another.
@@ -104,9 +104,9 @@ class Mailbox:
             if (self._executing[-1] if self._executing else None) != inside:
                 return None
             for entry in self._entries.values():
-                if entry.place == "deposited" and tool_call_id in (None, entry.call.tool_call_id):
+                if entry.place == "deposited" and approval_id in (None, entry.call.approval_id):
                     entry.place = "running"
-                    self._executing.append(entry.call.tool_call_id)
+                    self._executing.append(entry.call.approval_id)
                     return entry
             return None
 
@@ -114,55 +114,48 @@ class Mailbox:
         with self._lock:
             entry.outputs.append(output)
             index = len(entry.outputs) - 1
-            entry.observer.output(entry.call.tool_call_id, index, output)
+            entry.observer.output(entry.call.approval_id, index, output)
 
     def rest(self, entry: Entry) -> None:
         """The call's code has ended: from here on an interrupt no longer reaches it."""
         with self._lock:
-            self._executing.remove(entry.call.tool_call_id)
+            self._executing.remove(entry.call.approval_id)
 
     def finish(self, entry: Entry, outcome: Outcome) -> None:
         with self._lock:
             self._end(entry, outcome)
             self._announce()
 
-    def collect(self, tool_call_id: str, first_index: int = 0) -> Collected:
+    def collect(self, approval_id: str, first_index: int = 0) -> Collected:
         """The outputs from `first_index` on, and the outcome if there is one."""
         with self._lock:
-            entry = self._entries.get(tool_call_id)
+            entry = self._entries.get(approval_id)
             if entry is None:
                 return Collected("unknown", (), None)
             entry.told = entry.outcome is not None
             return Collected(entry.place, tuple(entry.outputs[first_index:]), entry.outcome)
 
-    def place(self, tool_call_id: str) -> CallPlace:
+    def place(self, approval_id: str) -> CallPlace:
         with self._lock:
-            entry = self._entries.get(tool_call_id)
+            entry = self._entries.get(approval_id)
             return entry.place if entry is not None else "unknown"
 
-    def interrupt(self, tool_call_id: str) -> bool:
+    def interrupt(self, approval_id: str) -> bool:
         """Interrupt this call if it is the one that runs, or withdraw it if it waits. True if anything was done."""
         with self._lock:
-            if self._executing and self._executing[-1] == tool_call_id:
+            if self._executing and self._executing[-1] == approval_id:
                 # Under the lock: the call can't end, and another begin, between the check and the signal.
                 _interrupt_main_thread()
                 return True
-            return self.withdraw(tool_call_id)
+            return self.withdraw(approval_id)
 
-    def withdraw(self, tool_call_id: str) -> bool:
+    def withdraw(self, approval_id: str) -> bool:
         with self._lock:
-            entry = self._entries.get(tool_call_id)
+            entry = self._entries.get(approval_id)
             if entry is None or entry.place != "deposited":
                 return False
             self._end(entry, WITHDRAWN)
             return True
-
-    def entry(self, tool_call_id: str) -> Entry:
-        """Raises `UnknownToolCall`."""
-        with self._lock:
-            if tool_call_id not in self._entries:
-                raise UnknownToolCall(tool_call_id)
-            return self._entries[tool_call_id]
 
     @contextmanager
     def listening(self, listener: Callable[[], None]) -> Iterator[None]:
@@ -175,12 +168,12 @@ class Mailbox:
             with self._lock:
                 self._listeners.discard(listener)
 
-    def _knows(self, tool_call_id: str) -> bool:
-        return tool_call_id in self._entries or tool_call_id in self._forgotten
+    def _knows(self, approval_id: str) -> bool:
+        return approval_id in self._entries or approval_id in self._forgotten
 
     def _end(self, entry: Entry, outcome: Outcome) -> None:
         entry.place, entry.outcome = "done", outcome
-        entry.told = entry.observer.done(entry.call.tool_call_id, outcome)
+        entry.told = entry.observer.done(entry.call.approval_id, outcome)
 
     def _announce(self) -> None:
         for listener in tuple(self._listeners):

@@ -29,36 +29,36 @@ class Replaced:
 
 
 class Backups:
-    """By the call's id. For any thread."""
+    """By the call's approval. For any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Replaced] = OrderedDict()
 
-    def carry_out(self, call_id: str | None, change: FileChange, path: str) -> str:
+    def carry_out(self, approval_id: str | None, change: FileChange, path: str) -> str:
         """Make the change, and keep what it replaced. Raises `ToolFailed`."""
         before = _read(change.target) if change.existed else None
         changed_at = _changed_at(change.target) if change.existed else ""
         done = carry_out(change, path)
         after = _read(change.target)
-        if call_id is not None and after is not None and (before is not None or not change.existed):
+        if approval_id is not None and after is not None and (before is not None or not change.existed):
             with self._lock:
-                self._kept[call_id] = Replaced(change.target, before, changed_at, _digest(after))
+                self._kept[approval_id] = Replaced(change.target, before, changed_at, _digest(after))
                 while len(self._kept) > KEPT_CALLS:
                     self._kept.popitem(last=False)
         return done
 
-    def offer(self, call_id: str) -> str | None:
+    def offer(self, approval_id: str) -> str | None:
         """When the file that `undo` would put back was last changed; `None` where there is nothing to put back."""
         with self._lock:
-            kept = self._kept.get(call_id)
+            kept = self._kept.get(approval_id)
         return kept.changed_at if kept is not None else None
 
-    def undo(self, call_id: str) -> None:
+    def undo(self, approval_id: str) -> None:
         """Put the old file back. Raises `ToolFailed` where the file is not as the call left it; nothing is changed
         then."""
         with self._lock:
-            kept = self._kept.get(call_id)
+            kept = self._kept.get(approval_id)
             if kept is None:
                 raise ToolFailed("The old file is no longer kept.")
             now = _read(kept.target)
@@ -68,7 +68,7 @@ class Backups:
                 kept.target.unlink()
             else:
                 replace_file(kept.target, kept.before)
-            del self._kept[call_id]
+            del self._kept[approval_id]
 
 
 def _read(path: Path) -> bytes | None:

@@ -15,7 +15,11 @@ OutputSink = Callable[[OutputView], None]
 class ApprovedCall:
     """A call as the log holds it: these arguments run, never ones that come back from a page."""
 
+    approval_id: str
+    """What the call goes by: unique for all, and executed once at most, because an edited call keeps its approval and a
+    repeated one is a new call."""
     tool_call_id: str
+    """The model's id, for people who read a log. Another conversation's call may have the same one."""
     tool_name: str
     arguments_json: str
     digest: str
@@ -34,7 +38,7 @@ class Outcome:
 
 
 class Hands(Protocol):
-    """Runs approved calls. It never decides whether a call may run.
+    """Runs approved calls, each known by its approval. It never decides whether a call may run.
 
     Methods raise `KernelGone` where the kernel died, was restarted or was shut down; a call that was executing
     then has an unknown outcome.
@@ -44,7 +48,7 @@ class Hands(Protocol):
         """Run one call to its end. Cancelling this coroutine interrupts the call."""
         ...
 
-    async def interrupt(self, tool_call_id: str) -> bool:
+    async def interrupt(self, approval_id: str) -> bool:
         """Interrupt this call if, and only if, it is the one that runs. True if a signal was sent."""
         ...
 
@@ -52,12 +56,12 @@ class Hands(Protocol):
         """Ask the tool's own approval callable. The caller treats any error as `ask`."""
         ...
 
-    async def waiting_behind(self, tool_call_id: str) -> int | None:
+    async def waiting_behind(self, approval_id: str) -> int | None:
         """The number of the user's own cell behind which a call waits that was handed over; `None` once it runs."""
         ...
 
-    async def undo(self, tool_call_id: str) -> None:
-        """Put back what a call of a file tool replaced. Raises `UndoRefused` where the file was changed since."""
+    async def undo(self, approval_id: str) -> None:
+        """Put back what a call of a file tool replaced. Raises `ToolFailed` where the file was changed since."""
         ...
 
     async def preview(self, tool_name: str, arguments_json: str) -> str | None:

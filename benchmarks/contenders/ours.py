@@ -28,16 +28,16 @@ class ProbeHands:
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:  # noqa: ARG002
         return Outcome("success", await probe(**orjson.loads(call.arguments_json)))
 
-    async def interrupt(self, tool_call_id: str) -> bool:  # noqa: ARG002
+    async def interrupt(self, approval_id: str) -> bool:  # noqa: ARG002
         return False
 
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:  # noqa: ARG002
         return "ask"
 
-    async def waiting_behind(self, tool_call_id: str) -> int | None:  # noqa: ARG002
+    async def waiting_behind(self, approval_id: str) -> int | None:  # noqa: ARG002
         return None
 
-    async def undo(self, tool_call_id: str) -> None:
+    async def undo(self, approval_id: str) -> None:
         """Nothing can be taken back."""
 
     async def preview(self, tool_name: str, arguments_json: str) -> str | None:  # noqa: ARG002

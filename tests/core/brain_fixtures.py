@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agent_kernel.errors import UndoRefused
+from agent_kernel.errors import ToolFailed
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.runs.queue import RunHandle
@@ -43,6 +43,10 @@ class FunctionHands:
     kept: set[str] = field(default_factory=set)
     undone: list[str] = field(default_factory=list)
 
+    def name_of(self, approval_id: str) -> str:
+        """What the model calls a call that was run."""
+        return next(ran.tool_call_id for ran in self.ran if ran.approval_id == approval_id)
+
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         self.ran.append(call)
         result = self.act(call, emit)
@@ -53,21 +57,21 @@ class FunctionHands:
         emit(OutputView(kind="stream", name="stdout", text=str(result)))
         return Outcome("success", str(result))
 
-    async def interrupt(self, tool_call_id: str) -> bool:
-        self.interrupted.append(tool_call_id)
+    async def interrupt(self, approval_id: str) -> bool:
+        self.interrupted.append(self.name_of(approval_id))
         return True
 
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:
         return self.approval
 
-    async def waiting_behind(self, tool_call_id: str) -> int | None:
+    async def waiting_behind(self, approval_id: str) -> int | None:
         return self.behind
 
-    async def undo(self, tool_call_id: str) -> None:
-        if tool_call_id in self.kept:
-            self.undone.append(tool_call_id)
+    async def undo(self, approval_id: str) -> None:
+        if approval_id in self.kept:
+            self.undone.append(self.name_of(approval_id))
         else:
-            raise UndoRefused("The file was changed since.", tool_call_id)
+            raise ToolFailed("The file was changed since.")
 
     async def preview(self, tool_name: str, arguments_json: str) -> str | None:
         return self.diff
@@ -88,9 +92,9 @@ class InterruptibleHands(FunctionHands):
         await self._interrupted.wait()
         return Outcome("cancelled", "KeyboardInterrupt")
 
-    async def interrupt(self, tool_call_id: str) -> bool:
+    async def interrupt(self, approval_id: str) -> bool:
         self._interrupted.set()
-        return await super().interrupt(tool_call_id)
+        return await super().interrupt(approval_id)
 
 
 class OneModel:

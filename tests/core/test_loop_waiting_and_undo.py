@@ -49,7 +49,7 @@ def keeps(stage: Any) -> None:
     """Has the hands keep what each call replaced."""
 
     def act(ran: ApprovedCall, _: Any) -> Outcome:
-        stage.hands.kept.add(ran.tool_call_id)
+        stage.hands.kept.add(ran.approval_id)
         return Outcome("success", "Replaced a.md.", WRITTEN)
 
     stage.hands.act = act

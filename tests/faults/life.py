@@ -70,7 +70,7 @@ class CounterHands:
             emit(OutputView(kind="stream", name="stdout", text=f"{number}\n"))
         return Outcome("success", "appended")
 
-    async def interrupt(self, tool_call_id: str) -> bool:
+    async def interrupt(self, approval_id: str) -> bool:
         return False
 
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:

@@ -173,7 +173,12 @@ class TestKernel:
         """Lay an approved call down. True if it wants to be awaited."""
         text = canonical(arguments)
         answer = self.request(
-            "call", tool_call_id=call_id, tool_name=tool_name, arguments_json=text, digest=digest(text)
+            "call",
+            approval_id=call_id,
+            tool_call_id="call_0",
+            tool_name=tool_name,
+            arguments_json=text,
+            digest=digest(text),
         )
         assert answer["ok"], answer
         needs_await: bool = answer["needs_await"]
@@ -185,7 +190,7 @@ class TestKernel:
         return self.send(f"await {code}" if needs_await else code, silent=True)
 
     def collect(self, call_id: str) -> dict[str, Any]:
-        return self.request("collect", tool_call_id=call_id, after_index=0)
+        return self.request("collect", approval_id=call_id, after_index=0)
 
     def until(self, call_id: str, state: str) -> dict[str, Any]:
         deadline = time.monotonic() + SECONDS

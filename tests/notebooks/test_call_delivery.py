@@ -25,11 +25,11 @@ def test_an_interrupt_stops_only_the_call_that_runs(shared_kernel: TestKernel) -
     taken = shared_kernel.take("sleeper")
     after = shared_kernel.send("'the next cell'")
     shared_kernel.until("sleeper", "running")
-    assert shared_kernel.request("interrupt", tool_call_id="another")["sent"] is False
+    assert shared_kernel.request("interrupt", approval_id="another")["sent"] is False
     began = time.monotonic()
     while not shared_kernel.collect("sleeper")["outputs"]:
         assert time.monotonic() < began + 10
-    assert shared_kernel.request("interrupt", tool_call_id="sleeper")["sent"] is True
+    assert shared_kernel.request("interrupt", approval_id="sleeper")["sent"] is True
     outcome = shared_kernel.until("sleeper", "done")["outcome"]
     assert time.monotonic() - began < 10
     assert outcome["status"] == "cancelled"
@@ -45,7 +45,7 @@ def test_an_interrupt_stops_a_call_that_awaits(shared_kernel: TestKernel, code: 
     taken = shared_kernel.take(name, needs_await=True)
     while not shared_kernel.collect(name)["outputs"]:
         time.sleep(0.01)
-    assert shared_kernel.request("interrupt", tool_call_id=name)["sent"] is True
+    assert shared_kernel.request("interrupt", approval_id=name)["sent"] is True
     assert shared_kernel.until(name, "done")["outcome"]["status"] == "cancelled"
     assert shared_kernel.result(taken).reply["status"] == "ok"
     assert shared_kernel.value("'alive'") == "'alive'"
@@ -53,7 +53,7 @@ def test_an_interrupt_stops_a_call_that_awaits(shared_kernel: TestKernel, code: 
 
 def test_a_call_that_waits_can_be_withdrawn_and_then_never_runs(shared_kernel: TestKernel) -> None:
     shared_kernel.deposit("withdrawn", code="ran_anyway = True")
-    assert shared_kernel.request("interrupt", tool_call_id="withdrawn")["sent"] is True
+    assert shared_kernel.request("interrupt", approval_id="withdrawn")["sent"] is True
     shared_kernel.result(shared_kernel.take("withdrawn"))
     assert shared_kernel.collect("withdrawn")["outcome"]["status"] == "cancelled"
     assert shared_kernel.value("'ran_anyway' in globals()") == "False"
@@ -120,7 +120,7 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
         assert kernel.until(f"w{number}", "done")["outcome"]["status"] == "success"
     kernel.deposit("slow", code="import time; time.sleep(60)")
     kernel.until("slow", "running")
-    assert kernel.request("interrupt", tool_call_id="slow")["sent"] is True
+    assert kernel.request("interrupt", approval_id="slow")["sent"] is True
     assert kernel.until("slow", "done")["outcome"]["status"] == "cancelled"
     view: dict[str, Any] = {"run_id": "r", "conversation_id": "c", "prompt": "p", "status": "complete", "model": "m"}
     view |= {"recorded": False, "policy": {"mode": "ask"}, "usage": {}, "budget": {}, "started_at": ""}
@@ -162,7 +162,12 @@ def test_an_interrupted_wait_leaves_the_run_going(start_kernel: Callable[..., Te
 
 def test_arguments_that_were_not_approved_are_refused(shared_kernel: TestKernel) -> None:
     answer = shared_kernel.request(
-        "call", tool_call_id="forged", tool_name="run_python", arguments_json='{"code":"1"}', digest="0" * 64
+        "call",
+        approval_id="forged",
+        tool_call_id="call_0",
+        tool_name="run_python",
+        arguments_json='{"code":"1"}',
+        digest="0" * 64,
     )
     assert answer == {"ok": False, "error": answer["error"]}
     assert "approved" in answer["error"]

@@ -20,16 +20,16 @@ class Watch:
         self.ended: list[str] = []
         self.indexes: list[int] = []
 
-    def output(self, tool_call_id: str, index: int, output: OutputView) -> None:
+    def output(self, approval_id: str, index: int, output: OutputView) -> None:
         self.indexes.append(index)
 
-    def done(self, tool_call_id: str, outcome: Outcome) -> bool:
-        self.ended.append(tool_call_id)
+    def done(self, approval_id: str, outcome: Outcome) -> bool:
+        self.ended.append(approval_id)
         return False
 
 
 def call(name: str) -> ApprovedCall:
-    return ApprovedCall(name, "run_python", "{}", "digest")
+    return ApprovedCall(name, "call_0", "run_python", "{}", "digest")
 
 
 def finish(mailbox: Mailbox, entry: Entry) -> None:
@@ -59,7 +59,7 @@ def test_a_call_is_claimed_at_most_once_and_ends_at_most_once(steps: list[tuple[
             entry = mailbox.claim(name if step == "claim" else None)
             assert entry is None or not running, "one call runs at a time"
             if entry is not None:
-                claimed[entry.call.tool_call_id] += 1
+                claimed[entry.call.approval_id] += 1
                 running.append(entry)
     assert set(claimed.values()) <= {1}
     assert set(Counter(watch.ended).values()) <= {1}
@@ -75,7 +75,7 @@ def test_of_many_threads_that_claim_at_once_one_gets_each_call() -> None:
         while not all(watch.ended.count(f"call {n}") for n in range(50)):
             entry = mailbox.claim()
             if entry is not None:
-                ran[entry.call.tool_call_id] += 1
+                ran[entry.call.approval_id] += 1
                 finish(mailbox, entry)
 
     with ThreadPoolExecutor(8) as pool:
@@ -161,7 +161,7 @@ def test_whoever_expects_a_call_has_it_as_soon_as_it_is_there() -> None:
         mailbox.deposit(call("a"), watch)
         entry = expected.result(timeout=10)
     assert entry is not None
-    assert entry.call.tool_call_id == "a"
+    assert entry.call.approval_id == "a"
 
 
 @pytest.mark.parametrize("name", ["never seen", "withdrawn"])

@@ -39,8 +39,8 @@ async def test_a_kernel_speaks_for_no_other_kernels_calls_and_conversations(
     output = {"kind": "stream", "name": "stdout", "text": "forged"}
     outcome = {"status": "success", "content": "forged"}
     events = [
-        *({"event": "output", "tool_call_id": one, "index": 0, "output": output} for one in (call_id, approval_id)),
-        {"event": "outcome", "tool_call_id": call_id, "outcome": outcome},
+        *({"event": "output", "approval_id": one, "index": 0, "output": output} for one in (call_id, approval_id)),
+        {"event": "outcome", "approval_id": approval_id, "outcome": outcome},
         {"event": "cancel", "run_id": run_id},
         {"event": "approval_response", "approval_id": approval_id, "approved": True},
         {"event": "announce", "run_id": run_id, "conversation_id": conversation_id},
@@ -172,7 +172,7 @@ async def test_an_outcome_of_the_wrong_shape_counts_as_unknown(
     tool = {"name": "look", "description": "Look.", "parameters": schema, "approval": "allow"}
     model.add(call("look"), say("Then not."))
     output = {"kind": "stream", "name": "stdout", "text": "x"}
-    far = {"event": "output", "tool_call_id": "x", "index": 10**30, "output": output}
+    far = {"event": "output", "approval_id": "x", "index": 10**30, "output": output}
     await liar(
         EVENTS.format(events=[far, {"event": "announce", "run_id": "run_x"}]),
         declare=declaration("run_x", "conv_x", tools=[tool]),

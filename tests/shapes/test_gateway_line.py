@@ -113,14 +113,14 @@ def misshapen_frames(answered: str, approval_id: str) -> list[str | bytes]:
 
 def frames_for(waiting: dict[str, Any]) -> list[str]:
     """Events about a call and a run that are another kernel's."""
-    run_id, conversation_id, call_id = waiting["run_id"], waiting["conversation_id"], waiting["tool_call_id"]
+    run_id, conversation_id, approval_id = waiting["run_id"], waiting["conversation_id"], waiting["approval_id"]
     output = {"kind": "stream", "name": "stdout", "text": "forged"}
     return [
         event(event="cancel", run_id=run_id),
         event(event="announce", run_id=run_id, conversation_id=conversation_id, through_gateway=True),
         event(event="announce", run_id="run_forged", conversation_id=conversation_id, through_gateway=True),
-        event(event="output", tool_call_id=call_id, index=0, output=output),
-        event(event="outcome", tool_call_id=call_id),
+        event(event="output", approval_id=approval_id, index=0, output=output),
+        event(event="outcome", approval_id=approval_id),
     ]
 
 

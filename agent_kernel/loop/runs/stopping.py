@@ -121,9 +121,9 @@ async def interrupt(run: ActiveRun, tool_call_id: str) -> None:
     execution = run.executing.get(tool_call_id)
     if execution is None or run.setting.hands is None:
         return
-    await run.setting.hands.interrupt(tool_call_id)
-    await asyncio.wait({execution}, timeout=run.setting.settings.stop_seconds)
-    execution.cancel()
+    await run.setting.hands.interrupt(execution.approval_id)
+    await asyncio.wait({execution.task}, timeout=run.setting.settings.stop_seconds)
+    execution.task.cancel()
 
 
 def _end(commit: Commit, call: ToolCallView, target: CallState, reason: str) -> ToolCallView:

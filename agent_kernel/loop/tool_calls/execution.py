@@ -11,7 +11,7 @@ import orjson
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import images
 from agent_kernel.loop.commits import Commit
-from agent_kernel.loop.run import ActiveRun
+from agent_kernel.loop.run import ActiveRun, Execution
 from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.loop.tool_calls.shown_images import Prepared, ShownImages, prepare
 from agent_kernel.loop.tool_calls.waiting import said_to_wait
@@ -57,9 +57,9 @@ async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Out
     hands = run.setting.hands
     if hands is None:
         return Outcome("error", "This conversation has no kernel to run the call in.")
-    approved = ApprovedCall(call.tool_call_id, call.tool_name, call.tool_input, call.digest)
+    approved = ApprovedCall(call.approval_id, call.tool_call_id, call.tool_name, call.tool_input, call.digest)
     execution = run.outside_graph(hands.execute(approved, emit), f"call {call.tool_call_id}")
-    run.executing[call.tool_call_id] = execution
+    run.executing[call.tool_call_id] = Execution(call.approval_id, execution)
     try:
         async with said_to_wait(run, call, hands):
             return await execution

@@ -1,6 +1,6 @@
 """Taking back what a call of a file tool wrote. The model is told, or it would build on a file that is no more."""
 
-from agent_kernel.errors import IllegalTransition, UndoRefused
+from agent_kernel.errors import IllegalTransition, ToolFailed, UndoRefused
 from agent_kernel.log import call_notes, trail
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
@@ -16,7 +16,10 @@ async def undo(run: ActiveRun, call: ToolCallView, decided_by: str | None) -> No
         raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: there is nothing to undo.")
     if run.setting.hands is None:
         raise UndoRefused("This conversation has no kernel.", call.tool_call_id)
-    await run.setting.hands.undo(call.tool_call_id)
+    try:
+        await run.setting.hands.undo(call.approval_id)
+    except ToolFailed as refusal:
+        raise UndoRefused(str(refusal), call.tool_call_id) from None
 
     def work(commit: Commit) -> None:
         call_notes.set_undone(commit.sql, commit.number, call.tool_call_id)

@@ -41,7 +41,7 @@ async def _watch(run: ActiveRun, call: ToolCallView, hands: Hands) -> None:
     shown: int | None = None
     while True:
         try:
-            cell = await hands.waiting_behind(call.tool_call_id)
+            cell = await hands.waiting_behind(call.approval_id)
         except KernelGone:
             return  # the call's own end says so
         if cell != shown:

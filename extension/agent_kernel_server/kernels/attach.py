@@ -101,9 +101,9 @@ class AttachedKernel:
                     greeting = self._serve_from_afar(self.link)
                     self._greeting = self._tasks.spawn(greeting, f"greeting of {self.kernel_id}")
             case CallOutput():
-                self._feeds.output(event.tool_call_id, event.index, event.output)
+                self._feeds.output(event.approval_id, event.index, event.output)
             case CallEnded():
-                self._feeds.ended(event.tool_call_id)
+                self._feeds.ended(event.approval_id)
             case CancelRun():
                 conversation = self._follower.runs.get(event.run_id)
                 if conversation is not None:

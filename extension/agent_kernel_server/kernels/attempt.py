@@ -19,19 +19,15 @@ INTERRUPT_SECONDS = 2.0
 RETRY_SECONDS = 0.05
 
 
-def take_code(tool_call_id: str, needs_await: bool = False) -> str:
+def take_code(approval_id: str, needs_await: bool = False) -> str:
     """Code that claims a deposited call and leaves no name behind."""
     name: Literal["take", "take_async"] = "take_async" if needs_await else "take"
-    call = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({tool_call_id!r})'
+    call = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({approval_id!r})'
     return f"await {call}" if needs_await else call
 
 
 class Attempt:
-    """Its id is its own: a model's ids may repeat in another conversation, a retried call keeps its id, and the kernel
-    must take none for another."""
-
-    def __init__(self, attempt_id: str, call: ApprovedCall, link: KernelLink, feed: CallFeed) -> None:
-        self.attempt_id = attempt_id
+    def __init__(self, call: ApprovedCall, link: KernelLink, feed: CallFeed) -> None:
         self._call = call
         self._link = link
         self._feed = feed
@@ -56,14 +52,15 @@ class Attempt:
         deposit = self._link.ask(
             "call",
             {
-                "tool_call_id": self.attempt_id,
+                "approval_id": self._call.approval_id,
+                "tool_call_id": self._call.tool_call_id,
                 "tool_name": self._call.tool_name,
                 "arguments_json": self._call.arguments_json,
                 "digest": self._call.digest,
                 "run_id": run_id,
             },
         )
-        code = take_code(self.attempt_id)
+        code = take_code(self._call.approval_id)
         sent = self._link.execute(code)
         try:
             answer = await self._link.answer(deposit)
@@ -74,7 +71,7 @@ class Attempt:
         if not needs_await and answer.get("late") is not True:
             return code, sent
         self._link.forget(sent[0])
-        code = take_code(self.attempt_id, needs_await)
+        code = take_code(self._call.approval_id, needs_await)
         return code, self._link.execute(code)
 
     async def outcome(self, claim: asyncio.Task[None]) -> Outcome:
@@ -99,7 +96,7 @@ class Attempt:
     async def _collect(self, claimed: bool) -> Outcome | None:
         first = self._feed.next_index
         answer = Collected.model_validate(
-            await self._link.control("collect", {"tool_call_id": self.attempt_id, "after_index": first})
+            await self._link.control("collect", {"approval_id": self._call.approval_id, "after_index": first})
         )
         self._feed.repair(first, answer.outputs)
         if answer.outcome is not None:
@@ -110,7 +107,7 @@ class Attempt:
 
     async def interrupt(self) -> bool:
         """Only the kernel knows what its main thread runs, so the kernel itself sends the signal, or withdraws."""
-        answer = await self._link.control("interrupt", {"tool_call_id": self.attempt_id})
+        answer = await self._link.control("interrupt", {"approval_id": self._call.approval_id})
         return answer.get("sent") is True
 
     async def stop(self, log: Logger) -> None:
@@ -123,7 +120,7 @@ class Attempt:
                         return
                     await self._feed.news.wait()
         except (TimeoutError, KernelGone, RequestRefused) as error:
-            log.debug("The cancelled call %s was not seen to end: %s", self.attempt_id, error)
+            log.debug("The cancelled call %s was not seen to end: %s", self._call.tool_call_id, error)
 
 
 class Deadline:

@@ -45,7 +45,7 @@ class CallFeed:
 
 
 class CallFeeds:
-    """The feeds of one kernel, by call."""
+    """The feeds of one kernel, by the approval of the call."""
 
     def __init__(self) -> None:
         self._feeds: dict[str, CallFeed] = {}
@@ -54,17 +54,17 @@ class CallFeeds:
         return len(self._feeds)
 
     @contextmanager
-    def open(self, tool_call_id: str, emit: OutputSink) -> Iterator[CallFeed]:
-        feed = self._feeds[tool_call_id] = CallFeed(emit)
+    def open(self, approval_id: str, emit: OutputSink) -> Iterator[CallFeed]:
+        feed = self._feeds[approval_id] = CallFeed(emit)
         try:
             yield feed
         finally:
-            self._feeds.pop(tool_call_id, None)
+            self._feeds.pop(approval_id, None)
 
-    def output(self, tool_call_id: str, index: int, output: OutputView) -> None:
-        if (feed := self._feeds.get(tool_call_id)) is not None:
+    def output(self, approval_id: str, index: int, output: OutputView) -> None:
+        if (feed := self._feeds.get(approval_id)) is not None:
             feed.receive(index, output)
 
-    def ended(self, tool_call_id: str) -> None:
-        if (feed := self._feeds.get(tool_call_id)) is not None:
+    def ended(self, approval_id: str) -> None:
+        if (feed := self._feeds.get(approval_id)) is not None:
             feed.news.set()

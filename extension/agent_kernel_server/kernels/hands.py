@@ -5,12 +5,11 @@ user's cells, or by a cell that waits for the run. Live outputs come over IOPub;
 """
 
 import asyncio
-import secrets
 from collections.abc import Callable
 from logging import Logger
 from typing import Any, get_args
 
-from agent_kernel.errors import KernelGone, UndoRefused
+from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
 from agent_kernel_server.kernels.attempt import INTERRUPT_SECONDS, Attempt
@@ -41,27 +40,21 @@ class KernelHands:
         self._notebook_path = notebook_path
         self._log = log
         self._running: dict[str, Attempt] = {}
-        self._undoable: dict[str, str] = {}
-        """The attempts that the kernel can take back, by the call's id."""
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         link = self._link()
-        attempt_id = f"{call.tool_call_id}.{secrets.token_hex(4)}"
         try:
             await link.ensure_installed()
-            with self._feeds.open(attempt_id, emit) as feed:
-                attempt = self._running[call.tool_call_id] = Attempt(attempt_id, call, link, feed)
-                outcome = await self._run(attempt)
-                if outcome.undo is not None:
-                    self._undoable[call.tool_call_id] = attempt_id
-                return outcome
+            with self._feeds.open(call.approval_id, emit) as feed:
+                attempt = self._running[call.approval_id] = Attempt(call, link, feed)
+                return await self._run(attempt, call)
         except RequestRefused as error:
             return Outcome("error", str(error))
         finally:
-            self._running.pop(call.tool_call_id, None)
+            self._running.pop(call.approval_id, None)
 
-    async def _run(self, attempt: Attempt) -> Outcome:
-        claim = asyncio.create_task(attempt.hand_over(self._run_id), name=f"claim of {attempt.attempt_id}")
+    async def _run(self, attempt: Attempt, call: ApprovedCall) -> Outcome:
+        claim = asyncio.create_task(attempt.hand_over(self._run_id), name=f"claim of {call.approval_id}")
         try:
             return await attempt.outcome(claim)
         except asyncio.CancelledError:
@@ -71,15 +64,15 @@ class KernelHands:
             claim.cancel()
             await asyncio.gather(claim, return_exceptions=True)
 
-    async def interrupt(self, tool_call_id: str) -> bool:
-        attempt = self._running.get(tool_call_id)
+    async def interrupt(self, approval_id: str) -> bool:
+        attempt = self._running.get(approval_id)
         if attempt is None:
             return False
         try:
             async with asyncio.timeout(INTERRUPT_SECONDS):
                 return await attempt.interrupt()
         except (TimeoutError, KernelGone, RequestRefused) as error:
-            self._log.debug("The call %s was not interrupted: %s", tool_call_id, error)
+            self._log.debug("The call %s was not interrupted: %s", approval_id, error)
             return False
 
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:
@@ -91,29 +84,31 @@ class KernelHands:
         verdict: Any = answer.get("approval")
         return verdict if verdict in APPROVALS else "ask"
 
-    async def waiting_behind(self, tool_call_id: str) -> int | None:
-        attempt = self._running.get(tool_call_id)
-        if attempt is None:
+    async def waiting_behind(self, approval_id: str) -> int | None:
+        if approval_id not in self._running:
             return None
         try:
-            answer = await self._link().control("waiting", {"tool_call_id": attempt.attempt_id})
+            answer = await self._link().control("waiting", {"approval_id": approval_id})
         except RequestRefused as error:
-            self._log.debug("The kernel did not say where the call %s is: %s", tool_call_id, error)
+            self._log.debug("The kernel did not say where the call %s is: %s", approval_id, error)
             return None
         cell = answer.get("cell")
         return cell if isinstance(cell, int) else None
 
-    async def undo(self, tool_call_id: str) -> None:
-        """Raises `UndoRefused`, `KernelGone`."""
-        attempt_id = self._undoable.get(tool_call_id)
-        if attempt_id is None:
-            raise UndoRefused("The old file is no longer kept.", tool_call_id)
+    async def undo(self, approval_id: str) -> None:
+        """Raises `ToolFailed`, `KernelGone`."""
+        link = self._link()
         try:
-            answer = await self._link().control("undo", {"tool_call_id": attempt_id})
+            async with asyncio.timeout(ENVIRONMENT_SECONDS):
+                await link.ensure_installed()
+        except (TimeoutError, RequestRefused):
+            raise ToolFailed("The kernel does not answer yet. Nothing was put back.") from None
+        try:
+            answer = await link.control("undo", {"approval_id": approval_id})
         except RequestRefused as error:
-            raise UndoRefused(f"The kernel could not do it: {error}", tool_call_id) from error
+            raise ToolFailed(f"The kernel could not do it: {error}") from error
         if answer.get("refusal") is not None:
-            raise UndoRefused(str(answer["refusal"]), tool_call_id)
+            raise ToolFailed(str(answer["refusal"]))
 
     async def preview(self, tool_name: str, arguments_json: str) -> str | None:
         link = self._link()

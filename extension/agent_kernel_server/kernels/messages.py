@@ -44,7 +44,7 @@ class Hello(KernelMessage):
 
 class CallOutput(KernelMessage):
     event: Literal["output"]
-    tool_call_id: str
+    approval_id: str
     index: int = Field(ge=0)
     output: OutputView
 
@@ -53,7 +53,7 @@ class CallEnded(KernelMessage):
     """A hint: the outcome itself is collected."""
 
     event: Literal["outcome"]
-    tool_call_id: str
+    approval_id: str
 
 
 class CancelRun(KernelMessage):
