@@ -174,8 +174,12 @@ def outputs_of(bodies: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[st
                 yield seq, event
 
 
-def _events_of_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> Iterator[dict[str, Any]]:
-    rows = sql.execute("SELECT seq, kind, body FROM events WHERE conversation = ? ORDER BY seq", (conversation,))
+def _events_of_run(
+    sql: sqlite3.Connection, conversation: int, run_id: str, after: Mark = START
+) -> Iterator[dict[str, Any]]:
+    rows = sql.execute(
+        "SELECT seq, kind, body FROM events WHERE conversation = ? AND seq > ? ORDER BY seq", (conversation, after.seq)
+    )
     for row in rows:
         for _, body in blocks.bodies(sql, conversation, row):
             if run_id in body and (event := orjson.loads(body))["run_id"] == run_id:
@@ -192,6 +196,12 @@ def unfinished_messages(sql: sqlite3.Connection, conversation: int, run_id: str)
             case "message":
                 begun.pop(event["message_id"], None)
     return list(begun)
+
+
+def shown_cards(sql: sqlite3.Connection, conversation: int, run_id: str, after: Mark) -> set[str]:
+    """Calls of a run whose cards were shown. `after` is a place before the run's beginning."""
+    events = _events_of_run(sql, conversation, run_id, after)
+    return {event["tool_call_id"] for event in events if event["type"] == "tool_state"}
 
 
 def unfinished_cards(sql: sqlite3.Connection, conversation: int, run_id: str) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from agent_kernel.approvals.broker import Broker
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.log.inbox import KeptMessage
-from agent_kernel.log.journal import START
+from agent_kernel.log.journal import START, shown_cards
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log
 from agent_kernel.loop.commits import Commit, Commits
@@ -154,7 +154,7 @@ class ActiveRun:
         self.fixed_tokens: float | None = None
         """About how many tokens of each request are not messages; `None` until it matters."""
         self.call_ids: set[str] = set()
-        """The ids of the calls that the conversation has had."""
+        """The ids that the conversation's calls have had, and the cards of calls that were never finished."""
         self.unwritten: list[dict[str, Any]] = []
         """Tool messages that the model gets and that the next commit of a message writes."""
         self.pictures = RequestImages()
@@ -219,6 +219,9 @@ class ActiveRun:
         fresh = self.past.upto == START and len(self.history) > 1
         self.window = read_window(sql, self.setting.conversation.number) if fresh else self.past.window
         self.window.pictures = self.sends_images
+        if self.prompted:  # it goes on: cards that were cut off have used ids too
+            shown = shown_cards(sql, self.setting.conversation.number, self.view.run_id, self.begun)
+            self.call_ids.update(shown)
         self.past = None
 
     def remember(self, body: dict[str, Any]) -> None:

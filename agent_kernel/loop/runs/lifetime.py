@@ -124,13 +124,13 @@ async def _read_log(run: ActiveRun, *, continued: bool) -> None:
 
     def work(sql: sqlite3.Connection) -> None:
         run.open.unknown = ledger.unknown_digests(sql, number)
-        run.recall(sql)
         if continued:
             run.step = Step(unanswered_calls(sql, number))
             run.prompted = journal.has_prompt(sql, number, run_id)
             run.inbox = inbox.read_kept(sql, number, run_id)
         else:
             run.begun = journal.mark(sql, number)
+        run.recall(sql)
 
     await run.setting.log.read(work)
 

@@ -27,6 +27,9 @@ from agent_kernel.protocol.events import (
 )
 from agent_kernel.protocol.ids import new_tool_call_id
 
+LONGEST_ID = 65_536
+"""Characters. Some proxies put a signature of thousands into an id, and want it back."""
+
 Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
 """What a stream leaves in the log: text to be joined, and cards that appear or end."""
 
@@ -103,10 +106,13 @@ class TurnStream:
         return replace(call, id=self._ids[index])
 
     def _own_id(self, wanted: str) -> str:
-        """The model's id for a call, or a new one where it sent none or one that this conversation has used."""
-        if not wanted or wanted in self._ids.values():
-            return new_tool_call_id()
-        return new_tool_call_id() if wanted in self._run.call_ids else wanted
+        """The model's id for a call, or a new one where it sent none, one that can't be kept or shown, or one that this
+        conversation has used: several servers count anew in each turn."""
+        taken = self._run.call_ids
+        usable = 0 < len(wanted) <= LONGEST_ID and wanted.isprintable() and wanted not in taken
+        own = wanted if usable else new_tool_call_id()
+        taken.add(own)  # now: its card may be shown and cut off, and the next turn's is another
+        return own
 
     def _end_unfinished_cards(self) -> None:
         """Calls that the model never finished writing are not in the ledger, but their cards are on screen."""

@@ -1,0 +1,177 @@
+"""Several servers count a model's call ids anew in each conversation. A server takes no call for another's, and neither
+does a kernel that several conversations share."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.log import audit
+from agent_kernel.models.base import ModelTurn
+from agent_kernel.testing import FakeOpenAI, call, calls, say
+from tests.server.client import Api, Kernel
+
+pytestmark = pytest.mark.kernel
+
+
+def by_prompt(model: FakeOpenAI, turns: dict[str, ModelTurn], times: int) -> None:
+    """Each conversation's model asks for its own calls, then ends."""
+
+    def answer(body: dict[str, Any]) -> ModelTurn:
+        if body["messages"][-1]["role"] == "tool":
+            return say("Done.")
+        prompt = next(message["content"] for message in body["messages"] if message["role"] == "user")
+        return next(turn for word, turn in turns.items() if word in prompt)
+
+    model.add(*[answer] * times)
+
+
+def printing(word: str, call_id: str = "call_0") -> ModelTurn:
+    return call("run_python", call_id=call_id, code=f"print({word!r})")
+
+
+async def begun(api: Api, kernel: Kernel, prompt: str) -> str:
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api.start_run(conversation_id, prompt)
+    return conversation_id
+
+
+async def pending(api: Api, *conversations: str) -> list[Any]:
+    """The calls that wait, one in each of these conversations."""
+    async with asyncio.timeout(30):
+        while True:
+            waiting = [one for one in await api.pending() if one["conversation_id"] in conversations]
+            if len(waiting) == len(conversations):
+                return waiting
+            await asyncio.sleep(0.02)
+
+
+async def decided(api: Api, conversation_id: str) -> Any:
+    """The only call of a conversation, approved and run."""
+    (waiting,) = await pending(api, conversation_id)
+    assert (await api("POST", "approvals", waiting["approval_id"], body={"approved": True}))[0] == 200
+    (one,) = (await api.ended(conversation_id))["tool_calls"]
+    return one
+
+
+@pytest.mark.parametrize("call_id", ["call_0", "functions.run_python:0", "../../etc/x", "a\nb\x00c", "x" * 100_000])
+async def test_one_after_another(api: Api, kernel: Kernel, model: FakeOpenAI, call_id: str) -> None:
+    by_prompt(model, {word: printing(word, call_id) for word in ("first", "second")}, times=4)
+    found = [await decided(api, await begun(api, kernel, word)) for word in ("first", "second")]
+    assert [(one["state"], one["result"]) for one in found] == [("success", "first"), ("success", "second")]
+    assert [one["tool_call_id"] == call_id for one in found] == [len(call_id) < 50 and call_id.isprintable()] * 2
+    assert found[0]["approval_id"] != found[1]["approval_id"]
+    for request in model.requests:  # what the model is told names the call as its own message does
+        said = request.body["messages"]
+        asked = [one["id"] for message in said for one in message.get("tool_calls", ())]
+        assert [message["tool_call_id"] for message in said if message["role"] == "tool"] == asked
+
+
+async def test_at_the_same_time(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
+    words = ("first", "second", "third")
+    by_prompt(model, {word: printing(word) for word in words}, times=6)
+    conversations = [await begun(api, kernel, word) for word in words]
+    found = await asyncio.gather(*(decided(api, one) for one in conversations))
+    assert [(one["tool_call_id"], one["result"]) for one in found] == [("call_0", word) for word in words]
+    assert ["".join(output["text"] for output in one["outputs"]) for one in found] == [f"{word}\n" for word in words]
+
+
+async def test_in_a_kernel_that_was_restarted_in_between(
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Any
+) -> None:
+    by_prompt(model, {word: printing(word) for word in ("first", "second")}, times=4)
+    first = await decided(api, await begun(api, kernel, "first"))
+    await jp_fetch("api", "kernels", kernel.kernel_id, "restart", method="POST", body="")
+    second = await decided(api, await begun(api, kernel, "second"))
+    assert [first["result"], second["result"]] == ["first", "second"]
+
+
+async def test_cancelling_one_interrupts_no_other(api: Api, kernel: Kernel, model: FakeOpenAI, face: Any) -> None:
+    """The first one's call runs; the second one's, of the same id, waits behind it and is cancelled."""
+    sleeps = call(
+        "run_python", call_id="call_0", code="import time\nprint('in', flush=True)\ntime.sleep(1.5)\nprint('out')"
+    )
+    by_prompt(model, {"first": sleeps, "second": printing("second")}, times=4)
+    pages = {}
+    for word in ("first", "second"):
+        conversation_id = await begun(api, kernel, word)
+        pages[word] = await face(conversation_id)
+        asked = await pages[word].until("approval_request")
+        await pages[word].send({"type": "approval_response", "approval_id": asked["approval_id"], "approved": True})
+        await pages[word].until("tool_output" if word == "first" else "tool_start")
+    await pages["second"].send({"type": "tool_cancel", "tool_call_id": "call_0"})
+    assert (await pages["second"].until("tool_complete"))["state"] == "cancelled"
+    ended = await pages["first"].until("tool_complete")
+    assert (ended["state"], ended["tool_result"]) == ("success", "in\nout")
+    for page in pages.values():
+        await page.until("complete")
+
+
+async def test_each_takes_back_the_file_of_its_own_call(
+    api: Api, kernel: Kernel, model: FakeOpenAI, face: Any, tmp_path: Path
+) -> None:
+    paths = {word: tmp_path / f"{word}.md" for word in ("first", "second")}
+    turns = {
+        word: calls(
+            call("write_file", call_id="call_0", path=str(path), content="new"),
+            call("run_python", call_id="call_1", code="1"),
+        )
+        for word, path in paths.items()
+    }
+    by_prompt(model, turns, times=2)
+    pages = {}
+    for word, path in paths.items():
+        path.write_text("old")
+        conversation_id = await begun(api, kernel, word)
+        page = pages[word] = await face(conversation_id)
+        asked = {one["tool_call_id"]: one for one in [await page.until("approval_request") for _ in "12"]}
+        await page.send({"type": "approval_response", "approval_id": asked["call_0"]["approval_id"], "approved": True})
+        assert (await page.until("tool_complete"))["undo"]
+    assert [path.read_text() for path in paths.values()] == ["new", "new"]
+    for word, left in (("first", ["old", "new"]), ("second", ["old", "old"])):
+        await pages[word].send({"type": "tool_undo", "tool_call_id": "call_0"})
+        await pages[word].until("tool_undone")
+        assert [path.read_text() for path in paths.values()] == left
+
+
+@pytest.mark.parametrize("extension_traits", [{"output_dir": "long outputs"}])
+async def test_each_has_an_output_file_of_its_own(
+    api: Api,
+    kernel: Kernel,
+    model: FakeOpenAI,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    turns = {
+        word: call("run_python", call_id="call_0", code=f"print({word!r} * 10_000)") for word in ("first", "second")
+    }
+    by_prompt(model, turns, times=4)
+    found = [await decided(api, await begun(api, kernel, word)) for word in turns]
+    assert found[0]["output_file"] != found[1]["output_file"]
+    files = sorted((tmp_path / "long outputs").iterdir())
+    assert sorted(file.read_text() for file in files) == [word * 10_000 for word in turns]
+
+
+async def test_lists_and_events_name_each_call_so_that_none_is_taken_for_another(
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_data_dir: Path
+) -> None:
+    by_prompt(model, {word: printing(word) for word in ("first", "second")}, times=4)
+    conversations = [await begun(api, kernel, word) for word in ("first", "second")]
+    waiting = await pending(api, *conversations)
+    assert {one["tool_call_id"] for one in waiting} == {"call_0"}
+    assert {one["conversation_id"] for one in waiting} == set(conversations)
+    denial = {"approved": False, "reason": "Not this one."}
+    for number, one in enumerate(waiting):
+        assert (await api("POST", "approvals", one["approval_id"], body=denial))[1]["state"] == "denied"
+        assert await api.pending() == waiting[number + 1 :]
+        await api.ended(one["conversation_id"])
+    with closing(sqlite3.connect(jp_data_dir / "agent-kernel" / "agent-kernel.sqlite")) as sql:
+        fields = [entry.fields for entry in audit.read_entries(sql)]
+    for one in waiting:
+        own = {name: one[name] for name in ("conversation_id", "run_id", "tool_call_id", "approval_id")}
+        kinds = [entry["kind"] for entry in fields if {name: entry[name] for name in own} == own]
+        assert kinds == ["decision", "outcome"]
