@@ -1,12 +1,12 @@
 /** What a screen reader hears: changes of state, never tokens or output. */
-import { pauseOf, runEnded, type Call, type RunState } from "./state";
+import { callOf, callsInOrder, pauseOf, runEnded, type Call, type RunState } from "./state";
 import { CALL_STATES } from "./text/words";
 import { visible } from "./text/invisible";
 
 const RUN_WORDS = { complete: "The agent has answered.", cancelled: "The run was stopped.", error: "The run failed." } as const;
 
 export function announcement(before: RunState, after: RunState): string | null {
-  const said = Object.values(after.calls).flatMap((call) => callAnnouncement(before.calls[call.id], call));
+  const said = callsInOrder(after).flatMap((call) => callAnnouncement(callOf(before, call.id), call));
   const status = after.run?.status;
   if (runEnded(after) && !runEnded(before) && status !== undefined && status in RUN_WORDS) {
     said.push(RUN_WORDS[status as keyof typeof RUN_WORDS]);

@@ -173,7 +173,7 @@ export function accessibleName(element: Element): string {
 }
 
 export function card(root: HTMLElement, id: string): HTMLElement {
-  const found = root.querySelector<HTMLElement>(`[role=group][data-tool-call-id="${id}"]`);
+  const found = [...root.querySelectorAll<HTMLElement>("[role=group][data-tool-call-id]")].find((one) => one.dataset["toolCallId"] === id);
   if (!found) throw new Error(`no card ${id}`);
   return found;
 }

@@ -1,6 +1,6 @@
 /** One conversation as a page sees it: its runs' states, the line to the brain, and what is not sent yet. */
 import type { ApprovalResponseCommand, BudgetCommand, ClientCommand, ErrorEvent, ServerEvent, SessionEvent } from "../protocol";
-import { emptyRun, patchCall, reduce, fromSnapshot, type Decider, type RunState } from "../state";
+import { callOf, emptyRun, patchCall, reduce, fromSnapshot, type Decider, type RunState } from "../state";
 import { Decisions, type PendingDecision } from "./decisions";
 import { Sequence } from "./sequence";
 import type { Hearing, Transport } from "./transport";
@@ -244,11 +244,12 @@ export class Channel {
     const problem = { code: event.code, message: event.message };
     // No frame of this page was meant: something is wrong with the brain's host, such as a full disk.
     if (callId === null && event.code === "INTERNAL_ERROR") this.tellRuns(event);
-    for (const [runId, state] of this.runs) {
-      if (callId === null || !state.calls[callId]) continue;
-      const lost = event.code === "CONFLICT";
-      this.runs.set(runId, patchCall(state, callId, "", (call) => ({ ...call, problem, decider: lost ? notYou(call.decider) : call.decider })));
-    }
+    if (callId === null) return;
+    // An older run may have a card of this id that was cut off while the model wrote the call.
+    const state = [...this.runs.values()].findLast((run) => callOf(run, callId));
+    if (state === undefined) return;
+    const lost = event.code === "CONFLICT";
+    this.runs.set(state.runId, patchCall(state, callId, "", (call) => ({ ...call, problem, decider: lost ? notYou(call.decider) : call.decider })));
   }
 
   /** Two answers to a pause crossed on the line. */
@@ -284,7 +285,7 @@ export class Channel {
 
   private clearProblem(callId: string): void {
     for (const [runId, state] of this.runs) {
-      if (state.calls[callId]?.problem) this.runs.set(runId, patchCall(state, callId, "", (call) => ({ ...call, problem: null })));
+      if (callOf(state, callId)?.problem) this.runs.set(runId, patchCall(state, callId, "", (call) => ({ ...call, problem: null })));
     }
   }
 

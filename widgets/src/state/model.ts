@@ -135,7 +135,12 @@ export function waitingCalls(state: RunState): Call[] {
 }
 
 export function callsInOrder(state: RunState): Call[] {
-  return state.items.flatMap((item) => (item.kind === "call" && state.calls[item.id] ? [state.calls[item.id] as Call] : []));
+  return state.items.flatMap((item) => (item.kind === "call" ? (callOf(state, item.id) ?? []) : []));
+}
+
+/** A call by the model's id, which may be any text: `constructor` is not what every object has by that name. */
+export function callOf(state: RunState, id: string): Call | undefined {
+  return Object.hasOwn(state.calls, id) ? state.calls[id] : undefined;
 }
 
 /** The pause that waits for the person, if there is one. */

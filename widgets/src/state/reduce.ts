@@ -1,6 +1,6 @@
 /** Events to view state. Pure: the same events give the same state, whether they come live or again after a reload. */
 import type { BudgetRaise, NoticeView, RunView, ServerEvent } from "../protocol";
-import { emptyCall, type Call, type Decider, type Item, type RunState } from "./model";
+import { callOf, emptyCall, type Call, type Decider, type Item, type RunState } from "./model";
 import { addOutput } from "./outputs";
 
 export interface Context {
@@ -133,7 +133,7 @@ function nextStep(state: RunState): RunState {
 
 /** News of a call that has a card belongs to the step that asked for it; a new one may begin the next step. */
 function stepOf(state: RunState, callId: string): RunState {
-  return state.calls[callId] ? state : nextStep(state);
+  return callOf(state, callId) ? state : nextStep(state);
 }
 
 function addToken(before: RunState, id: string, content: string): RunState {
@@ -190,7 +190,7 @@ function withAnswer(state: RunState, id: string): RunState {
 }
 
 export function patchCall(state: RunState, id: string, name: string, patch: (call: Call) => Call): RunState {
-  const known = state.calls[id];
+  const known = callOf(state, id);
   const call = patch(known ?? emptyCall(id, name, state.step));
   const items = known ? state.items : [...state.items, { kind: "call" as const, id }];
   return { ...state, items, calls: { ...state.calls, [id]: call } };
@@ -199,7 +199,7 @@ export function patchCall(state: RunState, id: string, name: string, patch: (cal
 function addProblem(state: RunState, event: Extract<ServerEvent, { type: "error" }>): RunState {
   const problem = { code: event.code, message: event.message };
   const id = event.tool_call_id;
-  if (id !== null && state.calls[id]) return patchCall(state, id, "", (call) => ({ ...call, problem }));
+  if (id !== null && callOf(state, id)) return patchCall(state, id, "", (call) => ({ ...call, problem }));
   const notice = { kind: "notice" as const, id: `notice-${state.items.length}`, problem };
   return { ...flushTail(state), items: [...state.items, notice] };
 }

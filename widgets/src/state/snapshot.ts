@@ -9,7 +9,8 @@ export function fromSnapshot(conversation: ConversationView, runId: string): Run
   const byId = new Map(views.map((view) => [view.tool_call_id, view]));
   const items: Item[] = [];
   const texts: Record<string, string> = {};
-  const calls: Record<string, Call> = {};
+  // Without a prototype: a call may have the id `__proto__`.
+  const calls = Object.create(null) as Record<string, Call>;
   let step = 0;
   let turns = 0;
   const run = conversation.runs.find((view) => view.run_id === runId) ?? null;

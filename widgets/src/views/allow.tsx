@@ -1,10 +1,11 @@
 /** Always allow: the rule is chosen and shown as it will be saved, before it is saved. */
 import type { JSX } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { RuleOffer, Scope } from "../protocol";
 import type { Call } from "../state";
 import { Button } from "./button";
 import { useActions } from "./context";
+import { usePageId } from "./ids";
 import { Plain } from "./text";
 
 type RuleScope = Exclude<Scope, "once">;
@@ -73,7 +74,7 @@ interface Option {
 }
 
 function Choices({ name, children }: { name: string; children: readonly Option[] }): JSX.Element {
-  const group = useId();
+  const group = usePageId();
   return (
     <fieldset class="ak-choices" aria-label={name}>
       {children.map((option) => (

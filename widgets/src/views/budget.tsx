@@ -1,12 +1,13 @@
 /** A run that is paused at its budget: what it has spent, how much more it may, and what was added before. */
 import type { JSX } from "preact";
-import { useContext, useId, useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 import type { BudgetLimits, BudgetRaise, PauseView, RunView } from "../protocol";
 import { count, timeOfDay, wholeSeconds } from "../text/format";
 import { Button } from "./button";
 import { HearingContext, useActions, type Raising } from "./context";
 import { HearingNote, useHeldBack } from "./hearing";
 import { Icon } from "./icon";
+import { usePageId } from "./ids";
 import { Plain } from "./text";
 
 type Limit = PauseView["reached"][number];
@@ -88,7 +89,7 @@ function Meters({ run, pause }: { run: RunView; pause: PauseView }): JSX.Element
 
 function AddRow({ run, pause, off, guarded }: { run: RunView; pause: PauseView; off: boolean; guarded: boolean }): JSX.Element {
   const actions = useActions();
-  const id = useId();
+  const id = usePageId();
   const [texts, setTexts] = useState(() => Object.fromEntries(pause.reached.map((name) => [name, count(offered(name, run.budget))])));
   const add = addition(pause.reached, texts);
   const offBecause = off || add === null ? id : guarded ? "" : undefined;

@@ -1,7 +1,7 @@
 /** One tool call: its head, the call itself, what was decided, what came out. */
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
-import { useContext, useId, useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 import type { PendingDecision } from "../link/decisions";
 import { needsYou, type Call } from "../state";
 import { pictureCount } from "../state/outputs";
@@ -17,6 +17,7 @@ import { Icon } from "./icon";
 import { ProblemWords } from "./notices";
 import { OutputList, OutputNote } from "./outputs";
 import { AllowPanel } from "./allow";
+import { usePageId } from "./ids";
 import { ReasonPanel } from "./reason";
 import { Question } from "./question";
 import { decidedBy, Sayings } from "./sayings";
@@ -263,7 +264,7 @@ function cut(text: string): string {
 
 function FoldedCall({ call }: { call: Call }): JSX.Element | null {
   const [open, setOpen] = useState(false);
-  const id = useId();
+  const id = usePageId();
   if (call.input === null) return null;
   const shown = shownCall(call.name, call.input, call.preview);
   const title = shown.language === "json" ? "Arguments" : shown.kind === "diff" ? "Changes" : `Code, ${plural(lineCount(shown.text), "line")}`;

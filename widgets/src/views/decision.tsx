@@ -1,6 +1,5 @@
 /** The row of buttons on a waiting call, and what stands there once one was pressed. */
 import type { JSX } from "preact";
-import { useId } from "preact/hooks";
 import type { PendingDecision } from "../link/decisions";
 import { Button } from "./button";
 import type { CardProps } from "./card";
@@ -8,10 +7,11 @@ import { useActions } from "./context";
 import { mayAlwaysAllow } from "./allow";
 import { HearingNote, useHeldBack } from "./hearing";
 import { Icon } from "./icon";
+import { usePageId } from "./ids";
 
 export function DecisionRow({ call, current, panel, off, gone, guarded, several }: CardProps): JSX.Element {
   const actions = useActions();
-  const id = useId();
+  const id = usePageId();
   const offBecause = off ? id : guarded ? "" : undefined;
   const common = { offBecause };
   if (gone) return <div class="ak-actions"><span class="ak-note">Nothing ran, and nothing will.</span></div>;

@@ -3,7 +3,7 @@ import type { Channel } from "../link/channel";
 import type { PendingDecision } from "../link/decisions";
 import type { Hearing } from "../link/transport";
 import type { BudgetLimits, ClientCommand, PauseView } from "../protocol";
-import { asksWhatNow, callsInOrder, needsYou, pauseOf, runEnded, type Call, type RunState } from "../state";
+import { asksWhatNow, callOf, callsInOrder, needsYou, pauseOf, runEnded, type Call, type RunState } from "../state";
 import type { Actions, Choice, Panel, Raising, Retry, Undo, Waiting } from "./context";
 import { Draft } from "./edit";
 import { commandFor } from "./choice";
@@ -80,7 +80,7 @@ export class RunDesk implements Actions {
   }
 
   callById(id: string | null): Call | undefined {
-    return id === null ? undefined : this.state.calls[id];
+    return id === null ? undefined : callOf(this.state, id);
   }
 
   panelOf(callId: string): Panel {
@@ -96,7 +96,7 @@ export class RunDesk implements Actions {
   }
 
   draftOf(callId: string): Draft {
-    const draft = this.drafts.get(callId) ?? new Draft(() => this.state.calls[callId] as Call, () => this.frames.schedule());
+    const draft = this.drafts.get(callId) ?? new Draft(() => callOf(this.state, callId) as Call, () => this.frames.schedule());
     this.drafts.set(callId, draft);
     return draft;
   }

@@ -1,11 +1,12 @@
 /** A question of the model to the person: choices, free text, or both. */
 import type { JSX } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { ClientCommand } from "../protocol";
 import type { Call } from "../state";
 import { parseArguments } from "../text/arguments";
 import { Button } from "./button";
 import { useActions } from "./context";
+import { usePageId } from "./ids";
 import { Plain } from "./text";
 
 export function Question({ call }: { call: Call }): JSX.Element {
@@ -14,7 +15,7 @@ export function Question({ call }: { call: Call }): JSX.Element {
   const [choice, setChoice] = useState<string | null>(null);
   const [words, setWords] = useState("");
   const [sent, setSent] = useState(false);
-  const group = useId();
+  const group = usePageId();
   const answer = words.trim() !== "" ? words : choice;
   const send = (command: ClientCommand): void => {
     setSent(true);

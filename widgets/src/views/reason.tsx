@@ -1,14 +1,15 @@
 /** What Deny opens below a waiting call: the reason, which the model reads. */
 import type { JSX } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { Call } from "../state";
 import { Button } from "./button";
 import { useActions } from "./context";
+import { usePageId } from "./ids";
 
 export function ReasonPanel({ call, draft }: { call: Call; draft: { text: string } }): JSX.Element {
   const actions = useActions();
   const field = useRef<HTMLTextAreaElement>(null);
-  const id = useId();
+  const id = usePageId();
   useEffect(() => field.current?.focus(), []);
   return (
     <>

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
 import { announcement } from "../announcer";
 import { cardCommand, fieldOf } from "../keyboard";
 import type { Channel } from "../link/channel";
-import { callsInOrder, needsYou, pauseOf, runEnded, waitingCalls, type Call, type RunState } from "../state";
+import { callOf, callsInOrder, needsYou, pauseOf, runEnded, waitingCalls, type Call, type RunState } from "../state";
 import { byWhom } from "../text/words";
 import { Message } from "./answer";
 import { BatchBar } from "./batch";
@@ -78,10 +78,10 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
           case "notice":
             return <Notice key={item.id} problem={item.problem} onRetry={item.id === failure && desk.mayTryAgain(state) ? () => desk.tryAgain() : null} />;
           case "call": {
-            const call = state.calls[item.id];
+            const call = callOf(state, item.id);
             if (call === undefined) return null;
             return (
-              <Fragment key={item.id}>
+              <Fragment key={`call ${item.id}`}>
                 {item.id === firstWaiting && askable.length > 1 && (
                   <BatchBar calls={askable} guarded={desk.guarded} onAll={(approved) => desk.decideAll(askable, approved)} />
                 )}

@@ -1,14 +1,15 @@
 /** What the model thinks before it speaks, as one line that can be opened. It goes when the model speaks. */
 import type { JSX } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useGrowingText } from "./context";
 import { Icon } from "./icon";
+import { usePageId } from "./ids";
 import { Plain } from "./text";
 
 export function Thinking(): JSX.Element {
   const [open, setOpen] = useState(false);
   const actions = useGrowingText(open);
-  const id = useId();
+  const id = usePageId();
   return (
     <div class="ak-card ak-thinking">
       <button type="button" class="ak-head" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
