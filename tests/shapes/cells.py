@@ -113,12 +113,16 @@ class Cells:
 
     # what the person does
 
+    def waiting(self) -> list[Message]:
+        """The calls that wait for a decision."""
+        found: list[Message] = self.server.api("GET", "agent-kernel/api/approvals?state=awaiting_approval")
+        return found
+
     def next_approval(self) -> Message:
-        """The first call that waits for a decision."""
+        """The first of them."""
 
         def look() -> Message | None:
-            waiting = self.server.api("GET", "agent-kernel/api/approvals?state=awaiting_approval")
-            return waiting[0] if waiting else None
+            return next(iter(self.waiting()), None)
 
         found: Message | None = wait_until(look, "a call that waits for an approval", SECONDS)
         assert found is not None
@@ -128,15 +132,18 @@ class Cells:
         self.server.api("POST", f"agent-kernel/api/approvals/{call['approval_id']}", {"approved": True})
 
     def stop(self, conversation_id: str) -> None:
-        """Press Stop, on the conversation's own channel."""
+        """Press Stop."""
+        self.send(conversation_id, type="cancel", run_id=self.conversation(conversation_id)["runs"][-1]["run_id"])
+
+    def send(self, conversation_id: str, **command: str) -> None:
+        """Send a command on the conversation's own channel."""
         url = self.server.url.replace("http", "ws", 1)
         channel = websocket.create_connection(
             f"{url}agent-kernel/api/conversations/{conversation_id}/channel",
             timeout=SECONDS,
             header=[f"Authorization: token {self.server.token}"],
         )
-        run_id = self.conversation(conversation_id)["runs"][-1]["run_id"]
-        channel.send(json.dumps({"type": "cancel", "run_id": run_id}))
+        channel.send(json.dumps(command))
         channel.close()
 
     def conversation(self, conversation_id: str) -> Message:
