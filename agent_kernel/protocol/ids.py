@@ -24,6 +24,7 @@ def new_message_id() -> MessageId:
 
 
 def new_tool_call_id() -> ToolCallId:
+    """For a call whose model sent no id, or one that can't be kept. Either is unique in its conversation only."""
     return ToolCallId(f"call_{uuid.uuid4().hex}")
 
 
@@ -32,5 +33,6 @@ def new_pause_id() -> str:
 
 
 def new_approval_id() -> ApprovalId:
-    """Unguessable: whoever can name an approval could answer it."""
+    """Unguessable: whoever can name an approval could answer it. It is what a call goes by where other conversations'
+    calls are; the kernel learns it with the approved call."""
     return ApprovalId(f"apr_{secrets.token_hex(16)}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,3 +112,27 @@ async def test_a_kernel_that_is_shut_down_leaves_no_socket_and_no_task(
         if before is None:
             before = leftovers()
     await until(lambda: leftovers() <= before)
+
+
+async def test_what_a_kernel_replaced_before_it_died_is_not_put_back_and_the_page_is_told(
+    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.md"
+    path.write_text("old")
+    dies = call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", call_id="dies")
+    model.add(call("write_file", path=str(path), content="new", call_id="writes"), dies)
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    page = await face(conversation_id)
+    await api.start_run(conversation_id)
+    for _ in range(2):
+        asked = await page.until("approval_request")
+        await page.send({"type": "approval_response", "approval_id": asked["approval_id"], "approved": True})
+        ended = await page.until("tool_complete")
+    assert (ended["tool_call_id"], ended["state"]) == ("dies", "unknown")  # the run waits for a look at it
+    await page.send({"type": "tool_undo", "tool_call_id": "writes"})
+    refused = await page.until("error")
+    assert (refused["code"], refused["tool_call_id"]) == ("CONFLICT", "writes")
+    assert path.read_text() == "new"
+    model.add(say("Done."))
+    await page.send({"type": "tool_continue", "tool_call_id": "dies"})
+    await page.until("complete")
