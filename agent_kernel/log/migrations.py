@@ -173,6 +173,23 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX compactions_by_conversation ON compactions (conversation, number);
     """,
+    """
+    -- What each turn of a model took. A row outlives its conversation, for the totals; it holds no word of it.
+    CREATE TABLE turns (
+        number INTEGER PRIMARY KEY,
+        conversation INTEGER REFERENCES conversations (number) ON DELETE SET NULL,
+        at INTEGER NOT NULL, -- seconds since 1970, UTC
+        model TEXT NOT NULL,
+        host TEXT NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        cached_tokens INTEGER NOT NULL,
+        cache_write_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        reasoning_tokens INTEGER NOT NULL,
+        cost INTEGER, -- in 10^-12 US dollars
+        partial INTEGER NOT NULL -- whether it cost more than that
+    );
+    """,
 )
 
 

@@ -26,7 +26,7 @@ from agent_kernel.loop.turns.history import Past, read_history, read_window, wir
 from agent_kernel.loop.turns.prompts import SYSTEM_PROMPT
 from agent_kernel.loop.turns.request_images import RequestImages
 from agent_kernel.loop.turns.window import Window
-from agent_kernel.models.base import Model, TokenUsage, WireMessage, facts_of
+from agent_kernel.models.base import Model, WireMessage, facts_of
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_now
 from agent_kernel.protocol.views import (
     ErrorView,
@@ -36,7 +36,6 @@ from agent_kernel.protocol.views import (
     PolicyView,
     RunView,
     ToolCallView,
-    Usage,
 )
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
 from agent_kernel.tools.hands import Hands, Outcome
@@ -263,18 +262,6 @@ class ActiveRun:
         notice = NoticeView(content=content, at=utc_now(), steps=self.view.usage.steps)
         self.change(notices=[*self.view.notices, notice])
         self.commits.write_soon(self.save)
-
-    def spend(self, tokens: TokenUsage, calls: int, *, steps: int = 1) -> None:
-        usage = self.view.usage
-        self.change(
-            usage=Usage(
-                input_tokens=usage.input_tokens + tokens.input_tokens,
-                output_tokens=usage.output_tokens + tokens.output_tokens,
-                total_tokens=usage.total_tokens + tokens.input_tokens + tokens.output_tokens,
-                tool_calls=usage.tool_calls + calls,
-                steps=usage.steps + steps,
-            )
-        )
 
     async def show_policy(self, policy: Policy, view: PolicyView) -> None:
         self.policy = policy

@@ -18,6 +18,7 @@ from agent_kernel.models.base import (
 from agent_kernel.models.chat_calls import CallAssembler
 from agent_kernel.models.faults import Fault, error_object_fault
 from agent_kernel.models.images import SHOWN_BY, absent_line, data_url
+from agent_kernel.models.usage import chat_usage
 from agent_kernel.protocol.vocabulary import ApiName, FinishReason
 
 Part = dict[str, Any]
@@ -146,7 +147,7 @@ class ChatReader:
             raise error_object_fault(event.get("error") or event)
         usage = event.get("usage")
         if usage:
-            self._usage = _usage(usage)
+            self._usage = chat_usage(usage)
         choices = event.get("choices")
         if not choices:
             if not self._body.streamed:
@@ -239,13 +240,6 @@ def _plain(part: Any) -> str:
     if isinstance(part, dict):
         return _plain(part.get("text") or part.get("thinking") or part.get("content") or "")
     return ""
-
-
-def _usage(usage: dict[str, Any]) -> TokenUsage:
-    return TokenUsage(
-        input_tokens=int(usage.get("prompt_tokens") or usage.get("input_tokens") or 0),
-        output_tokens=int(usage.get("completion_tokens") or usage.get("output_tokens") or 0),
-    )
 
 
 def _finish_reason(reason: str | None) -> FinishReason:

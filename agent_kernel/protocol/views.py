@@ -26,13 +26,25 @@ class View(BaseModel):
 
 
 class Usage(View):
-    """Tokens and calls spent so far."""
+    """Tokens, calls and money spent so far."""
 
     input_tokens: int = 0
+    """All of it, from a cache or not."""
     output_tokens: int = 0
+    """With what the model thought."""
     total_tokens: int = 0
     tool_calls: int = 0
     steps: int = 0
+    cached_tokens: int = 0
+    """Of the input: read from the provider's cache."""
+    cache_write_tokens: int = 0
+    """Of the input: written to the provider's cache."""
+    reasoning_tokens: int = 0
+    """Of the output."""
+    cost: float | None = None
+    """US dollars; `None` where no price is known, or where there is none: a local model's."""
+    cost_is_partial: bool = False
+    """Whether more was spent than `cost` says: a price is not known, or not in full, or a turn was broken off."""
 
 
 class BudgetLimits(View):

@@ -66,6 +66,7 @@ async def test_its_waiting_call_is_approved_and_its_conversation_goes_on(old_log
         await brain.aclose()
     assert result.text == "Done at last."
     assert [call.state for call in view.tool_calls] == ["success", "success"]
+    assert (view.runs[0].usage.cost, view.runs[0].usage.cached_tokens) == (None, 0), "nobody counted it then"
     assert [message.role for message in view.messages] == ["user", "assistant", "tool", "assistant"] * 2
     with closing(sqlite3.connect(old_log)) as sql:
         now = frames(sql)

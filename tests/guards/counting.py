@@ -25,7 +25,7 @@ class CountedModel:
 
     name = "counted"
     recorded = False
-    facts = ModelFacts()
+    facts = ModelFacts("counted", "http://localhost:11434/v1")
 
     def __init__(self, calls: int = 0, tokens: int = 10) -> None:
         self.calls = calls

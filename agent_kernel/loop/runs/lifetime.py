@@ -26,6 +26,7 @@ from agent_kernel.loop.turns.budgets import tighter
 from agent_kernel.loop.turns.history import unanswered_calls
 from agent_kernel.loop.turns.model_step import add_user_message
 from agent_kernel.loop.turns.results import answer_calls, leave_messages, read_result, write_tool_messages
+from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ErrorView, PolicyView, RunView, Usage
@@ -105,6 +106,8 @@ async def begin(
         scripted,
     )
     run = ActiveRun(spec, setting, view)
+    if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
+        host.tasks.spawn(asyncio.to_thread(load), "prices")
     # The first look at the schemas imports the validator, which takes most of a second.
     await asyncio.to_thread(run.registry.openai_format)
     started_at = view.started_at if view.status == "running" else utc_now()

@@ -11,6 +11,7 @@ from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.turns.compaction import Compaction, least, plan, shorten, tokens_of, tokens_of_tools
 from agent_kernel.loop.turns.pausing import within_budget
+from agent_kernel.loop.turns.spending import spend
 from agent_kernel.loop.turns.summary import Summary, left_out, request_for_summary, write_summary
 from agent_kernel.models.base import facts_of
 from agent_kernel.models.length import LARGER_CONTEXT
@@ -98,11 +99,13 @@ async def _compact(run: ActiveRun, context: float) -> bool:
 
 
 async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], summary: Summary) -> None:
-    run.spend(summary.usage, 0, steps=0)
+    write_spent = await spend(run, summary.usage, 0, steps=0) if summary.text else None
     run.change(notices=[*run.view.notices, *notices])
 
     def work(commit: Commit) -> None:
         add_compaction(commit.sql, commit.number, asdict(after))
+        if write_spent is not None:
+            write_spent(commit)
         run.save(commit)
 
     await run.commit(work)

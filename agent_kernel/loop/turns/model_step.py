@@ -6,7 +6,6 @@ from dataclasses import replace
 from agent_kernel.errors import ContextExceeded, InvalidArguments, ModelError
 from agent_kernel.log import images, inbox, ledger
 from agent_kernel.log.journal import append_message
-from agent_kernel.log.runs import save_spent
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun, Step
 from agent_kernel.loop.tool_calls import calls
@@ -15,10 +14,11 @@ from agent_kernel.loop.tool_calls.starting import set_going, turn_at_once
 from agent_kernel.loop.turns.fit_context import fits, learn, shortened_after
 from agent_kernel.loop.turns.pausing import within_budget
 from agent_kernel.loop.turns.results import answer_calls, write_tool_messages
+from agent_kernel.loop.turns.spending import broke_off, spend
 from agent_kernel.loop.turns.streaming import TurnStream
 from agent_kernel.loop.turns.unknowns import looked_at
 from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage
-from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolSeenEvent, UsageEvent
+from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolSeenEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import canonical, digest, parse
@@ -106,11 +106,18 @@ async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
     message_id = new_message_id()
     run.last_message_id = message_id
     turn = TurnStream(run, message_id)
-    read = await run.stoppable(turn.read(), "model")
+    try:
+        read = await run.stoppable(turn.read(), "model")
+    except ModelError:
+        if turn.begun:
+            broke_off(run)
+        raise
     if read is not None:
         return read, turn.rest
     if turn.text:
         await _record(run, ModelTurn(content=turn.text, finish_reason="cancelled"), [])
+    else:
+        broke_off(run)
     return None
 
 
@@ -118,7 +125,7 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
     """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any. Calls that policy
     allows and whose turn at the kernel is free start in the same commit."""
     checked = [_check(run, call) for call in turn.tool_calls]
-    run.spend(_with_pictures(run, turn.usage), len(checked))
+    write_spent = await spend(run, turn.usage, len(checked), counted=_with_pictures(run, turn.usage))
     learn(run, turn.usage.input_tokens)
     body = _assistant_body(turn)
     message_id = run.last_message_id or new_message_id()
@@ -141,8 +148,7 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
             else calls.propose(commit, proposal, fault)
             for proposal, fault in checked
         ]
-        save_spent(commit.sql, run.view)
-        commit.emit(UsageEvent(run_id=run_id, usage=run.view.usage))
+        write_spent(commit)
         for call in proposed:
             if call.state == "executing":
                 calls.show_started(commit, call, allowed)

@@ -44,6 +44,8 @@ class TurnStream:
         self._texts: list[str] = []
         self._ids: dict[int, str] = {}
         self.rest: list[LoggedEvent] = []
+        self.begun = False
+        """Whether anything of an answer has come."""
         self._batcher: Batcher[Part] = Batcher(self._write, run.setting.settings.token_flush_seconds)
 
     @property
@@ -78,6 +80,7 @@ class TurnStream:
         return replace(turn, tool_calls=tuple(self._with_id(*call) for call in enumerate(turn.tool_calls)))
 
     def _take(self, item: ModelItem) -> None:
+        self.begun = self.begun or not isinstance(item, Notice)
         match item:
             case TextDelta():
                 self._texts.append(item.content)

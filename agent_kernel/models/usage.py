@@ -1,0 +1,94 @@
+"""What a service says it has counted, read with care: nothing of it is the service's to overstate or to break."""
+
+from typing import Any
+
+from agent_kernel.models.base import TokenUsage
+
+MOST_TOKENS = 100_000_000
+"""More than any model takes or writes in one turn; a larger figure is a fault of the service."""
+
+
+def token_usage(
+    input_tokens: Any, output_tokens: Any, *, cached: Any = None, cache_write: Any = None, reasoning: Any = None
+) -> TokenUsage:
+    """The tokens of a turn. A figure that is no count (negative, absurd, not whole, a bool, a text) is refused: with
+    one of the two totals all counts as not reported, `TokenUsage()`; a part is left out, also where it is larger than
+    its whole."""
+    taken, written = _count(input_tokens), _count(output_tokens)
+    if taken is None or written is None:
+        return TokenUsage()
+    from_cache = _part(cached, taken)
+    return TokenUsage(
+        input_tokens=taken,
+        output_tokens=written,
+        cached_tokens=from_cache,
+        cache_write_tokens=_part(cache_write, taken - from_cache),
+        reasoning_tokens=_part(reasoning, written),
+    )
+
+
+def chat_usage(reported: Any) -> TokenUsage:
+    """Of the `usage` of an answer in the chat format, in the shapes that services give it."""
+    if not isinstance(reported, dict) or not any(name in reported for name in _INPUT + _OUTPUT):
+        return TokenUsage()
+    input_tokens, output_tokens = _first(reported, _INPUT), _first(reported, _OUTPUT)
+    reasoning = _first(reported, _REASONING)
+    total, taken, written = (_count(one) for one in (reported.get("total_tokens"), input_tokens, output_tokens))
+    if total and taken is not None and written is not None and total > taken + written:
+        # Gemini and xAI count what was thought in the total only, and want to be paid for it as for output.
+        reasoning = total - taken - written
+        output_tokens = written + reasoning
+    return token_usage(
+        input_tokens,
+        output_tokens,
+        cached=_first(reported, _CACHED),
+        cache_write=_first(reported, _CACHE_WRITE),
+        reasoning=reasoning,
+    )
+
+
+_INPUT = ("prompt_tokens", "input_tokens")
+_OUTPUT = ("completion_tokens", "output_tokens")
+_CACHED = (
+    "prompt_tokens_details.cached_tokens",
+    "input_tokens_details.cached_tokens",
+    "prompt_cache_hit_tokens",  # DeepSeek
+    "cached_tokens",  # Moonshot
+    "cache_read_input_tokens",  # proxies of Anthropic's models
+)
+_CACHE_WRITE = (
+    "prompt_tokens_details.cache_write_tokens",
+    "input_tokens_details.cache_write_tokens",
+    "prompt_tokens_details.cache_creation_tokens",  # LiteLLM
+    "cache_creation_input_tokens",
+)
+_REASONING = (
+    "completion_tokens_details.reasoning_tokens",
+    "output_tokens_details.reasoning_tokens",
+    "reasoning_tokens",
+)
+
+
+def _first(reported: dict[str, Any], paths: tuple[str, ...]) -> Any:
+    """The first of the fields that is there; 0 where none is."""
+    for path in paths:
+        outer, _, inner = path.partition(".")
+        value = reported.get(outer)
+        if inner:
+            value = value.get(inner) if isinstance(value, dict) else None
+        if value is not None:
+            return value
+    return 0
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():  # not for what is not finite
+        value = int(value)
+    if type(value) is not int or not 0 <= value <= MOST_TOKENS:
+        return None
+    return value
+
+
+def _part(value: Any, whole: int) -> int:
+    part = _count(value)
+    return part if part is not None and part <= whole else 0
