@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import urlsplit
 
-from agent_kernel.models.base import Model, TokenUsage
+from agent_kernel.models.base import Model, TokenUsage, facts_of
 
 logger = logging.getLogger(__name__)
 
@@ -43,14 +43,14 @@ def load() -> None:
 
 def wants_loading(model: Model) -> bool:
     """Whether the price of a model's turns is looked up in a table that has not been read yet."""
-    return load.cache_info().currsize == 0 and not model.recorded and has_price(model.facts.base_url)
+    return load.cache_info().currsize == 0 and not model.recorded and has_price(facts_of(model).base_url)
 
 
 def price_turn(model: Model, usage: TokenUsage) -> TurnCost:
     """What a turn of a model cost. Reads the table where that has not been done."""
     if model.recorded:
         return NOTHING
-    facts = model.facts
+    facts = facts_of(model)
     if facts.base_url is not None and is_local(facts.base_url):
         return NO_PRICE
     if facts.base_url is None or usage == TokenUsage():  # an object of this process; or its service did not say

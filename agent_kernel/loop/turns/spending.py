@@ -9,7 +9,7 @@ from agent_kernel.log.turns import COST_DIGITS, Turn, add_turn
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.models import prices
-from agent_kernel.models.base import Model, TokenUsage
+from agent_kernel.models.base import Model, TokenUsage, facts_of
 from agent_kernel.models.prices import TurnCost
 from agent_kernel.protocol.events import UsageEvent
 from agent_kernel.protocol.views import Usage
@@ -53,7 +53,7 @@ def broke_off(run: ActiveRun) -> None:
 def _row(model: Model, tokens: TokenUsage, cost: TurnCost) -> Turn:
     return Turn(
         model=model.name,
-        host=prices.host_of(model.facts.base_url),
+        host=prices.host_of(facts_of(model).base_url),
         input_tokens=tokens.input_tokens,
         cached_tokens=tokens.cached_tokens,
         cache_write_tokens=tokens.cache_write_tokens,
