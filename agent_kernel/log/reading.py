@@ -16,7 +16,7 @@ from agent_kernel.log.blocks import IS_OUTPUT, Text, bodies
 from agent_kernel.log.call_rows import CALL, call_values
 from agent_kernel.log.journal import MESSAGE, message_body, message_values, outputs_of
 from agent_kernel.log.runs import CONVERSATION, RUN, ConversationRow, run_values
-from agent_kernel.protocol.views import RunView, ToolCallView
+from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, PauseView, RunView, ToolCallView, Usage
 
 Values = dict[str, Any]
 Span = tuple[int, int]
@@ -32,6 +32,19 @@ def _defaults(view: type[BaseModel]) -> Values:
 
 
 _OF_CALLS, _OF_RUNS = _defaults(ToolCallView), _defaults(RunView)
+_OF_USAGE, _OF_BUDGETS, _OF_PAUSES = _defaults(Usage), _defaults(BudgetLimits), _defaults(PauseView)
+_OF_RAISES = _defaults(BudgetRaise)
+
+
+def _run(values: Values) -> Values:
+    """With what an earlier version did not write."""
+    filled = _OF_RUNS | values
+    filled["usage"] = _OF_USAGE | filled["usage"]
+    filled["budget"] = _OF_BUDGETS | filled["budget"]
+    if filled["paused"] is not None:
+        filled["paused"] = _OF_PAUSES | filled["paused"]
+    filled["raises"] = [_OF_RAISES | step | {"add": _OF_BUDGETS | step["add"]} for step in filled["raises"]]
+    return filled
 
 
 def list_rows(sql: sqlite3.Connection, after: int, limit: int) -> list[tuple[ConversationRow, int]]:
@@ -101,5 +114,5 @@ def runs(sql: sqlite3.Connection, span: Span) -> dict[int, list[Values]]:
         f"SELECT conversation, {RUN} FROM runs WHERE conversation BETWEEN ? AND ? ORDER BY conversation, number", span
     )
     for conversation, *row in rows:
-        found[conversation].append(_OF_RUNS | run_values(*row))
+        found[conversation].append(_run(run_values(*row)))
     return found
