@@ -258,7 +258,9 @@ class ActiveRun:
         self.view = self.view.model_copy(update=fields)
 
     def notify(self, content: str) -> None:
-        """Tell the user what was done otherwise than asked."""
+        """Tell the user what was done otherwise than asked, once."""
+        if any(notice.content == content for notice in self.view.notices):
+            return
         notice = NoticeView(content=content, at=utc_now(), steps=self.view.usage.steps)
         self.change(notices=[*self.view.notices, notice])
         self.commits.write_soon(self.save)

@@ -30,6 +30,7 @@ _LENGTH = frozenset({"length", "max_tokens", "model_length"})
 class ChatApi:
     name: ApiName = "chat"
     path = "chat/completions"
+    _takes_effort = True
 
     def headers(self, key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {key}"}
@@ -43,15 +44,25 @@ class ChatApi:
         }
         if request.tools:  # an empty list is refused by OpenAI and by vLLM
             body["tools"] = list(request.tools)
-        if request.effort is not None:
+        if request.effort is not None and self._takes_effort:
             body["reasoning_effort"] = request.effort
         return body
 
     def reader(self, target: Target) -> "ChatReader":  # noqa: ARG002 (nothing in an answer depends on it)
         return ChatReader()
 
-    def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:  # noqa: ARG002
-        return None
+    def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
+        """Without the effort, where the model has none."""
+        if request.effort is None or not self._takes_effort or not _refuses_effort(fault):
+            return None
+        self._takes_effort = False
+        return Amendment(request, f"{target.wire_name} does not take the effort {request.effort!r}; it was left out.")
+
+
+def _refuses_effort(fault: Fault) -> bool:
+    """OpenAI and most others name the field; Ollama says that the model does not think."""
+    said = f"{fault.param} {fault.detail}"
+    return fault.status in (400, 422) and ("reasoning_effort" in said or "not support thinking" in said)
 
 
 _OWN_FIELDS = frozenset({IMAGES, PROVIDER})

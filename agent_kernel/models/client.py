@@ -7,12 +7,15 @@ three times what sending does (figures in ARCHITECTURE.md), so they are taken fr
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
+
+import orjson
 
 import agent_kernel
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.api import Api
+from agent_kernel.models.faults import Fault, status_fault
 
 if TYPE_CHECKING:
     import httpx2
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 PLACEHOLDER_KEY = "no-key-needed"
 """Sent where an endpoint has no key: local servers ignore it, and the client insists on one."""
 CONNECT_SECONDS = 10.0
+LONGEST_REFUSAL = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +83,85 @@ class Client:
         """
         from httpx2 import Request
 
-        # What the client says of itself, and what the environment holds for OpenAI, is nothing for Anthropic.
-        common = self._own_headers if api.name == "messages" else self._headers
-        headers = {**api.headers(await self._key()), **common}
+        headers = await self._all_headers(api)
         version = self._base_url.path.rstrip("/").rpartition("/")[2]
         url = self._base_url.join(api.path.removeprefix(f"{version}/"))
         request = Request("POST", url, headers=headers, content=body, extensions={"timeout": self._timeout})
         return await self._http.send(request, stream=True)
 
+    async def ask(self, api: Api, path: str, body: Any, most_bytes: int) -> Any:
+        """The service's JSON answer to something else than a prompt: a GET, or a POST where there is a body.
+
+        Raises `ConfigurationError`, and `Fault` for all that can go wrong.
+        """
+        import aiohttp
+        import httpx2
+
+        headers = await self._all_headers(api)
+        url = self._base_url.join(path)
+        content = None if body is None else orjson.dumps(body)
+        method = "GET" if content is None else "POST"
+        extensions = {"timeout": self._timeout}
+        request = httpx2.Request(method, url, headers=headers, content=content, extensions=extensions)
+        try:
+            response = await self._http.send(request, stream=True)
+            try:
+                return _read_json(response.status_code, await _read(response, most_bytes))
+            finally:
+                await response.aclose()
+        except (httpx2.RequestError, aiohttp.ClientError, OSError) as error:
+            raise network_fault(error, self._connection.idle_seconds) from None
+
     async def aclose(self) -> None:
         await self._openai.close()
 
+    async def _all_headers(self, api: Api) -> dict[str, str]:
+        # What the client says of itself, and what the environment holds for OpenAI, is nothing for Anthropic.
+        common = self._own_headers if api.name == "messages" else self._headers
+        return {**api.headers(await self._key()), **common}
+
     async def _key(self) -> str:
         return self._connection.read_key() or PLACEHOLDER_KEY
+
+
+async def _read(response: "httpx2.Response", most_bytes: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in response.aiter_bytes():
+        size += len(piece)
+        if size > most_bytes:
+            raise Fault("answer", f"its answer is longer than {most_bytes:,} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _read_json(status: int, body: bytes) -> Any:
+    """Raises `Fault`."""
+    try:
+        said = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        said = None
+    if not 200 <= status < 300:
+        error = said.get("error", said) if isinstance(said, dict) else body[:LONGEST_REFUSAL].decode(errors="replace")
+        raise status_fault(status, error, retry_after=None, should_retry=None)
+    if said is None:
+        raise Fault("answer", "its answer is not JSON")
+    return said
+
+
+def network_fault(error: BaseException, idle_seconds: float) -> Fault:
+    """The root of the chain says what happened; the layers above it say "Connection error."."""
+    import httpx2
+
+    silent = False
+    while True:
+        silent = silent or isinstance(error, httpx2.ReadTimeout)
+        if error.__cause__ is None:
+            break
+        error = error.__cause__
+    if silent:  # not tried again: the server may be working on it still, and a second answer costs as much again
+        return Fault("idle", f"nothing came for {idle_seconds:g} s")
+    return Fault("connection", str(error) or type(error).__name__, retry=True)
 
 
 class SharedClient:
@@ -100,6 +170,11 @@ class SharedClient:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
+
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may show."""
+        key = self.connection.read_key()
+        return (key,) if key else ()
 
     async def get(self) -> Client:
         loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ costs a third of the default one. What stands in them is an `Api`'s.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,10 @@ from agent_kernel.errors import ContextExceeded
 from agent_kernel.models.api import Amendment, AnswerReader, Api, Target
 from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, Notice
 from agent_kernel.models.chat import ChatApi
-from agent_kernel.models.client import SharedClient
+from agent_kernel.models.client import SharedClient, network_fault
+from agent_kernel.models.fallbacks import Fallbacks
 from agent_kernel.models.faults import Fault, Site, explain, status_fault
+from agent_kernel.models.known import Told
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
 
 if TYPE_CHECKING:
@@ -42,10 +44,13 @@ class HttpModel:
         client: SharedClient,
         *,
         api: Api | None = None,
+        told: Callable[[], Told] = Told,
+        with_tools: Callable[[], Iterable[str]] = list,
         name: str | None = None,
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
+        """`told` says what is known of the model, `with_tools` which models beside it take tools: see `Catalogue`."""
         self._name = name or wire_name
         self._client = client
         self._api: Api = api or ChatApi()
@@ -56,6 +61,8 @@ class HttpModel:
         self._context_tokens: int | None = None
         """Learned where the service refused a request and named it."""
         self._target = Target(wire_name, origin=f"{self._site.where} {wire_name}")
+        self._told = told
+        self._fallbacks = Fallbacks(self._site, with_tools=with_tools)
 
     def __repr__(self) -> str:
         return f"HttpModel({self._target.wire_name!r} at {self._site.where})"
@@ -66,10 +73,13 @@ class HttpModel:
 
     @property
     def facts(self) -> ModelFacts:
+        told = self._told()
         return ModelFacts(
             wire_name=self._target.wire_name,
             base_url=self._client.connection.base_url,
-            context_tokens=self._context_tokens,
+            images=told.images is True,
+            tools=told.tools is not False and self._fallbacks.takes_tools,
+            context_tokens=self._context_tokens or told.context_tokens,
         )
 
     @property
@@ -78,6 +88,9 @@ class HttpModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem]:
         """Stream one turn. Raises `ModelRefused`, `ModelUnavailable` and `ConfigurationError`."""
+        request, notice = self._fallbacks.prepared(request)
+        if notice:
+            yield Notice(notice)
         body = self._body(request)
         tried = amendments = 0
         while True:
@@ -101,8 +114,7 @@ class HttpModel:
                 continue
             delay = self._retry.delay(tried, fault.retry_after) if fault.retry and not said_something else None
             if delay is None:  # raised here, not above: no traceback leads to the request and its headers
-                key = self._client.connection.read_key()
-                secrets = (key,) if key else ()
+                secrets = self._client.secrets()
                 error = explain(fault, self._site, tries=tried, said_something=said_something, secrets=secrets)
                 if isinstance(error, ContextExceeded):
                     self._context_tokens = error.limit or self._context_tokens
@@ -120,7 +132,8 @@ class HttpModel:
             return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
     def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
-        amendment = self._api.amended(request, fault, self._target)
+        amendment = self._fallbacks.amended(request, fault, self._api, self._client.secrets())
+        amendment = amendment or self._api.amended(request, fault, self._target)
         if amendment is not None and amendment.api is not None:
             self._api = amendment.api
         return amendment
@@ -156,7 +169,7 @@ class HttpModel:
             yield response.aiter_bytes(), line_of(response)
         except (httpx2.RequestError, aiohttp.ClientError, OSError) as error:
             if not reader.whole:
-                raise _network_fault(error, self._client.connection.idle_seconds) from None
+                raise network_fault(error, self._client.connection.idle_seconds) from None
         finally:
             if response is not None:
                 await response.aclose()
@@ -172,21 +185,6 @@ class HttpModel:
             retry_after=parse_retry_after(response.headers, self._clock.now()),
             should_retry=response.headers.get("x-should-retry"),
         )
-
-
-def _network_fault(error: BaseException, idle_seconds: float) -> Fault:
-    """The root of the chain says what happened; the layers above it say "Connection error."."""
-    import httpx2
-
-    silent = False
-    while True:
-        silent = silent or isinstance(error, httpx2.ReadTimeout)
-        if error.__cause__ is None:
-            break
-        error = error.__cause__
-    if silent:  # not tried again: the server may be working on it still, and a second answer costs as much again
-        return Fault("idle", f"nothing came for {idle_seconds:g} s")
-    return Fault("connection", str(error) or type(error).__name__, retry=True)
 
 
 def line_of(response: "httpx2.Response") -> asyncio.ReadTransport | None:

@@ -58,6 +58,11 @@ def told_by_name(name: str, base_url: str) -> Told:
     )
 
 
+def load_contexts() -> None:
+    """Load what is known of contexts. Blocks."""
+    import genai_prices.data  # noqa: F401
+
+
 @lru_cache(maxsize=256)
 def _listed_context(name: str, base_url: str) -> int | None:
     from genai_prices.data_snapshot import get_snapshot

@@ -8,6 +8,7 @@ from pathlib import Path
 from agent_kernel.errors import ConfigurationError, NoModelError
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import Model
+from agent_kernel.models.catalogue import Catalogue, Listing
 from agent_kernel.models.client import SharedClient
 from agent_kernel.models.defaults import DEFAULT_MODELS
 from agent_kernel.models.endpoints import (
@@ -19,9 +20,10 @@ from agent_kernel.models.endpoints import (
     of_environment,
 )
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import OPENAI_NAMES
+from agent_kernel.models.known import OPENAI_NAMES, load_contexts
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.models.retry import Clock, RetryPolicy
+from agent_kernel.protocol.views import EndpointView, ModelsView, ModelView
 
 DEMO_PACE = 0.02
 """Seconds a word: about as fast as a hosted model."""
@@ -61,6 +63,7 @@ class ModelResolver:
         self._clients: dict[str, SharedClient] = {}
         self._left: list[SharedClient] = []
         self._models: dict[str, Model] = {}
+        self._catalogue = Catalogue(self._client)
         self._changing = threading.Lock()
         self.default: str | None = None
         """The name that `resolve(None)` stands for."""
@@ -138,6 +141,30 @@ class ModelResolver:
             self._models[wanted] = self._create(wanted)
         return self._models[wanted]
 
+    async def listed(self, *, fresh: bool = False) -> ModelsView:
+        """What all endpoints offer, each in a few seconds or with the reason why it is not known."""
+        self.read_environment()
+        endpoints = self.endpoints
+        listings = await self._catalogue.listings(endpoints.values(), fresh=fresh)
+        views = [self._view(endpoints[listing.endpoint], listing) for listing in listings]
+        return ModelsView(default=self.default, default_reason=self.default_reason, endpoints=views)
+
+    def _view(self, endpoint: Endpoint | BrokenEndpoint, listing: Listing) -> EndpointView:
+        if isinstance(endpoint, BrokenEndpoint):
+            return EndpointView(name=endpoint.name, error=listing.fault)
+        models = [
+            ModelView(
+                name=self._as_named(endpoint, offer.wire_name),
+                tools=offer.told.tools,
+                images=offer.told.images,
+                context_tokens=offer.told.context_tokens,
+            )
+            for offer in listing.offers
+        ]
+        return EndpointView(
+            name=endpoint.name, api=endpoint.first_api, models=models, left_out=listing.left_out, error=listing.fault
+        )
+
     def register(self, model: Model) -> str:
         """Offer a Python object as a model. Returns the name that `resolve` now knows it by: its own, with a number if
         another object has that name."""
@@ -159,11 +186,30 @@ class ModelResolver:
         if name == "demo":
             return ReplayModel.from_file(DEMO_CASSETTE, name="demo", pace=self._demo_pace)
         endpoint, wire_name = self._find(name)
+        return HttpModel(
+            wire_name,
+            self._client(endpoint),
+            api=make_api(endpoint.first_api),
+            told=lambda: self._catalogue.told(endpoint, wire_name),
+            with_tools=lambda: [self._as_named(endpoint, other) for other in self._catalogue.with_tools(endpoint)],
+            name=name,
+            retry=self._retry,
+            clock=self._clock,
+        )
+
+    def _client(self, endpoint: Endpoint) -> SharedClient:
         client = self._clients.get(endpoint.name)
         if client is None:
             client = self._clients[endpoint.name] = SharedClient(endpoint.connection())
-        api = make_api(endpoint.first_api)
-        return HttpModel(wire_name, client, api=api, name=name, retry=self._retry, clock=self._clock)
+        return client
+
+    def _as_named(self, endpoint: Endpoint, wire_name: str) -> str:
+        """How a model of this endpoint is asked for: by its name alone, where that means this one."""
+        try:
+            alone = self._find(wire_name) == (endpoint, wire_name)
+        except ConfigurationError:
+            alone = False
+        return wire_name if alone else f"{endpoint.name}/{wire_name}"
 
     def _find(self, name: str) -> tuple[Endpoint, str]:
         endpoint, wire_name = self._find_listed(name)
@@ -223,3 +269,5 @@ def warm_up() -> None:
     import aiohttp  # noqa: F401
     import langgraph.graph  # noqa: F401
     import openai  # noqa: F401
+
+    load_contexts()

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_kernel.protocol.vocabulary import (
+    ApiName,
     CallState,
     DecidedBy,
     Effort,
@@ -230,6 +231,34 @@ class RunView(View):
     """Set while it waits for a larger budget; its status is `running` all the while."""
     raises: list[BudgetRaise] = Field(default_factory=list)
     notices: list[NoticeView] = Field(default_factory=list)
+
+
+class ModelView(View):
+    """A model that an endpoint offers. `None` where nobody says."""
+
+    name: str
+    """As `--model` takes it."""
+    tools: bool | None = None
+    images: bool | None = None
+    context_tokens: int | None = None
+
+
+class EndpointView(View):
+    name: str
+    api: ApiName | None = None
+    models: list[ModelView] = Field(default_factory=list)
+    left_out: int = 0
+    """How many more it offers."""
+    error: str = ""
+    """Why there are none, and what to do."""
+
+
+class ModelsView(View):
+    """What `GET models` and `%agent models` say."""
+
+    default: str | None = None
+    default_reason: str = ""
+    endpoints: list[EndpointView] = Field(default_factory=list)
 
 
 class ConversationView(View):

@@ -21,6 +21,10 @@ Scripted = ModelTurn | Reply | Callable[[dict[str, Any]], ModelTurn | Reply]
 """A turn, a whole HTTP answer (`agent_kernel.testing.wire`), or a function of the request's JSON."""
 
 
+Page = dict[str, Any] | Reply | Callable[[dict[str, Any]], Any]
+"""What a service answers beside its turns: JSON, a whole answer, or a function of the request's JSON."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
     path: str
@@ -33,13 +37,21 @@ class FakeService:
     """Answers from a script and records what it was asked. Subclasses say which API is spoken on which path.
 
     As a context manager it starts, stops and raises `ScriptMismatch` if the script and the requests did not match;
-    `repeat=True` begins the script again instead of failing.
+    `repeat=True` begins the script again instead of failing. `pages` are answered on other paths, the list of models
+    among them.
     """
 
     routes: ClassVar[Mapping[str, Callable[[ModelTurn], Reply]]] = {}
     """Path -> how a turn is sent there."""
 
-    def __init__(self, script: Iterable[Scripted] = (), *, port: int = 0, repeat: bool = False) -> None:
+    def __init__(
+        self,
+        script: Iterable[Scripted] = (),
+        *,
+        port: int = 0,
+        repeat: bool = False,
+        pages: Mapping[str, Page] | None = None,
+    ) -> None:
         self._script = list(script)
         self._port = port
         self._repeat = repeat
@@ -52,6 +64,10 @@ class FakeService:
         self._thread = threading.Thread(target=self._serve, name="fake-service", daemon=True)
         self._failure: BaseException | None = None
         self.requests: list[ReceivedRequest] = []
+        self._pages: dict[str, Page] = {"/v1/models": {"object": "list", "data": [{"id": "fake", "object": "model"}]}}
+        self._pages |= pages or {}
+        self.asked: list[ReceivedRequest] = []
+        """What was asked beside turns."""
         self.abandoned = 0
         """How many answers the client left before they ended."""
 
@@ -122,7 +138,8 @@ class FakeService:
         app = web.Application(client_max_size=2**28)
         for path in self.routes:
             app.router.add_post(path, self._complete)
-        app.router.add_get("/v1/models", _models)
+        for path in self._pages:
+            app.router.add_route("*", path, self._show)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
         try:
@@ -148,6 +165,14 @@ class FakeService:
     def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:  # noqa: ARG002
         """What to answer to a request: the script's next entry."""
         return self._next(body, self.routes[path])
+
+    async def _show(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json() if request.can_read_body else {}
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.asked.append(ReceivedRequest(request.path, headers, body))
+        page = self._pages[request.path]
+        answer = page(body) if callable(page) else page
+        return await self._send(request, answer) if isinstance(answer, Reply) else web.json_response(answer)
 
     def _next(self, body: dict[str, Any], streamed: Callable[[ModelTurn], Reply]) -> Reply:
         if self._position >= len(self._script):
@@ -191,7 +216,3 @@ def _pieces(body: bytes, size: int | None) -> Sequence[bytes]:
     if size is not None:
         return [body[start : start + size] for start in range(0, len(body), size)]
     return re.findall(rb".*?\n\n|.+", body, re.DOTALL)
-
-
-async def _models(_request: web.Request) -> web.Response:
-    return web.json_response({"object": "list", "data": [{"id": "fake", "object": "model"}]})

@@ -1,0 +1,107 @@
+"""What to ask of a service that refused a request: the same in another API, or without tools."""
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from agent_kernel.models.api import Amendment, Api
+from agent_kernel.models.apis import make_api
+from agent_kernel.models.base import ModelRequest
+from agent_kernel.models.faults import Fault, Site, scrub
+from agent_kernel.protocol.vocabulary import ApiName
+
+_log = logging.getLogger(__name__)
+_QUOTED = 200
+"""Characters of a service's refusal that are quoted."""
+_SUGGESTED = 5
+"""Models with tools that are named where one has none."""
+
+_NAMED: dict[ApiName, re.Pattern[str]] = {
+    "responses": re.compile(r"(?i)\bv1/responses\b|\bresponses (api|endpoint)"),
+    "chat": re.compile(r"(?i)\bchat/completions\b|\bchat[ -]completions? (api|endpoint)"),
+    "messages": re.compile(r"(?i)\bv1/messages\b|\bmessages (api|endpoint)"),
+}
+"""How an error names an API."""
+_NO_SUCH_ROUTE = frozenset({404, 405, 501})
+_NO_ROUTE_WORDS = re.compile(r"(?i)unexpected endpoint|unknown (url|endpoint|route)|invalid url")
+_REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
+_NO_TOOLS = re.compile(
+    r"(?i)(does not|doesn't|do not) support (tools?\b|tool (use|calling|calls)|function calling)"
+    r"|support tool use|enable-auto-tool-choice|tools param requires"
+    r"|(`?tools`?|tool (use|calling|calls|choice)|function calling) (is|are) not (supported|available|enabled)"
+)
+
+
+def other_api(fault: Fault, api: ApiName, wire_name: str) -> ApiName | None:
+    """The API in which the service wants to be asked, where its refusal says so."""
+    if fault.kind not in ("status", "address", "answer"):
+        return None
+    if fault.status in _REFUSALS:
+        named = [name for name, words in _NAMED.items() if name != api and words.search(fault.detail)]
+        if len(named) == 1:
+            return named[0]
+    return _without_route(fault, api, wire_name)
+
+
+def _without_route(fault: Fault, api: ApiName, wire_name: str) -> ApiName | None:
+    """A service that has no such path says so of the path, and not of the model."""
+    about_model = wire_name in fault.detail or "model" in f"{fault.code} {fault.detail}".lower()
+    if about_model or not (fault.status in _NO_SUCH_ROUTE or _NO_ROUTE_WORDS.search(fault.detail)):
+        return None
+    if api != "chat":
+        return "chat"
+    return "messages" if fault.code == "not_found_error" else None  # as Anthropic's own service says it
+
+
+def refuses_tools(fault: Fault) -> bool:
+    return fault.kind == "status" and fault.status in _REFUSALS and _NO_TOOLS.search(fault.detail) is not None
+
+
+class Fallbacks:
+    """What the service of one model has refused, and what it is asked in place of that. Remembered for the process."""
+
+    def __init__(self, site: Site, *, takes_tools: bool = True, with_tools: Callable[[], Iterable[str]] = list) -> None:
+        """`with_tools` names models of the same service that take tools, as far as they are known."""
+        self._site = site
+        self._with_tools = with_tools
+        self._changed_over = False
+        self._without_tools = "" if takes_tools else "so it is configured"
+
+    @property
+    def takes_tools(self) -> bool:
+        return not self._without_tools
+
+    def prepared(self, request: ModelRequest) -> tuple[ModelRequest, str]:
+        """The request without what was refused before, and what to tell the user of that."""
+        if not request.tools or not self._without_tools:
+            return request, ""
+        return replace(request, tools=()), self._notice()
+
+    def amended(self, request: ModelRequest, fault: Fault, api: Api, secrets: Iterable[str]) -> Amendment | None:
+        """What to ask after this fault; `None` where nothing else would do."""
+        other = other_api(fault, api.name, self._site.model)
+        if other is not None and not self._changed_over:
+            self._changed_over = True
+            _log.warning(
+                "%s is asked for %s in the API %r from now on, not in %r: it said %r.",
+                self._site.where,
+                self._site.model,
+                other,
+                api.name,
+                _quoted(fault, secrets),
+            )
+            return Amendment(request, api=make_api(other))
+        if request.tools and refuses_tools(fault):
+            self._without_tools = f"{self._site.where} said: {_quoted(fault, secrets).rstrip('.')}"
+            return Amendment(replace(request, tools=()), self._notice())
+        return None
+
+    def _notice(self) -> str:
+        others = [name for name in self._with_tools() if name != self._site.model][:_SUGGESTED]
+        advice = f" With tools there: {', '.join(others)}." if others else " `%agent models` lists those with tools."
+        return f"{self._site.model} takes no tools ({self._without_tools}), so it answers without them.{advice}"
+
+
+def _quoted(fault: Fault, secrets: Iterable[str]) -> str:
+    return scrub(fault.detail, secrets)[:_QUOTED]
