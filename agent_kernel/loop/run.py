@@ -217,7 +217,7 @@ class ActiveRun:
         # In a conversation that has just begun nothing was left out.
         fresh = self.past.upto == START and len(self.history) > 1
         self.window = read_window(sql, self.setting.conversation.number) if fresh else self.past.window
-        self.window.pictures = self.sends_images
+        self.window.count_pictures(self.sends_images)
         if self.prompted:  # it goes on: cards that were cut off have used ids too
             shown = shown_cards(sql, self.setting.conversation.number, self.view.run_id, self.begun)
             self.call_ids.update(shown)

@@ -167,3 +167,6 @@ def facts_of(model: Model) -> ModelFacts:
 CONTEXT_OPEN = "\n\n<notebook_context>\n"
 CONTEXT_CLOSE = "\n</notebook_context>"
 """Around what the loop appends to a prompt about the notebook. A cassette ignores all from `CONTEXT_OPEN` on."""
+SUMMARY_OPEN = "<conversation_summary>\n"
+SUMMARY_CLOSE = "\n</conversation_summary>"
+"""Around the summary that stands in for what was said before a message of the user, at its end."""

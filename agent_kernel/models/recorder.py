@@ -4,11 +4,12 @@ import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 
-from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn
+from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn, facts_of
 from agent_kernel.models.cassette import (
     Cassette,
     RecordedCall,
@@ -46,7 +47,8 @@ class RecordingModel:
 
     @property
     def facts(self) -> ModelFacts:
-        return self._model.facts
+        """A recording is of whole conversations: it is played back by the steps in them, so none is shortened."""
+        return replace(facts_of(self._model), context_tokens=None)
 
     @property
     def recorded(self) -> bool:

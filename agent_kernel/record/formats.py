@@ -55,9 +55,7 @@ def to_html(story: Story) -> str:
     if story.transcript:
         parts.append(f"<details><summary>{story.calls_line}</summary>")
         for item in story.transcript:
-            shown = (
-                _html_prose(item.text, room) if isinstance(item, Aside) else _html_call(item, room, pictures, raised)
-            )
+            shown = _html_aside(item, room) if isinstance(item, Aside) else _html_call(item, room, pictures, raised)
             parts.append(shown)
         parts.append("</details>")
     return "\n".join([*parts, "</div>"])
@@ -71,6 +69,13 @@ def _last_pictures(story: Story) -> list[Shown]:
 
 def _html_prose(text: str, room: _Room) -> str:
     return render(text) if room.take(len(text)) else f"<p>{words.LEFT_OUT}</p>"
+
+
+def _html_aside(aside: Aside, room: _Room) -> str:
+    if not aside.detail:
+        return _html_prose(aside.text, room)
+    inside = _html_prose(aside.detail, room)
+    return f"<details><summary>{escape_prose(aside.text)}</summary>\n{inside}\n</details>"
 
 
 def _html_call(call: Call, room: _Room, pictures: _Room, raised: list[Shown]) -> str:
@@ -124,13 +129,20 @@ def to_markdown(story: Story) -> str:
     if story.transcript:
         parts.append(f"<details>\n<summary>{story.calls_line}</summary>")
         for item in story.transcript:
-            parts.append(_markdown_call(item, room) if isinstance(item, Call) else _markdown_prose(item.text, room))
+            parts.append(_markdown_call(item, room) if isinstance(item, Call) else _markdown_aside(item, room))
         parts.append("</details>")
     return "\n\n".join(part for part in parts if part)
 
 
 def _markdown_prose(text: str, room: _Room) -> str:
     return safe_markdown(text) if room.take(len(text)) else words.LEFT_OUT
+
+
+def _markdown_aside(aside: Aside, room: _Room) -> str:
+    if not aside.detail:
+        return _markdown_prose(aside.text, room)
+    inside = _markdown_prose(aside.detail, room)
+    return f"<details>\n<summary>{escape_prose(aside.text)}</summary>\n\n{inside}\n\n</details>"
 
 
 def _markdown_call(call: Call, room: _Room) -> str:
@@ -174,8 +186,8 @@ def to_plain(story: Story) -> str:
     if story.error:
         parts.append(truncate(story.error, _NOTE).text)
     parts.extend(truncate(answer.strip(), _CODE).text for answer in story.answers)
-    if story.transcript:
-        parts.append("\n".join([story.calls_line, *_plain_calls(story)]))
+    if calls := _plain_calls(story):
+        parts.append("\n".join([story.calls_line, *calls]))
     return reveal_in_prose("\n\n".join(parts))
 
 

@@ -57,6 +57,8 @@ class Aside:
     """What the model said between its calls, or the run about itself."""
 
     text: str
+    detail: str = ""
+    """What it can be opened for: the summary that stands in for older messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +82,15 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
     answers: list[str] = []
     items: list[ToolCallView | Aside] = []
     # What happened between two turns of the model, by how many it had had.
-    between = [(step.steps, words.raised(step)) for step in run.raises]
-    between += [(notice.steps, notice.content) for notice in run.notices]
+    between = [(step.steps, Aside(words.raised(step))) for step in run.raises]
+    between += [(notice.steps, Aside(notice.content, notice.detail)) for notice in run.notices]
     between.sort(key=itemgetter(0), reverse=True)
     turns = 0
     for message in messages:
         if message.role != "assistant":
             continue
         while between and between[-1][0] <= turns:
-            items.append(Aside(between.pop()[1]))
+            items.append(between.pop()[1])
         turns += 1
         if message.content.strip():
             if message.tool_calls:
@@ -97,7 +99,7 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
                 answers.append(message.content)
         items.extend(by_id.pop(name) for name in message.tool_calls if name in by_id)
     items.extend(by_id.values())
-    items.extend(Aside(text) for _, text in reversed(between))
+    items.extend(aside for _, aside in reversed(between))
     error = f"{words.error_words(run.error.code)} {run.error.message}".strip() if run.error else ""
     return Story(
         run_id="recorded" if run.recorded else run.run_id,
@@ -245,7 +247,7 @@ def _on_one_line(note: str) -> str:
 
 def _calls_line(calls: Sequence[ToolCallView]) -> str:
     if not calls:
-        return ""
+        return "Transcript"
     counts = Counter(call.state for call in calls)
     listed = (*words.COUNTED, *(state for state in counts if state not in words.COUNTED))
     parts = ", ".join(f"{counts[state]} {words.STATES[state].lower()}" for state in listed if counts[state])

@@ -8,6 +8,7 @@ from agent_kernel.protocol.views import (
     BudgetRaise,
     ErrorView,
     MessageView,
+    NoticeView,
     PolicyView,
     RuleView,
     ToolCallView,
@@ -305,3 +306,24 @@ def test_a_record_says_which_plots_the_model_has_seen() -> None:
             assert words in text
     for text in bundle([a_call(outputs=[plot])]).values():
         assert "has seen" not in text
+
+
+def test_a_summary_of_older_messages_stands_where_it_was_made_and_can_be_opened() -> None:
+    one, two = a_call(1), a_call(2)
+    summary = NoticeView(content="Summarised 42 messages", detail="They **looked** <b>twice</b>.", at="", steps=1)
+    record = render_record(a_run(notices=[summary]), [says("", one), says("", two)], [one, two])
+    html = record["text/html"]
+    assert "<details><summary>Summarised 42 messages</summary>\n<p>They <strong>looked</strong>" in html
+    assert "<b>" not in html
+    first, second = (
+        html.index(f"<code>{call.tool_name}</code>", at) for call, at in ((one, 0), (two, html.index("Summ")))
+    )
+    assert first < html.index("Summarised") < second
+    assert "<summary>Summarised 42 messages</summary>\n\nThey **looked**" in record["text/markdown"]
+
+
+def test_a_run_without_calls_tells_what_was_shortened_too() -> None:
+    line = NoticeView(content="Shortened 5 older tool results for the model.", at="", steps=0)
+    record = render_record(a_run(notices=[line]), [says("Done.")], [])
+    assert "<details><summary>Transcript</summary>\n<p>Shortened 5 older" in record["text/html"]
+    assert "Transcript" not in record["text/plain"]

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
+import type { ConversationView } from "../src/protocol";
+import { fromSnapshot } from "../src/state";
 import { asks, PYTHON, shown } from "./cards";
-import { accessibleName, button, buttons, happens, PlayedSocket, press, settle, show, usePage, type Recording } from "./page";
+import { accessibleName, button, buttons, happens, PlayedSocket, press, settle, show, usePage, Recording } from "./page";
 
 usePage();
 
@@ -130,5 +132,46 @@ describe("a run whose model did not answer", () => {
     PlayedSocket.last.drop();
     await settle();
     expect(buttons(root)).not.toContain("Try again");
+  });
+});
+
+describe("what was left out of a long conversation", () => {
+  const SUMMARY = "Asked: find duplicates.\nLeft: the plot.";
+  const card = (root: HTMLElement): HTMLElement | null => root.querySelector('[role=group][aria-label="Summarised 42 messages"]');
+
+  test("is one line where results were shortened", async () => {
+    const root = await show((run) => run.did("t1", "run_python", { code: "1" }, 5).notice("Shortened 5 older tool results for the model."));
+    const line = root.querySelector("[data-role=note]")!;
+    expect(line.textContent).toBe("Shortened 5 older tool results for the model.");
+    expect(line.querySelector("button")).toBeNull();
+  });
+
+  test("is a card with the summary, which is shown when it is opened", async () => {
+    const root = await show((run) => run.did("t1", "run_python", { code: "1" }, 5).notice("Summarised 42 messages", SUMMARY).say("Done."));
+    const head = card(root)!.querySelector("button")!;
+    expect(head.getAttribute("aria-expanded")).toBe("false");
+    expect(root.textContent).not.toContain("Left: the plot.");
+    head.click();
+    await settle();
+    expect(head.getAttribute("aria-expanded")).toBe("true");
+    expect(card(root)!.querySelector(".ak-say")!.textContent).toBe(SUMMARY);
+    head.click();
+    await settle();
+    expect(root.textContent).not.toContain("Left: the plot.");
+  });
+
+  test("stays open when the run goes on, and what hides in it is shown", async () => {
+    const root = await show((run) => run.notice("Summarised 42 messages", "user\u202e admin"));
+    card(root)!.querySelector("button")!.click();
+    await happens((run) => run.did("t1", "run_python", { code: "1" }, 5).notice("Summarised 7 messages", "More."));
+    expect(card(root)!.querySelector(".ak-hidden")).not.toBeNull();
+    expect(root.querySelectorAll("[data-role=note]")).toHaveLength(2);
+  });
+
+  test("is the same after a reload, between the same turns", () => {
+    const recording = new Recording("c").notice("Summarised 42 messages", SUMMARY);
+    const snapshot = { ...recording.session().snapshot } as unknown as ConversationView;
+    const state = fromSnapshot(snapshot, recording.run);
+    expect(state.items).toEqual([{ kind: "note", id: "note-0", text: "Summarised 42 messages", detail: SUMMARY }]);
   });
 });

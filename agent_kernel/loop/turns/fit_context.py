@@ -9,11 +9,11 @@ from agent_kernel.errors import ContextExceeded
 from agent_kernel.log.compactions import add_compaction
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
-from agent_kernel.loop.turns.compaction import Compaction, least, plan, shorten, tokens_of, tokens_of_tools
+from agent_kernel.loop.turns.compaction import Compaction, last_step, least, plan, shorten, tokens_of, tokens_of_tools
 from agent_kernel.loop.turns.pausing import within_budget
-from agent_kernel.loop.turns.spending import spend
+from agent_kernel.loop.turns.spending import broke_off, spend
 from agent_kernel.loop.turns.summary import Summary, left_out, request_for_summary, write_summary
-from agent_kernel.models.base import facts_of
+from agent_kernel.models.base import TokenUsage, facts_of
 from agent_kernel.models.length import LARGER_CONTEXT
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import NoticeView
@@ -28,8 +28,8 @@ async def fits(run: ActiveRun) -> bool:
     """Shorten what the model gets next, where it would exceed the model's context. False where the run is over, or
     parked."""
     context = facts_of(run.setting.model).context_tokens
-    if context is None:
-        return True
+    if context is None or run.is_ending:
+        return not run.is_ending
     estimated = _estimate(run)
     if estimated * run.window.ratio <= _request_part(context):
         return True
@@ -86,6 +86,8 @@ async def _compact(run: ActiveRun, context: float) -> bool:
     if after.summarised > before.summarised:
         request = request_for_summary(run.history, before, after, limit)
         written = await run.stoppable(write_summary(run.setting.model, request, limit), "summary")
+        if written is None or written.usage == TokenUsage():
+            broke_off(run)
         if written is None:
             return False
         summary = written
@@ -93,13 +95,14 @@ async def _compact(run: ActiveRun, context: float) -> bool:
         after = replace(after, summary=summary.text or _without_summary(before.summary, count))
         notices.append(_summarised(run, summary, count))
     if results := _newly_cut(run, before, after):
-        notices.append(_notice(run, f"Shortened {_several(results, 'older tool result')} for the model."))
+        name = "older tool result" if after.shortened < last_step(run.history) else "tool result"
+        notices.append(_notice(run, f"Shortened {_several(results, name)} for the model."))
     await _keep(run, after, notices, summary)
     return True
 
 
 async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], summary: Summary) -> None:
-    write_spent = await spend(run, summary.usage, 0, steps=0) if summary.text else None
+    write_spent = await spend(run, summary.usage, 0, steps=0) if summary.usage != TokenUsage() else None
     run.change(notices=[*run.view.notices, *notices])
 
     def work(commit: Commit) -> None:

@@ -17,12 +17,11 @@ class Window:
 
     def __init__(self, compaction: Compaction = WHOLE) -> None:
         self.compaction = compaction
-        self.pictures = True
-        """Whether the model is given the pictures."""
         self.ratio = 1.0
         """What the service counts, for one token that is estimated."""
         self._head: list[WireMessage] | None = None
         self._head_ends = 1
+        self._pictures = True
         self._counted = 0
         self._tokens = 0.0
 
@@ -36,6 +35,11 @@ class Window:
         self.compaction = compaction
         self._head = None
         self._counted = 0
+
+    def count_pictures(self, counted: bool) -> None:
+        """Whether the model is given the pictures."""
+        if counted != self._pictures:
+            self._pictures, self._counted = counted, 0
 
     def tokens(self, history: Sequence[WireMessage]) -> float:
         """The estimate for the messages without the system prompt, before the ratio."""
@@ -53,7 +57,7 @@ class Window:
             self.ratio = min(_MOST_RATIO, max(_LEAST_RATIO, counted / estimated))
 
     def _sum(self, messages: Sequence[WireMessage]) -> float:
-        return sum(tokens_of(message, pictures=self.pictures) for message in messages)
+        return sum(tokens_of(message, pictures=self._pictures) for message in messages)
 
     def _standing(self, history: Sequence[WireMessage]) -> list[WireMessage]:
         if self._head is None:

@@ -60,7 +60,7 @@ export type Item =
   | { readonly kind: "answer"; readonly id: string }
   | { readonly kind: "call"; readonly id: string }
   | { readonly kind: "raise"; readonly id: string; readonly raise: BudgetRaise; readonly by: Decider }
-  | { readonly kind: "note"; readonly id: string; readonly text: string }
+  | { readonly kind: "note"; readonly id: string; readonly text: string; readonly detail: string }
   | { readonly kind: "notice"; readonly id: string; readonly problem: Problem };
 
 export interface RunState {

@@ -171,7 +171,7 @@ function withNotes(state: RunState, run: RunView): RunState {
 }
 
 export function noteItem(notice: NoticeView, index: number): Item {
-  return { kind: "note", id: `note-${index}`, text: notice.content };
+  return { kind: "note", id: `note-${index}`, text: notice.content, detail: notice.detail ?? "" };
 }
 
 export function raiseItem(raise: BudgetRaise, live: boolean, own: boolean): Item {

@@ -1,5 +1,6 @@
 /** What the run or the line says, as against what a call says: what happened, what it means, what can be done. */
 import type { JSX } from "preact";
+import { useId, useState } from "preact/hooks";
 import { DECISIONS_OFF_AFTER_MS, type Connection } from "../link/channel";
 import type { ErrorCode } from "../protocol";
 import type { Problem } from "../state";
@@ -8,6 +9,7 @@ import { visible } from "../text/invisible";
 import { Button } from "./button";
 import { useSeconds } from "./context";
 import { Icon } from "./icon";
+import { Plain } from "./text";
 
 const TITLES: Readonly<Record<ErrorCode, string>> = {
   BUDGET_EXCEEDED: "Budget reached.",
@@ -39,11 +41,30 @@ export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() =>
 }
 
 /** What the run did otherwise than asked. */
-export function Note({ text }: { text: string }): JSX.Element {
-  return (
+export function Note({ text, detail }: { text: string; detail: string }): JSX.Element {
+  return detail === "" ? (
     <div class="ak-bar" role="status" data-role="note">
       <Icon name="skip" tone="ak-calm" />
       <span class="ak-grow">{visible(text)}</span>
+    </div>
+  ) : (
+    <SummaryCard text={text} detail={detail} />
+  );
+}
+
+/** What stands in for older messages from here on, to be opened and read. */
+function SummaryCard({ text, detail }: { text: string; detail: string }): JSX.Element {
+  const [open, setOpen] = useState(false);
+  const id = useId();
+  return (
+    <div class="ak-card ak-summary" role="group" aria-label={visible(text)} data-role="note">
+      <button type="button" class="ak-head" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
+        <Icon name="summary" tone="ak-calm" />
+        <b>{visible(text)}</b>
+        <span class="ak-sum ak-whole">The model goes on with this summary. What is shown here stays as it is.</span>
+        <span class="ak-state"><Icon name={open ? "down" : "right"} tone="ak-chev" /></span>
+      </button>
+      <div id={id} class="ak-say" hidden={!open}>{open && <Plain text={detail} />}</div>
     </div>
   );
 }

@@ -74,7 +74,7 @@ function Items({ state, desk }: { state: RunState; desk: RunDesk }): JSX.Element
           case "raise":
             return <RaiseLine key={item.id} raise={item.raise} by={byWhom(item.by)} />;
           case "note":
-            return <Note key={item.id} text={item.text} />;
+            return <Note key={item.id} text={item.text} detail={item.detail} />;
           case "notice":
             return <Notice key={item.id} problem={item.problem} onRetry={item.id === failure && desk.mayTryAgain(state) ? () => desk.tryAgain() : null} />;
           case "call": {

@@ -19,7 +19,7 @@ export class Recording {
       policy: { mode: options.mode ?? "ask", rules: options.rules ?? [] },
       usage: { input_tokens: 0, output_tokens: 0, total_tokens: options.tokens ?? 18_240, tool_calls: 0, steps: 0 },
       budget: { tokens: options.budget === undefined ? 200_000 : options.budget, tool_calls: null, seconds: null, steps: null },
-      started_at: this.time(), ended_at: null, error: /** @type {any} */ (null), paused: /** @type {any} */ (null), raises: /** @type {any[]} */ ([]),
+      started_at: this.time(), ended_at: null, error: /** @type {any} */ (null), paused: /** @type {any} */ (null), raises: /** @type {any[]} */ ([]), notices: /** @type {any[]} */ ([]),
     };
     this.send({ type: "run", run: this.view });
     this.send({ type: "message", message_id: `${name}-user`, role: "user", content: this.view.prompt });
@@ -67,6 +67,10 @@ export class Recording {
   raise(add, decided_by = null) {
     const raise = { pause_id: this.view.paused.pause_id, add: { tokens: null, tool_calls: null, seconds: null, steps: null, ...add }, at: this.time(), decided_by, steps: this.view.usage.steps };
     this.view = { ...this.view, paused: null, raises: [...this.view.raises, raise] };
+    return this.send({ type: "run", run: this.view });
+  }
+  notice(content, detail = "") {
+    this.view = { ...this.view, notices: [...this.view.notices, { content, detail, at: this.time(), steps: this.view.usage.steps }] };
     return this.send({ type: "run", run: this.view });
   }
   finish(status = "complete") {

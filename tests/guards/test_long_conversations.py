@@ -1,0 +1,46 @@
+"""How long a request is, is known without measuring the whole conversation at each step."""
+
+import cProfile
+import pstats
+from pathlib import Path
+
+from agent_kernel.models.base import ModelFacts
+from tests.guards.counting import CountedBrain, CountedModel
+
+
+class Roomy(CountedModel):
+    facts = ModelFacts(context_tokens=1_000_000)
+
+
+async def measured(counted: CountedBrain) -> int:
+    """How many messages are measured in the next run."""
+    profile = cProfile.Profile()
+    profile.enable()
+    await counted.run()
+    profile.disable()
+    calls = pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    return sum(
+        count for (file, _, name), (_, count, *_) in calls.items() if name == "tokens_of" and "compaction" in file
+    )
+
+
+async def test_a_message_is_measured_once_however_long_the_conversation_is(tmp_path: Path) -> None:
+    counted = await CountedBrain.open(tmp_path / "log.sqlite", Roomy(calls=10))
+    assert await measured(counted) <= 24
+    for _ in range(5):
+        await counted.run()
+    assert 22 <= await measured(counted) <= 24
+    await counted.brain.aclose()
+
+
+async def test_a_run_that_needs_no_shortening_costs_no_statement_more(tmp_path: Path) -> None:
+    counts = []
+    for model in (CountedModel(calls=5), Roomy(calls=5)):
+        counted = await CountedBrain.open(tmp_path / f"{len(counts)}.sqlite", model)
+        await counted.run()
+        counted.clear()
+        await counted.run()
+        counts.append((counted.count(), counted.count("COMMIT")))
+        assert not [statement for statement in counted.sql if "compactions" in statement]
+        await counted.brain.aclose()
+    assert counts[0] == counts[1]
