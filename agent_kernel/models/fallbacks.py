@@ -1,4 +1,4 @@
-"""What to ask of a service that refused a request: the same in another API, or without tools."""
+"""What to ask of a service that refused a request: the same in another API, without images, or without tools."""
 
 import logging
 import re
@@ -25,12 +25,19 @@ _NAMED: dict[ApiName, re.Pattern[str]] = {
 """How an error names an API."""
 _NO_SUCH_ROUTE = frozenset({404, 405, 501})
 _NO_ROUTE_WORDS = re.compile(r"(?i)unexpected endpoint|unknown (url|endpoint|route)|invalid url")
-_REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
+_REFUSALS = frozenset({400, 404, 405, 415, 422, 500, 501})
 _NO_TOOLS = re.compile(
     r"(?i)(does not|doesn't|do not) support (tools?\b|tool (use|calling|calls)|function calling)"
     r"|support tool use|enable-auto-tool-choice|tools param requires"
     r"|(`?tools`?|tool (use|calling|calls|choice)|function calling) (is|are) not (supported|available|enabled)"
 )
+
+
+_NO_IMAGES = re.compile(
+    r"(?i)image_url|input_image|image input|images? (is|are) not|not a multimodal|at most \d+ image"
+    r"|support (for )?(the )?(images?|vision|multi-?modal)|multi-?modal (data|input)|mmproj"
+)
+"""Words of OpenAI, vLLM, Ollama, llama.cpp, DeepSeek and OpenRouter."""
 
 
 def other_api(fault: Fault, api: ApiName, wire_name: str) -> ApiName | None:
@@ -58,6 +65,11 @@ def refuses_tools(fault: Fault) -> bool:
     return fault.kind == "status" and fault.status in _REFUSALS and _NO_TOOLS.search(fault.detail) is not None
 
 
+def refuses_images(fault: Fault) -> bool:
+    words = f"{fault.detail} {fault.param}"
+    return fault.kind == "status" and fault.status in _REFUSALS and _NO_IMAGES.search(words) is not None
+
+
 class Fallbacks:
     """What the service of one model has refused, and what it is asked in place of that. Remembered for the process."""
 
@@ -67,6 +79,8 @@ class Fallbacks:
         self._with_tools = with_tools
         self._changed_over = False
         self._without_tools = "" if takes_tools else "so it is configured"
+        self.takes_images = True
+        """False once the service has refused images. Then there is a line of text for each."""
 
     @property
     def takes_tools(self) -> bool:
@@ -92,6 +106,11 @@ class Fallbacks:
                 _quoted(fault, secrets),
             )
             return Amendment(request, api=make_api(other))
+        if request.images and refuses_images(fault):
+            self.takes_images = False
+            said = _quoted(fault, secrets).rstrip(".")
+            notice = f"{self._site.model} takes no images ({self._site.where} said: {said}). It is told their size."
+            return Amendment(replace(request, images={}), notice)
         if request.tools and refuses_tools(fault):
             self._without_tools = f"{self._site.where} said: {_quoted(fault, secrets).rstrip('.')}"
             return Amendment(replace(request, tools=()), self._notice())

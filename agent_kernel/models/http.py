@@ -77,7 +77,7 @@ class HttpModel:
         return ModelFacts(
             wire_name=self._target.wire_name,
             base_url=self._client.connection.base_url,
-            images=told.images is True,
+            images=told.images is True and self._fallbacks.takes_images,
             tools=told.tools is not False and self._fallbacks.takes_tools,
             context_tokens=self._context_tokens or told.context_tokens,
         )
