@@ -5,6 +5,7 @@ waits still answers. `control_handlers` is not documented API of ipykernel: noth
 """
 
 import asyncio
+import base64
 import dataclasses
 import json
 import logging
@@ -99,6 +100,7 @@ class _Requests:
             "preview": self._preview,
             "waiting": self._waiting,
             "undo": self._undo,
+            "picture": self._picture,
             "environment": self._environment,
             "serve": self._serve,
         }
@@ -193,6 +195,15 @@ class _Requests:
 
         # A long file takes a while to compare, and the control thread has more to do.
         return {"text": await asyncio.to_thread(preview_of, content["tool_name"], content["arguments_json"])}
+
+    async def _picture(self, content: dict[str, Any]) -> dict[str, Any]:
+        from agent_kernel.notebook.toolbox import picture_of
+
+        try:
+            raw = await asyncio.to_thread(picture_of, content["path"])
+        except ToolFailed as refusal:
+            return {"refusal": str(refusal)}
+        return {"data": base64.b64encode(raw).decode()}
 
     def _environment(self, content: dict[str, Any]) -> dict[str, Any]:
         return {"text": describe_environment(self._shop.shell, content.get("notebook_path"))}

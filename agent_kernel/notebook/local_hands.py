@@ -84,6 +84,11 @@ class LocalHands:
 
         return await asyncio.to_thread(preview_of, tool_name, arguments_json)
 
+    async def read_picture(self, path: str) -> bytes:
+        from agent_kernel.notebook.toolbox import picture_of
+
+        return await asyncio.to_thread(picture_of, path)
+
     async def describe_environment(self) -> str:
         return describe_environment(self._shop.shell)
 

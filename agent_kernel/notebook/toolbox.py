@@ -10,6 +10,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ToolDeclarationError, ToolFailed
+from agent_kernel.models.images import NoPicture, plain_picture
 from agent_kernel.notebook.executor import current_call
 from agent_kernel.notebook.inspecting import inspect_variables
 from agent_kernel.notebook.undo import backups
@@ -20,6 +21,7 @@ from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.files import read_file
 from agent_kernel.tools.function import Tool, as_tool
 from agent_kernel.tools.notebooks import read_notebook
+from agent_kernel.tools.pictures import read_picture
 from agent_kernel.tools.preview import file_diff
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.search import list_files, search_files
@@ -65,6 +67,15 @@ def preview_of(name: str, arguments_json: str) -> str | None:
     except (ToolFailed, TypeError, ValueError):
         return None  # the call itself says what is wrong
     return file_diff(change, arguments["path"]) if change is not None else None
+
+
+def picture_of(path: str) -> bytes:
+    """A picture in the notebook's folder, as small as a model takes it: it may have a long way to go. Safe in any
+    thread. Raises `ToolFailed`."""
+    try:
+        return plain_picture(read_picture(FOLDER, path)).data
+    except NoPicture as reason:
+        raise ToolFailed(str(reason)) from None
 
 
 def _builtin(shell: InteractiveShell) -> list[Tool]:

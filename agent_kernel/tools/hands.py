@@ -71,6 +71,10 @@ class Hands(Protocol):
         """
         ...
 
+    async def read_picture(self, path: str) -> bytes:
+        """A picture in the notebook's folder that a prompt names. Raises `ToolFailed` with the reason why not."""
+        ...
+
     async def describe_environment(self) -> str:
         """Where the model is: the notebook's path, a bounded summary of variables and of recent cells."""
         ...

@@ -42,6 +42,7 @@ class FunctionHands:
     behind: int | None = None
     kept: set[str] = field(default_factory=set)
     undone: list[str] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
 
     def name_of(self, approval_id: str) -> str:
         """What the model calls a call that was run."""
@@ -75,6 +76,11 @@ class FunctionHands:
 
     async def preview(self, tool_name: str, arguments_json: str) -> str | None:
         return self.diff
+
+    async def read_picture(self, path: str) -> bytes:
+        if path not in self.files:
+            raise ToolFailed("there is no such file in the notebook's folder")
+        return self.files[path]
 
     async def describe_environment(self) -> str:
         return "Notebook: test.ipynb"

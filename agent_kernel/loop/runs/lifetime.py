@@ -25,6 +25,7 @@ from agent_kernel.loop.tool_calls.effective_policy import effective_policy, scop
 from agent_kernel.loop.turns.budgets import tighter
 from agent_kernel.loop.turns.history import unanswered_calls
 from agent_kernel.loop.turns.model_step import add_user_message
+from agent_kernel.loop.turns.prompt_images import prompt_pictures
 from agent_kernel.loop.turns.results import answer_calls, leave_messages, read_result, write_tool_messages
 from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
@@ -117,7 +118,8 @@ async def begin(
     if run.view != view:
         run.commits.write_soon(run.save)
     if not run.prompted:
-        await add_user_message(run, spec.prompt, await _environment(hands))
+        environment, pictures = await _environment(hands), await prompt_pictures(run, spec.prompt)
+        await add_user_message(run, spec.prompt, environment, pictures)
     return run
 
 

@@ -13,7 +13,7 @@ from agent_kernel.log import images
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun, Execution
 from agent_kernel.loop.tool_calls import calls, tool_messages
-from agent_kernel.loop.tool_calls.shown_images import Prepared, ShownImages, prepare
+from agent_kernel.loop.tool_calls.shown_images import NO_PICTURES, ShownImages, prepare
 from agent_kernel.loop.tool_calls.waiting import said_to_wait
 from agent_kernel.loop.turns.batches import Batcher
 from agent_kernel.protocol.events import ToolOutputEvent
@@ -91,7 +91,7 @@ async def finish(
     shortening = partial(shorten, call.tool_name, outcome.content, limits, settings.output_directory)
     # A text within the limits is kept as it is; a longer one is written to a file.
     kept = shortening() if len(outcome.content) <= limits.characters else await asyncio.to_thread(shortening)
-    pictures = Prepared()
+    pictures = NO_PICTURES
     if shown and outcome.status != "unknown":
         pictures = await asyncio.to_thread(prepare, shown, sent=run.sends_images)
     text = f"{kept.text}\n{pictures.note}" if pictures.note else kept.text

@@ -55,6 +55,9 @@ class Prepared:
     """What the model is told of those that it can't be given."""
 
 
+NO_PICTURES = Prepared()
+
+
 def prepare(shown: Sequence[str], *, sent: bool) -> Prepared:
     """Make pictures ready to be `sent` to a model; else only their size is of interest. Takes long: call it in a
     thread."""
@@ -63,15 +66,19 @@ def prepare(shown: Sequence[str], *, sent: bool) -> Prepared:
     notes: list[str] = []
     for image in shown[:MOST_IMAGES]:
         try:
-            raw = images.decode(image)
-            if sent:
-                picture = images.plain_picture(raw)
-                data[picture.ref.digest] = picture.data
-                refs.append(images.as_dict(picture.ref))
-            else:
-                refs.append(images.unsent(raw))
+            one = prepare_one(images.decode(image), sent=sent)
+            refs += one.refs
+            data |= one.data
         except NoPicture as reason:
             notes.append(f"[An image was shown to the user that can't be given to you: {reason}.]")
     if (more := len(shown) - MOST_IMAGES) > 0:
         notes.append(f"[{more} more of the images that this call showed to the user are not given to you.]")
     return Prepared(refs, data, "\n".join(notes))
+
+
+def prepare_one(raw: bytes, *, sent: bool) -> Prepared:
+    """The same for one picture. Raises `NoPicture`."""
+    if not sent:
+        return Prepared([images.unsent(raw)])
+    picture = images.plain_picture(raw)
+    return Prepared([images.as_dict(picture.ref)], {picture.ref.digest: picture.data})

@@ -10,14 +10,16 @@ from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun, Step
 from agent_kernel.loop.tool_calls import calls
 from agent_kernel.loop.tool_calls.judging import asks_hands, judge
+from agent_kernel.loop.tool_calls.shown_images import NO_PICTURES, Prepared
 from agent_kernel.loop.tool_calls.starting import set_going, turn_at_once
 from agent_kernel.loop.turns.fit_context import fits, learn, shortened_after
 from agent_kernel.loop.turns.pausing import within_budget
+from agent_kernel.loop.turns.prompt_images import prompt_pictures
 from agent_kernel.loop.turns.results import answer_calls, write_tool_messages
 from agent_kernel.loop.turns.spending import broke_off, spend
 from agent_kernel.loop.turns.streaming import TurnStream
 from agent_kernel.loop.turns.unknowns import looked_at
-from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage
+from agent_kernel.models.base import IMAGES, ModelTurn, RequestedCall, TokenUsage
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolSeenEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ToolCallView
@@ -55,7 +57,8 @@ async def _take_new_messages(run: ActiveRun) -> None:
     """Messages that came while the run was busy go to the model now."""
     while run.inbox:
         message = run.inbox[0]
-        await add_user_message(run, message.content, kept=message)
+        pictures = await prompt_pictures(run, message.content)
+        await add_user_message(run, message.content, pictures=pictures, kept=message)
         run.inbox.remove(message)
 
 
@@ -71,13 +74,20 @@ async def take_message(run: ActiveRun, content: str) -> bool:
 
 
 async def add_user_message(
-    run: ActiveRun, content: str, environment: str = "", kept: inbox.KeptMessage | None = None
+    run: ActiveRun,
+    content: str,
+    environment: str = "",
+    pictures: Prepared = NO_PICTURES,
+    kept: inbox.KeptMessage | None = None,
 ) -> None:
     message_id = new_message_id()
-    body = {"role": "user", "content": content, "environment": environment}
+    body: dict[str, object] = {"role": "user", "content": content, "environment": environment}
+    if pictures.refs:
+        body[IMAGES] = pictures.refs
 
     def work(commit: Commit) -> None:
         write_tool_messages(commit, run)
+        images.keep(commit.sql, commit.number, pictures.data)
         append_message(commit.sql, commit.number, message_id, run.view.run_id, body)
         commit.emit(MessageEvent(run_id=run.view.run_id, message_id=message_id, role="user", content=content))
         if kept is not None:
@@ -85,6 +95,7 @@ async def add_user_message(
 
     await run.commit(work)
     run.unwritten.clear()
+    run.pictures.add(pictures.data)
     run.remember(body)
 
 

@@ -10,6 +10,7 @@ from logging import Logger
 from typing import Any, get_args
 
 from agent_kernel.errors import KernelGone, ToolFailed
+from agent_kernel.models.images import NoPicture, decode
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
 from agent_kernel_server.kernels.attempt import INTERRUPT_SECONDS, Attempt
@@ -19,6 +20,7 @@ from agent_kernel_server.kernels.link import KernelLink, RequestRefused
 ENVIRONMENT_SECONDS = 3.0
 PREVIEW_SECONDS = 2.0
 PREVIEW_CHARACTERS = 200_000
+PICTURE_REFUSAL_CHARACTERS = 300
 APPROVALS: tuple[str, ...] = get_args(Approval)
 
 
@@ -121,6 +123,21 @@ class KernelHands:
             return None
         text = answer.get("text")
         return text if isinstance(text, str) and len(text) <= PREVIEW_CHARACTERS else None
+
+    async def read_picture(self, path: str) -> bytes:
+        """Raises `ToolFailed`, `KernelGone`."""
+        link = self._link()
+        try:
+            await link.ensure_installed()
+            answer = await link.control("picture", {"path": path})
+            if answer.get("refusal") is not None:
+                raise ToolFailed(str(answer["refusal"])[:PICTURE_REFUSAL_CHARACTERS])
+            return decode(str(answer.get("data", "")))
+        except RequestRefused as error:
+            self._log.debug("The kernel did not read a picture: %s", error)
+            raise ToolFailed("the kernel could not read it") from error
+        except NoPicture as reason:
+            raise ToolFailed(str(reason)) from None
 
     async def describe_environment(self) -> str:
         """Raises `KernelGone`; empty where a busy kernel has not loaded the extension yet."""

@@ -1,0 +1,110 @@
+"""What a real kernel shows and what a prompt names, as it gets to a model that takes images."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.pictures import png_bytes
+from tests.notebooks.kernel import TestKernel
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+IMPORTS = """
+import agent_kernel as ak
+from agent_kernel.models.base import ModelFacts
+from agent_kernel.testing import ScriptedModel, call, calls, say
+def seeing(*turns, images=True): return ScriptedModel(turns, facts=ModelFacts(images=images))
+def sizes(request):
+    return [(ref["width"], ref["height"], ref["digest"] in request.images)
+            for message in request.messages for ref in message.get("images", ())]
+"""
+PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title('Peak');"
+SIZE = "556, 434"
+"""Of the inline backend's figure, whose margins are cut."""
+DRAWINGS = """display(SVG('<svg/>'), HTML('<img src="data:image/png;base64,QUJD">'))"""
+
+
+@pytest.fixture(scope="module")
+def seeing_kernel() -> Iterator[TestKernel]:
+    kernel = TestKernel(dict(os.environ))
+    kernel.run(IMPORTS)
+    yield kernel
+    kernel.close()
+
+
+def run(kernel: TestKernel, code: str, *, images: bool = True, then: str = "") -> Any:
+    """What the model got after a call of this code."""
+    kernel.run(f"model = seeing(call('run_python', code={code!r}), say('I see.'), images={images})\n")
+    cell = kernel.run("run = ak.Agent(model=model, policy='allow').run('Draw.')")
+    assert cell.reply["status"] == "ok", cell.reply
+    return kernel.value(then or "sizes(model.requests[-1]), run.tool_calls[0].seen_images")
+
+
+def test_a_matplotlib_plot_goes_to_the_model_and_the_record_says_so(seeing_kernel: TestKernel) -> None:
+    assert run(seeing_kernel, PLOT) == f"([({SIZE}, True)], 1)"
+    seeing_kernel.run("model = seeing(call('run_python', code='plt.plot([1]); plt.show()'), say('I see.'))")
+    cell = seeing_kernel.run("_ = ak.Agent(model=model, policy='allow').run('Draw.')")
+    assert "The model has seen this plot." in cell.shown("text/plain")[-1]
+    assert "The model has seen this plot." in cell.shown("text/html")[-1]
+
+
+@pytest.mark.parametrize(
+    ("code", "seen"),
+    [
+        ("from PIL import Image\nImage.new('RGB', (30, 20), 'red')", "[(30, 20, True)]"),
+        ("from PIL import Image\nImage.new('CMYK', (30, 20))", "[(30, 20, True)]"),
+        ("from PIL import Image\nImage.new('I;16', (30, 20))", "[(30, 20, True)]"),
+        ("from PIL import Image\ndisplay(Image.new('RGBA', (5000, 100)))", "[(1568, 31, True)]"),
+        ("from IPython.display import Image, display\ndisplay(Image(data=SQUARE))\ndisplay(Image(data=SQUARE))", None),
+        (f"{PLOT}\nraise ValueError('after the plot')", f"[({SIZE}, True)]"),
+        ("plt = __import__('matplotlib.pyplot').pyplot\nfor n in range(3): plt.plot([n]); plt.show()", None),
+        (f"from IPython.display import SVG, HTML\n{DRAWINGS}", "[]"),
+        ("display({'image/png': 'bm8gcGljdHVyZQ=='}, raw=True)", "[]"),
+        ("display({'image/png': 'A' * 30_000_000}, raw=True)", "[]"),
+    ],
+    ids=["PIL", "CMYK", "16 bits", "wide", "Image", "raises", "several", "drawings", "no picture", "30 MB"],
+)
+def test_what_else_shows_pictures(seeing_kernel: TestKernel, code: str, seen: str | None) -> None:
+    seeing_kernel.run(f"SQUARE = {png_bytes(10, 10)!r}")
+    found = run(seeing_kernel, code, then="run.status, sizes(model.requests[-1])")
+    status, _, sizes = found.partition(", ")
+    assert status == "('complete'"
+    if seen is None:
+        assert sizes.count("True") in (2, 3)
+    else:
+        assert sizes == f"{seen})"
+
+
+def test_a_model_that_takes_none_reads_that_a_plot_was_shown(seeing_kernel: TestKernel) -> None:
+    run(seeing_kernel, PLOT, images=False)
+    printed = seeing_kernel.run("print(model.requests[-1].messages[-1]['content'])").streams()
+    assert printed.endswith("[A plot was shown to the user: 556 x 434 pixels. You can't see it.]\n")
+
+
+def test_the_environment_can_keep_pictures_from_models(start_kernel: Callable[..., TestKernel]) -> None:
+    kernel = start_kernel(AGENT_KERNEL_SEND_IMAGES="no")
+    kernel.run(IMPORTS)
+    assert run(kernel, PLOT) == "([], 0)"
+
+
+def test_a_prompts_picture_is_read_in_the_notebooks_folder(
+    start_kernel: Callable[..., TestKernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "figure.png").write_bytes(png_bytes(40, 30))
+    (tmp_path / "secret.png").write_bytes(png_bytes(50, 50))
+    (folder / "link.png").symlink_to(tmp_path / "secret.png")
+    monkeypatch.chdir(folder)
+    kernel = start_kernel(PYTHONPATH=os.fspath(Path(__file__).parents[2]))
+    kernel.run(f"%load_ext agent_kernel\n{IMPORTS}")
+    kernel.run("import os; os.chdir('/')")
+    prompt = "What is ![](figure.png), and ![](link.png), and ![](../secret.png)?"
+    kernel.run(f"model = seeing(say('A square.')); run = ak.Agent(model=model).run({prompt!r})")
+    assert kernel.value("sizes(model.requests[0])") == "[(40, 30, True)]"
+    said = kernel.value("[notice.content for notice in run._end.run.notices]")
+    assert "The picture 'link.png' is not sent to the model: links are not followed." in said
+    assert "The picture '../secret.png' is not sent to the model: only files in the notebook's folder are read." in said
