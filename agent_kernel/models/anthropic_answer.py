@@ -266,6 +266,7 @@ class MessagesReader:
             finish_reason=self._finish_reason(),
             usage=self._token_usage(),
             provider=_provider_items(blocks, self._origin),
+            paused=self._stop == "pause_turn",
         )
 
     def _finish_reason(self) -> FinishReason:

@@ -89,6 +89,8 @@ class ModelTurn:
     usage: TokenUsage = field(default_factory=TokenUsage)
     provider: ProviderItems | None = None
     """What the provider wants back with the turn and only it can read: reasoning, signatures."""
+    paused: bool = False
+    """Whether the service goes on with it when it gets it back. `HttpModel` sees to that."""
     type: Literal["turn"] = "turn"
 
 

@@ -15,13 +15,14 @@ import orjson
 
 from agent_kernel.errors import ContextExceeded
 from agent_kernel.models.api import Amendment, AnswerReader, Api, Target
-from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, Notice
+from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, ModelTurn, Notice
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.client import SharedClient, network_fault
 from agent_kernel.models.fallbacks import Fallbacks
 from agent_kernel.models.faults import Fault, Site, explain, status_fault
 from agent_kernel.models.known import Told
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
+from agent_kernel.models.turn_parts import continued, joined
 
 if TYPE_CHECKING:
     import httpx2
@@ -33,6 +34,8 @@ QUICK_PIECES = 3
 SMALL_BYTES = 8192
 MOST_AMENDMENTS = 5
 """In one turn. Each leaves out something, so more than these means that none helps."""
+MOST_PAUSES = 20
+"""Of the service in one turn."""
 
 
 class HttpModel:
@@ -93,6 +96,7 @@ class HttpModel:
             yield Notice(notice)
         body = self._body(request)
         tried = amendments = 0
+        parts: list[ModelTurn] = []
         while True:
             tried += 1
             said_something = False
@@ -100,8 +104,16 @@ class HttpModel:
                 async with aclosing(self._try(body)) as items:
                     async for item in items:
                         said_something = said_something or not isinstance(item, Notice)
-                        yield item
-                return
+                        if isinstance(item, ModelTurn):
+                            parts.append(item)
+                        else:
+                            yield item
+                if not parts[-1].paused or len(parts) > MOST_PAUSES:
+                    yield joined(parts)
+                    return
+                request, tried = continued(request, parts[-1]), 0
+                body = self._body(request)
+                continue
             except Fault as caught:
                 fault = caught
             if not said_something and amendments < MOST_AMENDMENTS and (amendment := self._amend(request, fault)):

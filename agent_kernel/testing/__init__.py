@@ -2,6 +2,7 @@
 
 `ScriptedModel`     a model in this process that says written turns, and fails on unexpected and on unconsumed ones
 `FakeOpenAI`        a real HTTP server that speaks chat completions, with every fault that servers are known for
+`FakeAnthropic`     the same for Anthropic's Messages API, as strict as the service
 `say, call, calls`  turns, for both of them
 `record_cassette`   wraps a real model and writes what it says as a cassette, to be played with `replay:PATH`
 `VirtualClock`      time for retries that a test moves
@@ -17,9 +18,11 @@ from agent_kernel.testing.scripted_model import ScriptedModel, ScriptMismatch
 from agent_kernel.testing.turns import call, calls, requested, say
 
 if TYPE_CHECKING:
+    from agent_kernel.testing.fake_anthropic import FakeAnthropic
     from agent_kernel.testing.fake_openai import FakeOpenAI
 
 __all__ = [
+    "FakeAnthropic",
     "FakeOpenAI",
     "ScriptMismatch",
     "ScriptedModel",
@@ -40,4 +43,8 @@ def __getattr__(name: str) -> Any:
         from agent_kernel.testing.fake_openai import FakeOpenAI
 
         return FakeOpenAI
+    if name == "FakeAnthropic":
+        from agent_kernel.testing.fake_anthropic import FakeAnthropic
+
+        return FakeAnthropic
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,14 +7,26 @@ import pytest
 
 from agent_kernel.errors import ModelRefused, ModelUnavailable
 from agent_kernel.models.anthropic import MessagesApi
-from agent_kernel.models.base import ModelRequest, ModelTurn, Notice
+from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, TokenUsage
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.protocol.vocabulary import Effort
 from agent_kernel.testing import VirtualClock, call, calls, say
 from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY, FakeAnthropic
 from agent_kernel.testing.fake_service import Scripted
-from agent_kernel.testing.wire.messages import block_start, delta, error, events, plain, refusal, start, streamed
+from agent_kernel.testing.wire.messages import (
+    END,
+    block_start,
+    block_stop,
+    delta,
+    error,
+    events,
+    plain,
+    refusal,
+    start,
+    stop,
+    streamed,
+)
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.messages_fixtures import CLAUDE, speaking
 from tests.core.model_fixtures import REQUEST, TURN, collect, turn_of
@@ -261,3 +273,40 @@ async def test_parallel_calls_that_come_in_turns_arrive_apart() -> None:
     turn = calls(call("a", call_id="1", x="1" * 30), call("b", call_id="2", y="2" * 50))
     async with speaking(streamed(turn, interleave=True, split_every=11)) as (_, model):
         assert await turn_of(model) == turn
+
+
+SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+
+
+async def test_an_answer_in_which_the_service_paused_goes_on_by_itself() -> None:
+    first = [
+        start(TokenUsage(10, 0)),
+        block_start(0, type="text", text="Let me search. "),
+        block_stop(0),
+        block_start(1, **SEARCH),
+        delta(1, "input_json_delta", partial_json='{"query": "penguins"}'),
+        block_stop(1),
+        stop("pause_turn", TokenUsage(10, 5)),
+        END,
+    ]
+    second = [start(TokenUsage(20, 0)), block_start(0, **FOUND), block_stop(0)]
+    rest = [block_start(1, type="text", text="344."), block_stop(1), stop("end_turn", TokenUsage(20, 7)), END]
+    async with speaking(events(*first), events(*second, *rest), say("Yes.")) as (server, model):
+        turn = await turn_of(model)
+        again = [*REQUEST.messages, answered(turn), {"role": "user", "content": "Sure?"}]
+        await turn_of(model, ModelRequest(again))
+    assert (turn.content, turn.paused) == ("Let me search. 344.", False)
+    assert turn.usage == TokenUsage(30, 12)
+    searched = {**SEARCH, "input": {"query": "penguins"}}
+    paused = server.requests[1].body["messages"][-1]
+    assert paused == {"role": "assistant", "content": [{"type": "text", "text": "Let me search. "}, searched]}
+    whole = [{"type": "text", "text": "Let me search. "}, searched, FOUND, {"type": "text", "text": "344."}]
+    assert server.requests[2].body["messages"][1]["content"] == whole
+
+
+async def test_a_service_that_pauses_for_ever_is_left() -> None:
+    pausing = events(start(), block_start(0, **SEARCH), block_stop(0), stop("pause_turn"), END, times=21)
+    async with speaking(pausing) as (server, model):
+        await turn_of(model)
+    assert len(server.requests) == 21

@@ -27,6 +27,7 @@ from agent_kernel.testing import (
     say,
     script,
 )
+from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY, FakeAnthropic
 from agent_kernel.testing.fake_openai import read_script
 from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import failure
@@ -112,6 +113,17 @@ async def test_a_program_finds_the_fake_server_by_its_environment() -> None:
         await resolver.aclose()
 
 
+async def test_a_program_finds_the_fake_of_anthropics_service_by_its_environment() -> None:
+    with FakeAnthropic([say("Hi")], repeat=True) as server:
+        for names in (["ANTHROPIC_API_KEY"], ["ANTHROPIC_AUTH_TOKEN"]):
+            variables = server.environment("claude-sonnet-5-5")
+            key = variables.pop("ANTHROPIC_API_KEY")
+            resolver = ModelResolver.from_environment({**variables, **dict.fromkeys(names, key)})
+            assert (await turn_of(resolver.resolve())).content == "Hi"
+            await resolver.aclose()
+    assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {FAKE_ANTHROPIC_KEY}"}
+
+
 def test_a_taken_port_is_an_error() -> None:
     with FakeOpenAI() as server:
         port = int(server.url.split(":")[2].split("/")[0])
@@ -119,7 +131,10 @@ def test_a_taken_port_is_an_error() -> None:
             FakeOpenAI(port=port).start()
 
 
-async def test_the_fake_server_runs_as_a_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "variable"), [("fake_openai", "OPENAI_BASE_URL"), ("fake_anthropic", "ANTHROPIC_BASE_URL")]
+)
+async def test_the_fake_server_runs_as_a_program(tmp_path: Path, program: str, variable: str) -> None:
     path = tmp_path / "script.json"
     turns = [
         {"status": 429, "retry_after": "0.01", "times": 2},
@@ -128,12 +143,12 @@ async def test_the_fake_server_runs_as_a_program(tmp_path: Path) -> None:
         {"say": "Two."},
     ]
     path.write_text(json.dumps(turns))
-    command = [sys.executable, "-m", "agent_kernel.testing.fake_openai", "--port", "0", "--script", str(path)]
+    command = [sys.executable, "-m", f"agent_kernel.testing.{program}", "--port", "0", "--script", str(path)]
     process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
         url = (await process.stdout.readline()).decode().strip()
-        resolver = ModelResolver.from_environment({"OPENAI_BASE_URL": url, "AGENT_KERNEL_MODEL": "fake"})
+        resolver = ModelResolver.from_environment({variable: url, "AGENT_KERNEL_MODEL": "fake"})
         assert (await turn_of(resolver.resolve())).tool_calls[0].arguments == '{"code": "1 + 1"}'
         both = await turn_of(resolver.resolve())
         assert [(one.name, one.arguments) for one in both.tool_calls] == [("a", '{"id": 1}'), ("b", "{}")]

@@ -121,7 +121,8 @@ def test_the_key_is_not_in_the_notebook_that_a_run_failed_in(tmp_path: Path, mon
 class TestAServerThatHidesItsKeys:
     @pytest.fixture
     def extension_traits(self, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-        monkeypatch.setenv("LAB_KEY", FAKE_KEY)
+        for name in ("LAB_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+            monkeypatch.setenv(name, FAKE_KEY)
         return {"hide_keys": True, "endpoints": {"lab": {"base_url": model.url, "api_key_env": "LAB_KEY"}}}
 
     @pytest.mark.parametrize("name", [None, "lab/some-model"])
@@ -133,5 +134,5 @@ class TestAServerThatHidesItsKeys:
         await api.start_run(conversation_id)
         assert (await api.ended(conversation_id))["runs"][0]["status"] == "complete"
         assert model.requests[0].headers["authorization"] == f"Bearer {FAKE_KEY}"
-        names = "[n for n in ('OPENAI_API_KEY', 'LAB_KEY', 'OPENAI_BASE_URL') if n in __import__('os').environ]"
+        names = "[n for n in __import__('os').environ if n.startswith(('OPENAI_', 'LAB_', 'ANTHROPIC_'))]"
         assert await kernel.text(f"print({names})") == "['OPENAI_BASE_URL']\n"
