@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from agent_kernel.errors import ContextExceeded
+from agent_kernel.errors import ContextExceeded, ModelError
 from agent_kernel.models.api import Amendment, AnswerReader, Api, Target
 from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, ModelTurn, Notice
 from agent_kernel.models.chat import ChatApi
@@ -126,11 +126,7 @@ class HttpModel:
                 continue
             delay = self._retry.delay(tried, fault.retry_after) if fault.retry and not said_something else None
             if delay is None:  # raised here, not above: no traceback leads to the request and its headers
-                secrets = self._client.secrets()
-                error = explain(fault, self._site, tries=tried, said_something=said_something, secrets=secrets)
-                if isinstance(error, ContextExceeded):
-                    self._context_tokens = error.limit or self._context_tokens
-                raise error
+                raise self._explained(fault, tried, said_something=said_something)
             await self._clock.sleep(delay)
 
     async def aclose(self) -> None:
@@ -149,6 +145,13 @@ class HttpModel:
         if amendment is not None and amendment.api is not None:
             self._api = amendment.api
         return amendment
+
+    def _explained(self, fault: Fault, tries: int, *, said_something: bool) -> ModelError:
+        secrets = self._client.secrets()
+        error = explain(fault, self._site, tries=tries, said_something=said_something, secrets=secrets)
+        if isinstance(error, ContextExceeded):
+            self._context_tokens = error.limit or self._context_tokens
+        return error
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
         reader = self._api.reader(self._target)
