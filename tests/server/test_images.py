@@ -1,0 +1,104 @@
+"""A plot of a served kernel, and a picture that a prompt names, on their way to a model that takes images."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing.wire.reply import failure
+from agent_kernel_server.app import AgentKernelServer
+from tests.core.pictures import png_bytes, size_of
+from tests.server.client import Api, Face, Kernel
+from tests.server.test_announced_runs import notebook, open_kernel, the_run
+
+__all__ = ["notebook", "open_kernel"]
+
+pytestmark = pytest.mark.kernel
+
+PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title('Peak');"
+SEEING = "%%agent --model gpt-5 --policy allow\n"
+"""The fake server serves any name, and this one says that its model takes images."""
+
+
+def pictures(message: Any) -> list[tuple[int, int]]:
+    parts = message["content"] if isinstance(message["content"], list) else []
+    urls = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    assert all(url.startswith("data:image/png;base64,") for url in urls)
+    return [size_of(url.partition(",")[2]) for url in urls]
+
+
+async def test_the_model_gets_the_plot_and_the_page_says_so_also_after_a_reload(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, face: Any
+) -> None:
+    model.add(call("run_python", call_id="c1", code=PLOT), say("It peaks in the middle."))
+    await open_kernel.run(f"{SEEING}Draw it.")
+    conversation_id, _ = await the_run(api)
+    page: Face = await face(conversation_id)
+    await page.until("session")
+    await page.send({"type": "resume", "last_seq": 0})
+    seen = await page.until("tool_seen")
+    assert (seen["tool_call_id"], seen["images"]) == ("c1", 1)
+    view = await api.ended(conversation_id)
+    assert [one["seen_images"] for one in view["tool_calls"]] == [1]
+    messages = model.requests[-1].body["messages"]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "user"]
+    assert pictures(messages[-1]) == [(556, 434)]
+    again = await (await face(conversation_id)).until("session")
+    assert [one["seen_images"] for one in again["snapshot"]["tool_calls"]] == [1]
+
+
+async def test_a_service_that_refuses_images_after_all_is_told_in_words_and_nobody_claims_that_it_saw(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI
+) -> None:
+    refused = failure(400, "Invalid content type. image_url is only supported by certain models.")
+    model.add(
+        call("run_python", call_id="c1", code=PLOT), refused, call("run_python", code="1"), say("I can't see it.")
+    )
+    await open_kernel.run(f"{SEEING}Draw it.")
+    conversation_id, _ = await the_run(api)
+    view = await api.ended(conversation_id)
+    assert [one["seen_images"] for one in view["tool_calls"]] == [0, 0]
+    [notice] = view["runs"][0]["notices"]
+    assert notice["content"].startswith("gpt-5 takes no images")
+    tools = [message["content"] for message in model.requests[-1].body["messages"] if message["role"] == "tool"]
+    assert tools[0].endswith("[A plot was shown to the user: 556 x 434 pixels. You can't see it.]")
+
+
+async def test_a_picture_in_the_prompt_is_read_in_the_notebooks_folder_and_nowhere_else(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path
+) -> None:
+    (notebook.parent / "figure.png").write_bytes(png_bytes(40, 30))
+    (notebook.parent.parent / "secret.png").write_bytes(png_bytes(50, 50))
+    (notebook.parent / "link.png").symlink_to(notebook.parent.parent / "secret.png")
+    model.add(say("A square."))
+    await open_kernel.run(f"{SEEING}What is ![](figure.png), ![](link.png) and ![](../secret.png)?")
+    conversation_id, _ = await the_run(api)
+    view = await api.ended(conversation_id)
+    assert pictures(model.requests[0].body["messages"][-1]) == [(40, 30)]
+    assert [notice["content"] for notice in view["runs"][0]["notices"]] == [
+        "The picture 'link.png' is not sent to the model: links are not followed.",
+        "The picture '../secret.png' is not sent to the model: only files in the notebook's folder are read.",
+    ]
+
+
+class TestSiteThatKeepsPictures:
+    @pytest.fixture
+    def extension_traits(self) -> dict[str, Any]:
+        return {"send_images": False}
+
+    async def test_no_picture_leaves_the_machine(
+        self, api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path, extension: AgentKernelServer
+    ) -> None:
+        assert not extension.send_images
+        (notebook.parent / "figure.png").write_bytes(png_bytes(40, 30))
+        model.add(call("run_python", code=PLOT), say("I can't see it."))
+        await open_kernel.run(f"{SEEING}Draw it like ![](figure.png).")
+        conversation_id, _ = await the_run(api)
+        view = await api.ended(conversation_id)
+        assert [one["seen_images"] for one in view["tool_calls"]] == [0]
+        for request in model.requests:
+            assert "image_url" not in str(request.body)
+        prompt, tool = model.requests[-1].body["messages"][1], model.requests[-1].body["messages"][-1]
+        assert "[The user's message has a picture: 40 x 30 pixels. You can't see it.]" in prompt["content"]
+        assert tool["content"].endswith("[A plot was shown to the user: 556 x 434 pixels. You can't see it.]")
