@@ -8,8 +8,14 @@ from urllib.parse import quote, urlsplit
 
 from agent_kernel.errors import ContextExceeded, ModelError, ModelRefused, ModelUnavailable
 from agent_kernel.models.length import LARGER_CONTEXT, TooLong, too_long
+from agent_kernel.protocol.vocabulary import ApiName
 
 DETAIL_CHARACTERS = 500
+FORMATS: dict[ApiName, str] = {
+    "chat": "chat completions format",
+    "responses": "Responses API",
+    "messages": "Messages API",
+}
 SHORTEST_SECRET = 8
 """Characters. Shorter keys are placeholders for local servers, and words that a message may need."""
 
@@ -60,6 +66,7 @@ class Site:
     address_setting: str
     """The setting that holds the address: `OPENAI_BASE_URL`."""
     model: str
+    api: ApiName = "chat"
 
     @property
     def where(self) -> str:
@@ -153,7 +160,7 @@ def explain(fault: Fault, site: Site, *, tries: int, said_something: bool, secre
         return _exceeded(fault.too_long, fault.status, site, detail)
     if fault.kind == "address":
         return ModelRefused(
-            _sentence(f"{site.where} does not speak the chat completions format", detail)
+            _sentence(f"{site.where} does not speak the {FORMATS[site.api]}", detail)
             + f" Check {site.address_setting}; it usually ends in /v1."
         )
     if fault.kind == "status" and fault.status is not None and not fault.retry:

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -140,15 +141,16 @@ class HttpModel:
             return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
     def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
-        amendment = self._fallbacks.amended(request, fault, self._api, self._client.secrets())
-        amendment = amendment or self._api.amended(request, fault, self._target)
+        amendment = self._api.amended(request, fault, self._target)  # first: it knows more of what is refused
+        amendment = amendment or self._fallbacks.amended(request, fault, self._api, self._client.secrets())
         if amendment is not None and amendment.api is not None:
             self._api = amendment.api
         return amendment
 
     def _explained(self, fault: Fault, tries: int, *, said_something: bool) -> ModelError:
         secrets = self._client.secrets()
-        error = explain(fault, self._site, tries=tries, said_something=said_something, secrets=secrets)
+        site = replace(self._site, api=self._api.name)
+        error = explain(fault, site, tries=tries, said_something=said_something, secrets=secrets)
         if isinstance(error, ContextExceeded):
             self._context_tokens = error.limit or self._context_tokens
         return error

@@ -24,6 +24,8 @@ class TextItem:
     """The next `length` characters of the message's content."""
 
     length: int
+    frame: dict[str, Any] | None = None
+    """What else the item says, in its API's own shape."""
     type: Literal["text"] = "text"
 
 
@@ -32,6 +34,8 @@ class CallItem:
     """The call at this place in the message's `tool_calls`."""
 
     index: int
+    frame: dict[str, Any] | None = None
+    """As in `TextItem`."""
     type: Literal["call"] = "call"
 
 
@@ -65,9 +69,13 @@ def _to_wire(item: Item) -> dict[str, Any]:
         case OpaqueItem():
             return {"item": item.item}
         case TextItem():
-            return {"text": item.length}
+            return {"text": item.length} | _framed(item.frame)
         case CallItem():
-            return {"call": item.index}
+            return {"call": item.index} | _framed(item.frame)
+
+
+def _framed(frame: dict[str, Any] | None) -> dict[str, Any]:
+    return {} if frame is None else {"frame": frame}
 
 
 def _from_wire(items: list[dict[str, Any]]) -> Iterator[Item]:
@@ -76,8 +84,8 @@ def _from_wire(items: list[dict[str, Any]]) -> Iterator[Item]:
             case {"item": dict(opaque)}:
                 yield OpaqueItem(opaque)
             case {"text": int(length)}:
-                yield TextItem(length)
+                yield TextItem(length, item.get("frame"))
             case {"call": int(index)}:
-                yield CallItem(index)
+                yield CallItem(index, item.get("frame"))
             case _:
                 raise ValueError(f"This is no provider item: {item!r}")

@@ -1,7 +1,7 @@
 """Test doubles of the only thing that costs money: the model. Everything else is tested for real.
 
 `ScriptedModel`     a model in this process that says written turns, and fails on unexpected and on unconsumed ones
-`FakeOpenAI`        a real HTTP server that speaks chat completions, with every fault that servers are known for
+`FakeOpenAI`        a real HTTP server that speaks Chat Completions and Responses, with every fault that servers have
 `FakeAnthropic`     the same for Anthropic's Messages API, as strict as the service
 `say, call, calls`  turns, for both of them
 `record_cassette`   wraps a real model and writes what it says as a cassette, to be played with `replay:PATH`

@@ -1,4 +1,4 @@
-"""A fake OpenAI-compatible server, for tests of everything but the model.
+"""A fake OpenAI-compatible server that speaks Chat Completions and Responses, for tests of everything but the model.
 
 In a test:
 
@@ -18,27 +18,49 @@ import argparse
 import json
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing.fake_service import FakeService, Scripted
+from agent_kernel.testing.scripted_model import ScriptMismatch
 from agent_kernel.testing.turns import requested, say
-from agent_kernel.testing.wire import chat
-from agent_kernel.testing.wire.reply import failure
+from agent_kernel.testing.wire import chat, responses
+from agent_kernel.testing.wire.reply import Reply, failure
+from agent_kernel.testing.wire.schemas import WrongRequest, check_chat_request, check_responses_request
 
 FAKE_KEY = "sk-fake-0123456789abcdef"
 
 
 class FakeOpenAI(FakeService):
-    """Answers chat completions; see `FakeService` for what its script may hold."""
+    """Speaks Chat Completions and Responses; see `FakeService` for what its script may hold. A request that the
+    official client could not have sent is refused, and `assert_consumed` raises."""
 
-    routes: ClassVar = {"/v1/chat/completions": chat.streamed}
+    routes: ClassVar = {"/v1/chat/completions": chat.streamed, "/v1/responses": responses.streamed}
+    checks: ClassVar = {"/v1/chat/completions": check_chat_request, "/v1/responses": check_responses_request}
+
+    def __init__(self, script: Iterable[Scripted] = (), **options: Any) -> None:
+        super().__init__(script, **options)
+        self.wrong: list[str] = []
+        """What was wrong with requests."""
 
     def environment(self, model: str = "fake") -> dict[str, str]:
         """The variables that make this the default endpoint."""
         return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": FAKE_KEY, "AGENT_KERNEL_MODEL": model}
+
+    def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:
+        try:
+            self.checks[path](body)
+        except WrongRequest as error:
+            self.wrong.append(str(error))
+            return failure(400, f"wrong request: {error}")
+        return super().answer(path, headers, body)
+
+    def assert_consumed(self) -> None:
+        if self.wrong:
+            raise ScriptMismatch(f"The fake server was asked wrongly: {self.wrong[0]}")
+        super().assert_consumed()
 
 
 def read_script(path: Path) -> list[Scripted]:

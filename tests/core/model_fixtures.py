@@ -11,9 +11,9 @@ from agent_kernel.errors import ModelError
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
-from agent_kernel.testing import FakeOpenAI, VirtualClock, call, calls
-from agent_kernel.testing.fake_openai import FAKE_KEY
-from agent_kernel.testing.fake_service import Scripted
+from agent_kernel.testing import VirtualClock, call, calls
+from agent_kernel.testing.fake_service import FakeService, Scripted
+from tests.core.model_apis import CHAT, WireApi
 
 TURN = calls(call("run_python", call_id="call_1", code="naïve 🐧"), text="Let me look. 你好", usage=(11, 7))
 REQUEST = ModelRequest(messages=({"role": "user", "content": "How many penguins are there?"},))
@@ -36,21 +36,24 @@ async def turn_of(model: Model, request: ModelRequest = REQUEST) -> ModelTurn:
 
 @asynccontextmanager
 async def connected(
-    *script: Scripted, clock: VirtualClock | None = None, **options: Any
-) -> AsyncIterator[tuple[FakeOpenAI, HttpModel]]:
-    """A fake server and a model that talks to it over a real socket."""
-    async with FakeOpenAI(script) as server:
+    *script: Scripted, api: WireApi = CHAT, clock: VirtualClock | None = None, **options: Any
+) -> AsyncIterator[tuple[FakeService, HttpModel]]:
+    """A fake server and a model that talks to it over a real socket. A request that the official client could not have
+    sent fails the test."""
+    async with api.service(script) as server:
         options.setdefault("base_url", server.url)
-        options.setdefault("key", lambda: FAKE_KEY)
-        model = HttpModel("fake", SharedClient(Connection(**options)), clock=clock or VirtualClock())
+        options.setdefault("key", lambda: api.key)
+        model = HttpModel("fake", SharedClient(Connection(**options)), api=api.make(), clock=clock or VirtualClock())
         try:
             yield server, model
         finally:
             await model.aclose()
 
 
-async def error_of(*script: Scripted, clock: VirtualClock | None = None, **options: object) -> ModelError:
-    async with connected(*script, clock=clock, **options) as (_, model):
+async def error_of(
+    *script: Scripted, api: WireApi = CHAT, clock: VirtualClock | None = None, **options: object
+) -> ModelError:
+    async with connected(*script, api=api, clock=clock, **options) as (_, model):
         with pytest.raises(ModelError) as caught:
             await collect(model)
     return caught.value

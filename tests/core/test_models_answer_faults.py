@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.faults import Fault
 from agent_kernel.testing import call, calls
-from agent_kernel.testing.wire.chat import chunks_of, delta, event_stream
+from agent_kernel.testing.wire import responses
+from agent_kernel.testing.wire.chat import event_stream
+from tests.core.model_apis import CHAT, RESPONSES, WireApi, each_api
 from tests.core.test_models_answer import read
 
 json_values = st.recursive(
@@ -29,60 +31,60 @@ shapes = st.fixed_dictionaries(
 )
 
 
-def faults_of(body: bytes) -> Fault:
+def fault_of(api: WireApi, body: bytes) -> Fault:
     with pytest.raises(Fault) as caught:
-        read(body)
+        read(api, body)
     return caught.value
 
 
-@pytest.mark.parametrize("length", [40, 120, 400, 700, 900])
-def test_an_answer_that_stops_anywhere_is_cut_off(length: int) -> None:
-    body = event_stream(chunks_of(calls(call("f", code="x" * 50), text="Let me look at it.")), done=False)
-    assert length < len(body) - 160  # before the finish reason
-    fault = faults_of(body[:length])
-    assert fault.retry
+@each_api
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.5, 0.7])
+def test_an_answer_that_stops_anywhere_is_cut_off(api: WireApi, share: float) -> None:
+    body = api.body(calls(call("f", code="x" * 50), text="Let me look at it."))
+    assert fault_of(api, body[: int(len(body) * share)]).retry
 
 
-def test_half_arguments_are_never_a_call() -> None:
-    half = [delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"a": 1'}}])]
-    assert "in the middle of a call of f" in faults_of(event_stream(half, done=False)).detail
-    assert "in the middle of a call of f" in faults_of(event_stream(half, done=True)).detail
-    too_long = faults_of(event_stream([*half, delta("length")]))
+@each_api
+def test_half_arguments_are_never_a_call(api: WireApi) -> None:
+    half = api.half_call("f", '{"a": 1')
+    assert "in the middle of a call of f" in fault_of(api, api.event_stream(half, done=False)).detail
+    assert "in the middle of a call of f" in fault_of(api, api.event_stream(half, done=True)).detail
+    too_long = fault_of(api, api.event_stream([*half, *api.length_reached()]))
     assert "length limit" in too_long.detail
     assert not too_long.retry
 
 
-@pytest.mark.parametrize(
-    ("error", "status", "retry"),
-    [
-        ({"message": "Overloaded", "code": 503}, 503, True),
-        ({"message": "Slow down", "code": "429"}, 429, True),
-        ({"message": "Bad", "type": "invalid_request_error", "code": None}, 400, False),
-        ({"message": "Something broke"}, None, True),
-        ("Something broke", None, True),
-    ],
-)
-def test_an_error_object_in_the_stream_is_an_error(error: object, status: int | None, retry: bool) -> None:
-    fault = faults_of(event_stream([delta(content="Hel"), {"error": error}]))
+@each_api
+@pytest.mark.parametrize(("status", "retry"), [(503, True), (429, True), (400, False), (None, True)])
+def test_an_error_in_the_stream_is_an_error(api: WireApi, status: int | None, retry: bool) -> None:
+    fault = fault_of(api, api.broken("Hel", message="Something broke", status=status))
     assert (fault.status, fault.retry) == (status, retry)
-    assert fault.detail in ("Overloaded", "Slow down", "Bad", "Something broke")
+    assert fault.detail == "Something broke"
 
 
+@each_api
 @pytest.mark.parametrize("body", [b"", b"\n\n: keep-alive\n\n", b"data: [DONE]\n\n"])
-def test_an_empty_answer_is_an_error(body: bytes) -> None:
-    assert faults_of(body).detail == "the server sent no answer"
+def test_an_empty_answer_is_an_error(api: WireApi, body: bytes) -> None:
+    assert fault_of(api, body).detail == "the server sent no answer"
 
 
+@each_api
 @pytest.mark.parametrize("body", [b"data: {nonsense\n\n", b"data: 17\n\n", b"data: \xff\xfe\n\n"])
-def test_garbage_in_the_stream_is_an_error(body: bytes) -> None:
-    assert faults_of(body).retry
+def test_garbage_in_the_stream_is_an_error(api: WireApi, body: bytes) -> None:
+    assert fault_of(api, body).retry
+
+
+@each_api
+def test_a_web_page_means_a_wrong_address(api: WireApi) -> None:
+    assert fault_of(api, b"\n<!doctype html><title>Sign in</title>").kind == "address"
+    assert fault_of(api, b'{"status": "ok"}').kind == "address"
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(shapes | json_values, max_size=4))
 def test_no_shape_of_an_event_raises_anything_but_a_fault(events: list[Any]) -> None:
     try:
-        items = read(event_stream(events))
+        items = read(CHAT, event_stream(events))
     except Fault:
         return
     turn = items[-1]
@@ -90,6 +92,47 @@ def test_no_shape_of_an_event_raises_anything_but_a_fault(events: list[Any]) -> 
     assert isinstance(turn.content + turn.reasoning + "".join(one.name + one.arguments for one in turn.tool_calls), str)
 
 
-def test_a_web_page_means_a_wrong_address() -> None:
-    assert faults_of(b"\n<!doctype html><title>Sign in</title>").kind == "address"
-    assert faults_of(b'{"status": "ok"}').kind == "address"
+item_fields = st.sampled_from(
+    ["id", "type", "call_id", "name", "arguments", "content", "summary", "text", "refusal", "phase", "status", "role"]
+)
+item_values = json_values | st.lists(st.dictionaries(item_fields, json_values))
+typed_items = st.builds(
+    lambda kind, item: {**item, "type": kind},
+    st.sampled_from(["message", "reasoning", "function_call", "web_search_call"]),
+    st.dictionaries(item_fields, item_values),
+)
+whole = {"output": st.lists(typed_items | json_values), "status": json_values, "usage": json_values}
+KINDS = (
+    "created completed incomplete failed output_item.added output_item.done output_text.delta output_text.done "
+    "refusal.delta reasoning_summary_text.delta reasoning_text.delta function_call_arguments.delta "
+    "function_call_arguments.done"
+)
+event_fields = {
+    "item": typed_items | json_values,
+    "output_index": json_values | st.integers(0, 2),
+    "item_id": json_values,
+    "content_index": json_values,
+    "delta": json_values | st.text(max_size=3),
+    "text": json_values,
+    "arguments": json_values,
+    "sequence_number": json_values,
+    "response": json_values | st.fixed_dictionaries({}, optional=whole),
+}
+responses_events = st.builds(
+    lambda kind, event: {**event, "type": kind},
+    st.sampled_from(["error", *(f"response.{kind}" for kind in KINDS.split())]),
+    st.fixed_dictionaries({}, optional=event_fields),
+)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.lists(responses_events | json_values, max_size=6))
+def test_no_event_of_the_responses_api_raises_anything_but_a_fault(events: list[Any]) -> None:
+    try:
+        items = read(RESPONSES, responses.event_stream(events))
+    except Fault:
+        return
+    turn = items[-1]
+    assert isinstance(turn, ModelTurn)
+    assert "".join(item.content for item in items if item.type == "text") == turn.content
+    assert isinstance(turn.content + turn.reasoning + "".join(one.name + one.arguments for one in turn.tool_calls), str)

@@ -2,6 +2,7 @@
 
 import logging
 import traceback
+from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -9,42 +10,45 @@ import pytest
 from agent_kernel.errors import ConfigurationError, ModelError, ModelRefused
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
-from agent_kernel.testing import FakeOpenAI, say
-from agent_kernel.testing.wire.chat import delta, events
+from agent_kernel.testing import say
 from agent_kernel.testing.wire.reply import Reply, failure
+from tests.core.model_apis import WireApi, each_api
 from tests.core.model_fixtures import collect, connected, error_of, turn_of
 
 SECRET = "sk-proj-Ab12Cd34Ef56Gh78"
 
 
-async def test_a_redirect_is_not_followed() -> None:
-    async with FakeOpenAI() as elsewhere:
-        error = await error_of(Reply(status=307, headers={"location": f"{elsewhere.url}/chat/completions"}))
+@each_api
+async def test_a_redirect_is_not_followed(api: WireApi) -> None:
+    async with api.service() as elsewhere:
+        location = f"{elsewhere.url}/{api.make().path}"
+        error = await error_of(Reply(status=307, headers={"location": location}), api=api)
     assert isinstance(error, ModelRefused)
     assert "a key is sent to no other address" in str(error)
     assert elsewhere.requests == []
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        failure(401, f"Incorrect API key provided: {SECRET}."),
-        failure(400, f"headers: {{'authorization': 'Bearer {SECRET}'}}"),
-        failure(400, "x" * 490 + SECRET),
-        failure(500, f"key {SECRET}", times=4),
-        events(delta(content="Hi"), {"error": {"message": f"key {SECRET} expired"}}, pause=0.05),
-        events(delta(content="Hi"), done=False),
-        Reply(body=f"data: {SECRET}\n\n".encode(), times=4),
-        Reply(body=f"<html>{SECRET}".encode(), content_type="text/html"),
-    ],
-)
-async def test_the_key_never_leaks(reply: Reply, caplog: pytest.LogCaptureFixture) -> None:
+LEAKS: dict[str, Callable[[WireApi], Reply]] = {
+    "refused": lambda _: failure(401, f"Incorrect API key provided: {SECRET}."),
+    "headers": lambda _: failure(400, f"headers: {{'authorization': 'Bearer {SECRET}'}}"),
+    "cut": lambda _: failure(400, "x" * 490 + SECRET),
+    "failing": lambda _: failure(500, f"key {SECRET}", times=4),
+    "in the stream": lambda api: Reply(body=api.broken("Hi", message=f"key {SECRET} expired"), pause=0.05),
+    "broken off": lambda api: Reply(body=api.saying("Hi", end=False)),
+    "garbage": lambda _: Reply(body=f"data: {SECRET}\n\n".encode(), times=4),
+    "page": lambda _: Reply(body=f"<html>{SECRET}".encode(), content_type="text/html"),
+}
+
+
+@each_api
+@pytest.mark.parametrize("leak", LEAKS)
+async def test_the_key_never_leaks(api: WireApi, leak: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    async with connected(reply, key=lambda: SECRET) as (server, model):
+    async with connected(LEAKS[leak](api), api=api, key=lambda: SECRET) as (server, model):
         with pytest.raises(ModelError) as caught:
             await collect(model)
         shown = [repr(model), repr(model._client.connection)]
-    assert server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
+    assert api.sent_key(server.requests[0]) == SECRET
     error = caught.value
     assert error.__context__ is None
     assert error.__cause__ is None
@@ -77,19 +81,21 @@ async def test_a_password_in_the_address_is_not_shown() -> None:
     assert "hunter2" not in repr(model)
 
 
+@each_api
 @pytest.mark.parametrize("key", ["sk-… ", "sk-a b", "sk-a\nb"])
-async def test_a_key_that_no_header_can_hold_is_named_not_shown(key: str) -> None:
-    async with connected(key=lambda: key) as (_, model):
+async def test_a_key_that_no_header_can_hold_is_named_not_shown(api: WireApi, key: str) -> None:
+    async with connected(api=api, key=lambda: key) as (_, model):
         with pytest.raises(ConfigurationError, match="OPENAI_API_KEY holds characters"):
             await collect(model)
 
 
-async def test_a_new_key_is_used_without_a_restart() -> None:
+@each_api
+async def test_a_new_key_is_used_without_a_restart(api: WireApi) -> None:
     keys = iter(["first-key", "second-key"])
-    async with connected(say("1"), say("2"), key=lambda: next(keys)) as (server, model):
+    async with connected(say("1"), say("2"), api=api, key=lambda: next(keys)) as (server, model):
         await turn_of(model)
         await turn_of(model)
-    assert [one.headers["authorization"] for one in server.requests] == ["Bearer first-key", "Bearer second-key"]
+    assert [api.sent_key(one) for one in server.requests] == ["first-key", "second-key"]
 
 
 async def test_what_the_environment_holds_for_openai_is_not_sent_to_other_endpoints(

@@ -92,7 +92,9 @@ def plain(turn: ModelTurn) -> Reply:
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in turn.tool_calls
     ]
-    message = {"role": "assistant", "content": turn.content, "tool_calls": calls or None}
+    message: Chunk = {"role": "assistant", "content": turn.content, "tool_calls": calls or None}
+    if turn.reasoning:
+        message["reasoning_content"] = turn.reasoning
     body = {
         "object": "chat.completion",
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}],

@@ -1,0 +1,231 @@
+"""The Responses API, OpenAI's own for its current models. Nothing is stored with the service: each request has the
+whole conversation, and what the model thought comes back encrypted and is sent back so."""
+
+import hashlib
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from agent_kernel.models.api import Amendment, Target
+from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage
+from agent_kernel.models.faults import Fault
+from agent_kernel.models.images import absent_line, data_url
+from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, TextItem, readable_items
+from agent_kernel.models.responses_answer import ResponsesReader
+from agent_kernel.protocol.vocabulary import ApiName
+
+InputItem = dict[str, Any]
+
+LONGEST_ID = 64
+"""Characters of a call's id, a function's name and a cache key; the service refuses longer ones."""
+ENCRYPTED = "reasoning.encrypted_content"
+_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_DISPENSABLE = ("reasoning.summary", "reasoning.effort", "include", "prompt_cache_key", "store", "reasoning")
+"""Fields that some services and models refuse, and without which the answer is as good or nearly so."""
+_ABOUT_AN_ITEM = re.compile(r"\brs_\w+|encrypted|reasoning\W+item|item\W+of type\W+reasoning|input\[\d+\]", re.I)
+_ITEM_ID = re.compile(r"\b[a-z]{2,4}_[0-9A-Za-z]{6,}")
+_MOST_REFUSED = 1_000
+
+_log = logging.getLogger(__name__)
+
+
+class ResponsesApi:
+    name: ApiName = "responses"
+    path = "responses"
+
+    def __init__(self) -> None:
+        self._left_out: set[str] = set()
+        """Fields that the service refused; with an effort, its value is part of the name."""
+        self._refused: dict[str, None] = {}
+        """Items that the service no longer accepts."""
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {key}"}
+
+    def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
+        messages = list(request.messages)
+        body: dict[str, Any] = {"model": target.wire_name, "stream": True, "store": False, "include": [ENCRYPTED]}
+        if messages and messages[0]["role"] == "system":
+            body["instructions"] = messages.pop(0)["content"]
+        body["input"] = [item for message in messages for item in self._items(message, request, target)]
+        if request.tools:
+            body["tools"] = [_tool(tool) for tool in request.tools]
+        if request.cache_key:
+            body["prompt_cache_key"] = _short(request.cache_key)
+        body["reasoning"] = {"summary": "auto"}
+        if request.effort is not None:
+            body["reasoning"]["effort"] = request.effort
+        for name in self._left_out:
+            _leave_out(body, name)
+        return body
+
+    def reader(self, target: Target) -> ResponsesReader:
+        return ResponsesReader(target.origin)
+
+    def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
+        """Without a field that the service does not know, or without reasoning that it no longer accepts."""
+        if fault.status not in (400, 404, 422):
+            return None
+        if fault.param.startswith(_DISPENSABLE):
+            return self._without_field(request, fault, target)
+        if refused := self._items_refused(request, fault, target):
+            for key in refused:
+                self._refused[key] = None
+            while len(self._refused) > _MOST_REFUSED:
+                del self._refused[next(iter(self._refused))]
+            return Amendment(
+                request,
+                f"{target.wire_name} no longer accepts what it thought earlier in this conversation, so it was asked "
+                "without that.",
+            )
+        return self._without_field(request, fault, target) if not fault.param else None
+
+    def _without_field(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
+        name = next((one for one in _DISPENSABLE if _names(fault, one)), None)
+        if name is None:
+            return None
+        notice = ""
+        if name.startswith("reasoning") and request.effort is None and name != "reasoning.summary":
+            name = "reasoning"
+        elif name in ("reasoning", "reasoning.effort"):
+            notice = f"{target.wire_name} does not take the effort {request.effort!r}; it was left to the model."
+        if name == "reasoning.effort":
+            name = f"{name}={request.effort}"
+        if name not in self._left_out:
+            self._left_out.add(name)
+            _log.info("%s does not take %s: %s", target.origin, name, fault.detail[:200])
+        return Amendment(request, notice)
+
+    def _items_refused(self, request: ModelRequest, fault: Fault, target: Target) -> list[str]:
+        """The provider's items that the service names, or all that there are where it names none."""
+        about = f"{fault.code} {fault.param} {fault.detail}"
+        if not _ABOUT_AN_ITEM.search(about):
+            return []
+        turns = [self._opaque_keys(message, target) for message in request.messages]
+        turns = [keys for keys in turns if keys and self._refused.keys().isdisjoint(keys)]
+        named = set(_ITEM_ID.findall(fault.detail))
+        hit = [keys for keys in turns if not named.isdisjoint(keys)]
+        return [key for keys in hit or turns for key in keys]
+
+    def _opaque_keys(self, message: WireMessage, target: Target) -> list[str]:
+        items = readable_items(message, self.name, target.origin) or ()
+        return [_key(item.item) for item in items if isinstance(item, OpaqueItem)]
+
+    def _items(self, message: WireMessage, request: ModelRequest, target: Target) -> Iterator[InputItem]:
+        match message["role"]:
+            case "assistant":
+                kept = readable_items(message, self.name, target.origin)
+                usable = kept is not None and self._refused.keys().isdisjoint(self._opaque_keys(message, target))
+                if kept is not None and usable and _fit(kept, message):
+                    yield from _kept_items(kept, message)
+                else:
+                    yield from _plain_items(message)
+            case "tool":
+                output = _with_pictures(message, request) if message.get(IMAGES) else message["content"]
+                yield {"type": "function_call_output", "call_id": _short(message["tool_call_id"]), "output": output}
+            case "user":
+                content = _with_pictures(message, request) if message.get(IMAGES) else message["content"]
+                yield {"type": "message", "role": "user", "content": content}
+            case _:
+                yield {"type": "message", "role": "developer", "content": message["content"]}
+
+
+def _names(fault: Fault, field: str) -> bool:
+    """Whether a fault is about a field: by the service's own word, or quoted in what it says."""
+    if fault.param:
+        return fault.param.startswith(field)
+    return re.search(rf"['\"`]{re.escape(field)}\b", fault.detail) is not None
+
+
+def _leave_out(body: dict[str, Any], name: str) -> None:
+    field, _, part = name.partition("=")[0].partition(".")
+    if not part:
+        body.pop(field, None)
+    elif isinstance(inner := body.get(field), dict) and ("=" not in name or name.endswith(f"={inner.get(part)}")):
+        inner.pop(part, None)
+        if not inner:
+            del body[field]
+
+
+def _tool(tool: dict[str, Any]) -> dict[str, Any]:
+    """Strict schemas would have to name each parameter as required; ours say which are."""
+    return {"type": "function", "parameters": None, **tool["function"], "strict": False}
+
+
+def _fit(items: tuple[Item, ...], message: WireMessage) -> bool:
+    """Whether the items are of this message: all of its text and each of its calls once."""
+    texts = sum(item.length for item in items if isinstance(item, TextItem))
+    indices = [item.index for item in items if isinstance(item, CallItem)]
+    return texts == len(message["content"] or "") and sorted(indices) == list(range(len(message.get("tool_calls", ()))))
+
+
+def _kept_items(items: tuple[Item, ...], message: WireMessage) -> Iterator[InputItem]:
+    """The turn in the provider's order. Reasoning at its end led to nothing, and is refused."""
+    last = max((place for place, item in enumerate(items) if not _is_reasoning(item)), default=-1)
+    at = 0
+    for item in items[: last + 1]:
+        match item:
+            case OpaqueItem():
+                yield item.item
+            case TextItem():
+                yield _message(message["content"][at : at + item.length], item.frame)
+                at += item.length
+            case CallItem():
+                yield _call(message["tool_calls"][item.index], item.frame)
+
+
+def _is_reasoning(item: Item) -> bool:
+    return isinstance(item, OpaqueItem) and item.item.get("type") == "reasoning"
+
+
+def _plain_items(message: WireMessage) -> Iterator[InputItem]:
+    if message["content"]:
+        yield _message(message["content"], None)
+    for call in message.get("tool_calls", ()):
+        yield _call(call, None)
+
+
+def _message(text: str, frame: dict[str, Any] | None) -> InputItem:
+    if frame is None:
+        return {"type": "message", "role": "assistant", "content": text}
+    parts = []
+    for part in frame["content"]:
+        name = "refusal" if part["type"] == "refusal" else "text"
+        start, end = part[name]
+        parts.append({**part, name: text[start:end]})
+    return {**frame, "content": parts}
+
+
+def _call(call: dict[str, Any], frame: dict[str, Any] | None) -> InputItem:
+    function = call["function"]
+    return {
+        **(frame or {}),
+        "type": "function_call",
+        "call_id": _short(call["id"]),
+        "name": _NAME.sub("_", function["name"])[:LONGEST_ID] or "unnamed",
+        "arguments": function["arguments"],
+    }
+
+
+def _with_pictures(message: WireMessage, request: ModelRequest) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = [{"type": "input_text", "text": message["content"]}]
+    for ref in message[IMAGES]:
+        url = data_url(ref, request.images)
+        if url is None:
+            parts.append({"type": "input_text", "text": absent_line(ref)})
+        else:
+            parts.append({"type": "input_image", "detail": "auto", "image_url": url})
+    return parts
+
+
+def _short(name: str) -> str:
+    """The same for the same name. Another service's ids may be longer than this one takes."""
+    return name if len(name) <= LONGEST_ID else hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
+
+
+def _key(item: dict[str, Any]) -> str:
+    name = item.get("id")
+    return name if isinstance(name, str) and name else hashlib.sha256(orjson.dumps(item)).hexdigest()

@@ -1,0 +1,423 @@
+"""The items of a Responses answer while they arrive: messages, reasoning and calls, each put together from pieces.
+
+What servers do, and what is made of it:
+
+- Deltas name their item by an id that changes with each of them (LiteLLM), or all items by one index: an id is believed
+  where it is known, then the index, then the item of that kind that is open.
+- Deltas come without the event that opens their item, or an item without any deltas: its last event has it whole.
+- Deltas of two items come in turns: the text of the later one waits, so that none is mixed with another.
+- What an item's last event says is compared with what its deltas said: the rest is passed on, and what does not fit
+  is a fault, because it was shown.
+- The call in the last event of all has another id than the same call before (vLLM): the first id counts.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+
+from agent_kernel.models.answer_reading import Deltas
+from agent_kernel.models.base import RequestedCall, ToolCallDelta
+from agent_kernel.models.faults import Fault
+from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, TextItem
+
+PARTS_APART = "\n\n"
+LARGEST_ITEM = 4 * 1024 * 1024
+"""Bytes of one item that is kept for the provider."""
+
+PartKind = Literal["output_text", "refusal", "summary", "thought"]
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """A piece of an item's text that the server sends as one."""
+
+    item: "Output"
+    kind: PartKind
+    index: Any
+    pieces: list[str] = field(default_factory=list)
+    passed: int = 0
+    """How many of the pieces were passed on."""
+    apart: int = 0
+    """Characters that were put before it."""
+    closed: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+@dataclass(slots=True, eq=False)
+class Output:
+    """One item of the answer."""
+
+    kind: str
+    id: str = ""
+    index: Any = None
+    parts: list[Part] = field(default_factory=list)
+    whole: dict[str, Any] | None = None
+    """As its last event has it."""
+    call_id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+    whole_arguments: str = ""
+    spare_name: str = ""
+    """From an event that says the name and no id; taken where no other comes."""
+    begun: bool = False
+
+    @property
+    def done(self) -> bool:
+        return self.whole is not None
+
+    @property
+    def call_arguments(self) -> str:
+        return self.whole_arguments or "".join(self.arguments).strip() or "{}"
+
+
+class Lane:
+    """Text that is shown in one place: the answer, or the reasoning. Parts follow each other in the order in which
+    they began, and only the first that is open is passed on as it comes."""
+
+    def __init__(self, deltas: Deltas, kind: Literal["text", "reasoning"]) -> None:
+        self._deltas = deltas
+        self._kind = kind
+        self._parts: list[Part] = []
+        self._at = 0
+        self._last: Part | None = None
+
+    def open(self, item: Output, kind: PartKind, index: Any) -> Part:
+        part = Part(item, kind, index)
+        item.parts.append(part)
+        self._parts.append(part)
+        return part
+
+    def add(self, part: Part, text: str) -> None:
+        if text and not part.closed:
+            part.pieces.append(text)
+            self._pass_on()
+
+    def close(self, part: Part, whole: Any) -> None:
+        """The part has ended; `whole` is its text as the server has it in the end. Raises `Fault`."""
+        if part.closed:
+            return
+        if isinstance(whole, str) and whole:
+            said = part.text
+            if whole.startswith(said):
+                part.pieces += [whole[len(said) :]] if len(whole) > len(said) else []
+            elif whole.strip() != said.strip():
+                self.refuse()
+        part.closed = True
+        self._pass_on()
+
+    def refuse(self) -> None:
+        """The pieces do not make up the whole. Of the reasoning nothing depends on it. Raises `Fault`."""
+        if self._kind == "text":
+            raise Fault("answer", "the pieces of the answer do not fit the whole", retry=True)
+
+    def close_all(self) -> None:
+        for part in self._parts[self._at :]:
+            self.close(part, None)
+
+    def _pass_on(self) -> None:
+        while self._at < len(self._parts):
+            part = self._parts[self._at]
+            for piece in part.pieces[part.passed :]:
+                if part is not self._last:
+                    self._begin(part)
+                self._deltas.add_text(self._kind, piece)
+            part.passed = len(part.pieces)
+            if not part.closed:
+                return
+            self._at += 1
+
+    def _begin(self, part: Part) -> None:
+        last, self._last = self._last, part
+        if last is None or (last.item is part.item and last.kind == part.kind == "output_text"):
+            return
+        part.apart = len(PARTS_APART)
+        self._deltas.add_text(self._kind, PARTS_APART)
+
+
+class Outputs:
+    """All items of an answer, and the deltas that come of them."""
+
+    def __init__(self, deltas: Deltas) -> None:
+        self._deltas = deltas
+        self.items: list[Output] = []
+        self.calls: list[Output] = []
+        self.text = Lane(deltas, "text")
+        self.reasoning = Lane(deltas, "reasoning")
+
+    def __bool__(self) -> bool:
+        return any(item.kind in ("message", "function_call") for item in self.items)
+
+    def find(self, kind: str, item_id: Any, index: Any) -> Output:
+        """The item that an event is about; a new one where it can be none of those that are known."""
+        same = [item for item in self.items if item.kind == kind]
+        if item_id:
+            for item in same:
+                if item.id == item_id:
+                    return item
+        still_open = [item for item in same if not item.done]
+        for item in reversed(still_open):
+            if index is not None and item.index == index:
+                return item
+        if still_open and (index is None or still_open[-1].index is None):
+            return still_open[-1]
+        return self._new(kind, item_id, index)
+
+    def begin(self, raw: dict[str, Any], index: Any) -> None:
+        """The event that opens an item, which some servers repeat and others send after its first delta."""
+        kind, item_id, call_id = _text(raw.get("type")), _text(raw.get("id")), _text(raw.get("call_id"))
+        for item in self.items:
+            same_place = item.index == index and not item.done and (not item.begun or item.call_id == call_id != "")
+            if item.kind == kind and ((item_id and item.id == item_id) or (same_place and not (item_id and item.id))):
+                break
+        else:
+            item = self._new(kind, item_id, index)
+        item.begun = True
+        item.id = item.id or item_id
+        if kind == "function_call":
+            self.name_call(item, raw)
+
+    def name_call(self, item: Output, raw: dict[str, Any]) -> None:
+        """Its card is shown as soon as it has a name."""
+        item.call_id = item.call_id or _text(raw.get("call_id"))
+        if item.name or not (name := _text(raw.get("name"))):
+            return
+        item.name = name
+        self._deltas.add(ToolCallDelta(self.calls.index(item), name, item.call_id))
+
+    def part(self, lane: Lane, item: Output, kind: PartKind, index: Any) -> Part:
+        for part in item.parts:
+            if part.kind == kind and part.index == index:
+                return part
+        return lane.open(item, kind, index)
+
+    def end(self, raw: dict[str, Any], index: Any) -> None:
+        """The event that has an item whole. Said twice, it counts once. Raises `Fault`."""
+        item = self.find(_text(raw.get("type")), raw.get("id"), index)
+        if not item.done:
+            self._settle(item, raw)
+
+    def reconcile(self, output: list[Any]) -> None:
+        """What the last event of all says of the items: only what no event before said is taken from it."""
+        whole = [raw for raw in output if isinstance(raw, dict)]
+        known = {item.id: item for item in self.items if item.id}
+        matched = [known.get(_text(raw.get("id"))) for raw in whole]
+        others = [item for item in self.items if item not in matched]
+        for position, (raw, item) in enumerate(zip(whole, matched, strict=True)):
+            found = item or next((one for one in others if one.kind == raw.get("type")), None)
+            if found in others:
+                others.remove(found)
+            found = found or self._new(_text(raw.get("type")), raw.get("id"), position)
+            if not found.done:
+                self._settle(found, raw)
+
+    def close(self) -> None:
+        for call in self.calls:
+            self.name_call(call, {"name": call.spare_name})
+        self.text.close_all()
+        self.reasoning.close_all()
+
+    def unfinished(self) -> str | None:
+        """What the server began and did not end, in words."""
+        for item in self.items:
+            if item.kind == "function_call" and not (item.done or _is_object(item.call_arguments)):
+                return f"a call of {item.name}" if item.name else "a call"
+            if item.kind != "function_call" and not (item.done or all(part.closed for part in item.parts)):
+                return "the answer"
+        return None
+
+    def broken_call(self) -> str | None:
+        """The name of a call whose arguments have begun and are no whole JSON object, and which was not ended."""
+        for item in self.calls:
+            ended = item.done and item.whole is not None and item.whole.get("status") != "incomplete"
+            if not (ended or _is_object(item.call_arguments)):
+                return item.name
+        return None
+
+    def requested(self) -> tuple[RequestedCall, ...]:
+        return tuple(RequestedCall(item.call_id, item.name, item.call_arguments) for item in self.calls)
+
+    def provider_items(self, content: str) -> tuple[Item, ...]:
+        """The turn as the provider wants it back; none where the message says all that there is."""
+        if not any(_is_telling(item) for item in self.items) and sum(item.kind == "message" for item in self.items) < 2:
+            return ()
+        indices = [item.index for item in self.items]
+        orders = [self.items]
+        if all(isinstance(index, int) for index in indices) and len(set(indices)) == len(indices):
+            orders.insert(0, sorted(self.items, key=lambda item: int(item.index)))
+        for order in orders:
+            if "".join(_text_of(item) for item in order) == content:
+                return tuple(self._kept(order))
+        return ()  # texts that the server mixed: their order can't be made again
+
+    def _kept(self, order: list[Output]) -> Iterator[Item]:
+        for item in order:
+            match item.kind:
+                case "message":
+                    if text := _text_of(item):
+                        yield TextItem(len(text), _message_frame(item))
+                case "function_call":
+                    yield CallItem(self.calls.index(item), _call_frame(item))
+                case _:
+                    if (kept := _opaque(item)) is not None:
+                        yield OpaqueItem(kept)
+
+    def _new(self, kind: str, item_id: Any, index: Any) -> Output:
+        item = Output(kind, _text(item_id), index)
+        self.items.append(item)
+        if kind == "function_call":
+            self.calls.append(item)
+        return item
+
+    def _settle(self, item: Output, raw: dict[str, Any]) -> None:
+        item.whole = raw
+        item.id = item.id or _text(raw.get("id"))
+        match item.kind:
+            case "function_call":
+                if item.name and _text(raw.get("name")) not in ("", item.name):
+                    raise Fault("answer", "the server mixed up two calls", retry=True)
+                self.name_call(item, raw)
+                item.whole_arguments = arguments_of(raw.get("arguments")) or item.whole_arguments
+            case "message":
+                _settle_parts(self.text, item, _message_texts(raw))
+            case "reasoning":
+                _settle_parts(self.reasoning, item, _reasoning_texts(raw, item))
+
+
+def arguments_of(value: Any) -> str:
+    """A call's arguments as text, blank where there are none; some servers send the object itself."""
+    if isinstance(value, str):
+        return value.strip()
+    return "" if value is None else json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+def _settle_parts(lane: Lane, item: Output, texts: list[tuple[PartKind, str]]) -> None:
+    """Bring what the deltas said to what the item is in the end. Raises `Fault`."""
+    said = [part for part in item.parts if part.pieces]
+    if len(said) > len(texts):  # pieces of one part under several numbers
+        whole = "".join(text for _, text in texts)
+        before = "".join(part.text for part in said[:-1])
+        if whole and not whole.startswith(before):
+            lane.refuse()
+        lane.close(said[-1], whole[len(before) :])
+    else:
+        for place, (kind, text) in enumerate(texts):
+            lane.close(said[place] if place < len(said) else lane.open(item, kind, None), text)
+    for part in item.parts:
+        lane.close(part, None)
+
+
+def _message_texts(raw: dict[str, Any]) -> list[tuple[PartKind, str]]:
+    content = raw.get("content")
+    if isinstance(content, str):
+        return [("output_text", content)] if content else []
+    texts: list[tuple[PartKind, str]] = []
+    for part in content if isinstance(content, list) else []:
+        if text := _text(part.get("text")):
+            texts.append(("output_text", text))
+        elif text := _text(part.get("refusal")):
+            texts.append(("refusal", text))
+    return texts
+
+
+def _reasoning_texts(raw: dict[str, Any], item: Output) -> list[tuple[PartKind, str]]:
+    """The summary, or the thoughts themselves where there is none; never both."""
+    shown = item.parts[0].kind if item.parts else None
+    for kind, name in (("summary", "summary"), ("thought", "content")):
+        parts = raw.get(name)
+        texts = [_text(part.get("text")) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        if any(texts) and shown in (None, kind):
+            return [("summary" if kind == "summary" else "thought", text) for text in texts if text]
+    return []
+
+
+def _text_of(item: Output) -> str:
+    """What of the turn's content is this message's, with what stands before its parts."""
+    if item.kind != "message":
+        return ""
+    return "".join(PARTS_APART[: part.apart] + part.text for part in item.parts if part.pieces)
+
+
+def _is_telling(item: Output) -> bool:
+    """Whether the item says something that the message does not."""
+    match item.kind:
+        case "message":
+            return _message_frame(item) is not None and _is_special(item.whole or {})
+        case "function_call":
+            return any((item.whole or {}).get(name) for name in ("namespace", "caller"))
+        case _:
+            return _opaque(item) is not None
+
+
+def _is_special(raw: dict[str, Any]) -> bool:
+    content = raw.get("content")
+    parts = content if isinstance(content, list) else []
+    return bool(raw.get("phase")) or any(part.get("annotations") or part.get("type") == "refusal" for part in parts)
+
+
+def _message_frame(item: Output) -> dict[str, Any] | None:
+    """The item but for its texts: in their place stands where they are in the item's share of the content."""
+    parts = [part for part in item.parts if part.pieces]
+    pieces = item.whole.get("content") if item.whole is not None else None
+    if item.whole is None or not isinstance(pieces, list):
+        return None
+    if [text for _, text in _message_texts(item.whole)] != [part.text for part in parts]:
+        return None
+    content: list[dict[str, Any]] = []
+    at = 0
+    for raw in pieces:
+        name = "text" if _text(raw.get("text")) else "refusal"
+        if not _text(raw.get(name)):
+            continue
+        part = parts[len(content)]
+        start, at = at + part.apart, at + part.apart + len(part.text)
+        content.append({**_without(raw, "logprobs"), name: [start, at]})
+    frame = {**_without(item.whole), "content": content}
+    return frame if content and _storable(frame) else None
+
+
+def _call_frame(item: Output) -> dict[str, Any] | None:
+    """The item but for what the message says of the call."""
+    if item.whole is None:
+        return None
+    frame = _without(item.whole, "arguments", "call_id", "name")
+    return frame if _storable(frame) else None
+
+
+def _opaque(item: Output) -> dict[str, Any] | None:
+    """The item as it is sent back. Reasoning without its content is a reference to what the server did not store."""
+    if item.whole is None:
+        return None
+    raw = _without(item.whole)
+    if item.kind == "reasoning" and not (raw.get("encrypted_content") or raw.get("content")):
+        return None
+    return raw if _storable(raw) else None
+
+
+def _without(raw: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Without `names`, and without what is null, which services send and refuse to take."""
+    return {name: value for name, value in raw.items() if value is not None and name not in names}
+
+
+def _storable(raw: dict[str, Any]) -> bool:
+    """Whether the log can hold it: not nested too deeply, and of a size that a provider means."""
+    try:
+        return len(orjson.dumps(raw)) <= LARGEST_ITEM
+    except TypeError:
+        return False
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(orjson.loads(arguments), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

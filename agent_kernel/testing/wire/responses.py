@@ -1,0 +1,288 @@
+"""How a Responses server would send a turn, and the many ways in which servers send it wrong."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, zip_longest
+from typing import Any
+
+from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem
+from agent_kernel.testing.scripted_model import odd_pieces
+from agent_kernel.testing.wire.reply import Reply
+
+Event = dict[str, Any]
+Change = Callable[[list[Event]], list[Event]]
+"""A way in which a server gets it wrong."""
+
+_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+def response(status: str = "completed", output: Iterable[Event] = (), **fields: Any) -> Event:
+    """A response as a whole."""
+    return {
+        "id": "resp_fake",
+        "object": "response",
+        "created_at": 1_750_000_000,
+        "model": "fake",
+        "status": status,
+        "output": list(output),
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "error": None,
+        "incomplete_details": None,
+        "usage": None,
+        **fields,
+    }
+
+
+def usage(tokens: TokenUsage) -> Event:
+    return {
+        "input_tokens": tokens.input_tokens,
+        "input_tokens_details": {
+            "cached_tokens": tokens.cached_tokens,
+            "cache_write_tokens": tokens.cache_write_tokens,
+        },
+        "output_tokens": tokens.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": tokens.reasoning_tokens},
+        "total_tokens": tokens.input_tokens + tokens.output_tokens,
+    }
+
+
+def message(text: str, *, item_id: str = "msg_fake", status: str = "completed", **fields: Any) -> Event:
+    part = {"type": "output_text", "text": text, "annotations": []}
+    return {"id": item_id, "type": "message", "role": "assistant", "status": status, "content": [part], **fields}
+
+
+def reasoning(summary: str, *, item_id: str = "rs_fake", encrypted: str | None = None) -> Event:
+    return {
+        "id": item_id,
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": summary}] if summary else [],
+        "encrypted_content": encrypted or f"gAAAA-{item_id}",
+    }
+
+
+def function_call(call: RequestedCall, index: int, *, ids: bool = True, **fields: Any) -> Event:
+    return {
+        "id": f"fc_fake_{index}",
+        "type": "function_call",
+        "status": "completed",
+        "call_id": (call.id or f"call_fake_{index}") if ids else "",
+        "name": call.name,
+        "arguments": call.arguments,
+        **fields,
+    }
+
+
+def items_of(turn: ModelTurn, *, ids: bool = True) -> list[Event]:
+    """The items of a turn: what it has for the provider, or reasoning, text and calls in this order."""
+    if turn.provider is not None:
+        return list(_provided(turn, ids))
+    items = []
+    if turn.reasoning:
+        items.append(reasoning(turn.reasoning, item_id="rs_" + _digest(turn.reasoning)))
+    if turn.content:
+        items.append(message(turn.content, item_id="msg_" + _digest(turn.content)))
+    return items + [function_call(call, index, ids=ids) for index, call in enumerate(turn.tool_calls)]
+
+
+def events_of(turn: ModelTurn, *, ids: bool = True, interleave: bool = False) -> list[Event]:
+    """The events of a turn, text and arguments in odd pieces. `interleave` sends parallel calls in turns."""
+    return item_events(items_of(turn, ids=ids), interleave=interleave, finish=turn.finish_reason, tokens=turn.usage)
+
+
+def item_events(
+    items: list[Event],
+    *,
+    interleave: bool = False,
+    finish: str = "stop",
+    tokens: TokenUsage | None = None,
+) -> list[Event]:
+    """The events of any items."""
+    shown = usage(tokens) if tokens is not None and (tokens.input_tokens or tokens.output_tokens) else None
+    begun = response("in_progress")
+    events = [{"type": "response.created", "response": begun}, {"type": "response.in_progress", "response": begun}]
+    columns = [list(_item_events(item, index)) for index, item in enumerate(items)]
+    together = [column for item, column in zip(items, columns, strict=True) if item["type"] == "function_call"]
+    alone = [column for column in columns if not interleave or column not in together]
+    events += [event for column in alone for event in column]
+    if interleave:
+        events += [event for row in zip_longest(*together) for event in row if event is not None]
+    if finish in _INCOMPLETE:
+        whole = response("incomplete", items, usage=shown, incomplete_details={"reason": _INCOMPLETE[finish]})
+    else:
+        whole = response("completed", items, usage=shown)
+    return [*events, {"type": f"response.{whole['status']}", "response": whole}]
+
+
+def failed(code: str, text: str) -> Event:
+    return {"type": "response.failed", "response": response("failed", error={"code": code, "message": text})}
+
+
+def numbered(events: Iterable[Event]) -> list[Event]:
+    """With the `sequence_number` that each event has."""
+    counter = count()
+    return [{**event, "sequence_number": next(counter)} for event in events]
+
+
+def event_stream(events: Iterable[Event], *, newline: str = "\n", done: bool = False, comments: bool = False) -> bytes:
+    """Events as server-sent events; `comments` puts a keep-alive before each, `done` OpenAI's old mark at the end."""
+    lines: list[str] = []
+    for event in events:
+        if comments:
+            lines += [": keep-alive", ""]
+        lines += [f"event: {event.get('type')}"] if isinstance(event, dict) else []
+        lines += [f"data: {json.dumps(event, ensure_ascii=False)}", ""]
+    if done:
+        lines += ["data: [DONE]", ""]
+    return "".join(line + newline for line in lines).encode()
+
+
+def streamed(
+    turn: ModelTurn,
+    *,
+    ids: bool = True,
+    interleave: bool = False,
+    change: Change | None = None,
+    newline: str = "\n",
+    done: bool = False,
+    comments: bool = False,
+    **options: Any,
+) -> Reply:
+    """A turn as a stream. `options` are fields of `Reply`: `split_every=1`, `cut_after=300`, `hang_after=0`."""
+    sent = numbered(events_of(turn, ids=ids, interleave=interleave))
+    sent = change(sent) if change is not None else sent
+    return Reply(body=event_stream(sent, newline=newline, done=done, comments=comments), **options)
+
+
+def events(*given: Event, done: bool = False, **options: Any) -> Reply:
+    """Events exactly as given."""
+    return Reply(body=event_stream(given, done=done), **options)
+
+
+def plain(turn: ModelTurn) -> Reply:
+    """The turn as one JSON body, from a server that does not stream."""
+    whole = events_of(turn)[-1]["response"]
+    return Reply(body=json.dumps(whole).encode(), content_type="application/json")
+
+
+def without(*types: str) -> Change:
+    """Events that a server never sends."""
+    return lambda events: [event for event in events if not str(event["type"]).endswith(types)]
+
+
+def only_last(events: list[Event]) -> list[Event]:
+    """A proxy that asks without streaming, and sends what it got as one event (LiteLLM)."""
+    return events[:1] + events[-1:]
+
+
+def without_output(events: list[Event]) -> list[Event]:
+    return [*events[:-1], {**events[-1], "response": {**events[-1]["response"], "output": []}}]
+
+
+def twice(events: list[Event]) -> list[Event]:
+    """Each event comes again, with the same number."""
+    return [event for one in events for event in (one, one)]
+
+
+def from_the_start_again(events: list[Event]) -> list[Event]:
+    """A proxy that lost its connection in the middle, and sends all again."""
+    return events[: len(events) // 2] + events
+
+
+def uncounted(events: list[Event]) -> list[Event]:
+    return [{**event, "sequence_number": 0} for event in events]
+
+
+def changing_ids(events: list[Event]) -> list[Event]:
+    """Another item id with each event (LiteLLM)."""
+    return [{**event, "item_id": f"x_{at}"} if "item_id" in event else event for at, event in enumerate(events)]
+
+
+def without_ids(events: list[Event]) -> list[Event]:
+    return [{name: value for name, value in event.items() if name != "item_id"} for event in events]
+
+
+def one_index(events: list[Event]) -> list[Event]:
+    """All items under one index."""
+    return [{**event, "output_index": 0} if "output_index" in event else event for event in events]
+
+
+def other_call_ids(events: list[Event]) -> list[Event]:
+    """The last event has other ids than the events before (vLLM)."""
+    whole = events[-1]["response"]
+    items = [{**item, "id": f"other_{at}"} for at, item in enumerate(whole["output"])]
+    items = [{**item, "call_id": "call_other"} if "call_id" in item else item for item in items]
+    return [*events[:-1], {**events[-1], "response": {**whole, "output": items}}]
+
+
+def unknown_events(events: list[Event]) -> list[Event]:
+    new = {"type": "response.from_the_future.delta", "delta": "Boo", "output_index": 0, "sequence_number": 10_000}
+    return [event for one in events for event in (new, one)]
+
+
+_BEGUN: dict[str, Event] = {
+    "message": {"status": "in_progress", "content": []},
+    "reasoning": {"summary": [], "encrypted_content": ""},
+    "function_call": {"status": "in_progress", "arguments": ""},
+}
+"""What an item does not have yet when it begins."""
+
+
+def _item_events(item: Event, index: int) -> Iterator[Event]:
+    place = {"output_index": index}
+    own = {**place, "item_id": item["id"]}
+    yield {"type": "response.output_item.added", **place, "item": {**item, **_BEGUN.get(item["type"], {})}}
+    match item["type"]:
+        case "message":
+            for at, part in enumerate(item["content"]):
+                yield from _content_events(part, {**own, "content_index": at})
+        case "reasoning":
+            for at, part in enumerate(item["summary"]):
+                yield from _summary_events(part, {**own, "summary_index": at})
+        case "function_call":
+            kind = "response.function_call_arguments"
+            for piece in odd_pieces(item["arguments"]):
+                yield {"type": f"{kind}.delta", **own, "delta": piece}
+            yield {"type": f"{kind}.done", **own, "name": item["name"], "arguments": item["arguments"]}
+    yield {"type": "response.output_item.done", **place, "item": item}
+
+
+def _summary_events(part: Event, where: Event) -> Iterator[Event]:
+    kind = "response.reasoning_summary"
+    yield {"type": f"{kind}_part.added", **where, "part": {**part, "text": ""}}
+    for piece in odd_pieces(part["text"]):
+        yield {"type": f"{kind}_text.delta", **where, "delta": piece}
+    yield {"type": f"{kind}_text.done", **where, "text": part["text"]}
+    yield {"type": f"{kind}_part.done", **where, "part": part}
+
+
+def _content_events(part: Event, where: Event) -> Iterator[Event]:
+    name = "refusal" if part["type"] == "refusal" else "text"
+    kind = "response.refusal" if name == "refusal" else "response.output_text"
+    more: Event = {} if name == "refusal" else {"logprobs": []}
+    yield {"type": "response.content_part.added", **where, "part": {**part, name: ""}}
+    for piece in odd_pieces(part[name]):
+        yield {"type": f"{kind}.delta", **where, **more, "delta": piece}
+    yield {"type": f"{kind}.done", **where, **more, name: part[name]}
+    yield {"type": "response.content_part.done", **where, "part": part}
+
+
+def _provided(turn: ModelTurn, ids: bool) -> Iterator[Event]:
+    at = 0
+    for item in turn.provider.items if turn.provider is not None else ():
+        match item:
+            case OpaqueItem():
+                yield item.item
+            case TextItem():
+                text = turn.content[at : at + item.length]
+                at += item.length
+                yield message(text, item_id="msg_" + _digest(text))
+            case CallItem():
+                yield function_call(turn.tool_calls[item.index], item.index, ids=ids)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

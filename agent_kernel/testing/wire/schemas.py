@@ -1,0 +1,106 @@
+"""The official clients' types as schemas: each request that the doubles receive and each event that they send fits."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import TypeAdapter
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+class WrongRequest(AssertionError):
+    """A request that the official client could not have sent."""
+
+
+def check_chat_request(body: dict[str, Any]) -> None:
+    """Raises `WrongRequest`."""
+    _check(_chat_request(), _without_extras(body))
+
+
+def check_responses_request(body: dict[str, Any]) -> None:
+    """Raises `WrongRequest`."""
+    _check(_responses_request(), body)
+
+
+def check_chat_chunk(chunk: dict[str, Any]) -> None:
+    """Raises pydantic's `ValidationError`."""
+    from openai.types.chat import ChatCompletionChunk
+
+    TypeAdapter(ChatCompletionChunk).validate_python(chunk, strict=True)
+
+
+def check_responses_event(event: dict[str, Any]) -> None:
+    """Raises pydantic's `ValidationError`, and `KeyError` for an event of a type that does not exist."""
+    _responses_events()[event["type"]].model_validate(event, strict=True)
+
+
+@cache
+def _chat_request() -> TypeAdapter[Any]:
+    from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
+    return TypeAdapter(CompletionCreateParamsStreaming)
+
+
+@cache
+def _responses_request() -> TypeAdapter[Any]:
+    from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+
+    return TypeAdapter(ResponseCreateParamsStreaming)
+
+
+@cache
+def _responses_events() -> Mapping[str, "type[BaseModel]"]:
+    from openai.types.responses import ResponseStreamEvent
+
+    models = get_args(get_args(ResponseStreamEvent)[0])
+    return {get_args(model.model_fields["type"].annotation)[0]: model for model in models}
+
+
+def _check(adapter: TypeAdapter[Any], body: dict[str, Any]) -> None:
+    """A type ignores fields that it does not have, and looks into lists only as they are read: so what it made of the
+    request is read to its end, and must be all of the request."""
+    try:
+        made = _read(adapter.validate_python(body))
+    except ValueError as error:
+        raise WrongRequest(str(error)) from None
+    if made != body:
+        raise WrongRequest(f"Fields that the client's types do not have: {_difference(made, body)}")
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _read(one) for name, one in value.items()}
+    if isinstance(value, str | int | float) or value is None:
+        return value
+    return [_read(one) for one in value]
+
+
+def _difference(made: Any, sent: Any, place: str = "") -> str:
+    """Where the first difference is."""
+    if isinstance(made, dict) and isinstance(sent, dict):
+        for name, value in sent.items():
+            if name not in made:
+                return f"{place}.{name}"
+            if made[name] != value:
+                return _difference(made[name], value, f"{place}.{name}")
+    if isinstance(made, list) and isinstance(sent, list):
+        for at, (one, other) in enumerate(zip(made, sent, strict=False)):
+            if one != other:
+                return _difference(one, other, f"{place}[{at}]")
+    return f"{place}: {sent!r}"
+
+
+def _without_extras(body: dict[str, Any]) -> dict[str, Any]:
+    """Without what other services than OpenAI's want back with a call."""
+    return body | {"messages": [_message(message) for message in body["messages"]]}
+
+
+def _message(message: dict[str, Any]) -> dict[str, Any]:
+    calls = message.get("tool_calls")
+    return message if calls is None else message | {"tool_calls": [_call(call) for call in calls]}
+
+
+def _call(call: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in call.items() if name != "extra_content"}

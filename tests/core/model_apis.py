@@ -1,0 +1,206 @@
+"""The APIs of model services, described for the tests that all of them have to pass.
+
+A test that takes `api` runs once for each. What only one API knows, or gets wrong, has a module of its own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from agent_kernel.models.api import AnswerReader, Api, Target
+from agent_kernel.models.base import ModelTurn
+from agent_kernel.models.chat import ChatApi
+from agent_kernel.models.responses import ResponsesApi
+from agent_kernel.protocol.vocabulary import ApiName
+from agent_kernel.testing.fake_openai import FAKE_KEY, FakeOpenAI
+from agent_kernel.testing.fake_service import FakeService, ReceivedRequest
+from agent_kernel.testing.turns import requested
+from agent_kernel.testing.wire import chat, responses
+from agent_kernel.testing.wire.reply import Reply
+from agent_kernel.testing.wire.schemas import check_chat_chunk, check_responses_event
+
+Events = list[Any]
+"""What a server sends, before it is JSON. Anything, where a test sends nonsense."""
+
+
+@dataclass(frozen=True)
+class WireApi:
+    """One API, from the server's side."""
+
+    name: ApiName
+    make: Callable[[], Api]
+    service: type[FakeService]
+    events_of: Callable[[ModelTurn], Events]
+    """A turn as the events of a server that does it right."""
+    interleaved: Callable[[ModelTurn], Events]
+    """Its calls in turns, piece by piece."""
+    event_stream: Callable[..., bytes]
+    """Events as bytes. It takes `newline`, `comments` and `done`."""
+    plain: Callable[[ModelTurn], Reply]
+    """A turn as one JSON body, from a server that does not stream."""
+    changes: Mapping[str, Callable[[Events], Events]]
+    """Ways in which servers get the events wrong, with nothing lost."""
+    text: Callable[[Iterable[str]], Events]
+    """A piece of text in each event, with what must stand before the first and nothing after the last."""
+    text_end: Callable[[Iterable[str]], Events]
+    """What ends an answer of these pieces."""
+    half_call: Callable[[str, str], Events]
+    """A call of this name with these arguments, without its end."""
+    length_reached: Callable[[], Events]
+    """The end of an answer that reached its length limit in the middle of that call."""
+    error: Callable[[str, int | None], Events]
+    """An error with this message, and this HTTP status, inside the stream."""
+    check_event: Callable[[Any], None]
+    """Raises where an event has not the official client's type."""
+    texts_sent: Callable[[dict[str, Any]], Iterator[str]]
+    """All texts of messages in a request."""
+    key_header: tuple[str, str] = ("authorization", "Bearer {}")
+    key: str = FAKE_KEY
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the `Connection`."""
+
+    def reader(self) -> AnswerReader:
+        return self.make().reader(Target("fake", "http://fake fake"))
+
+    def body(self, turn: ModelTurn, **options: Any) -> bytes:
+        return self.event_stream(self.events_of(turn), **options)
+
+    def streamed(self, turn: ModelTurn, *, newline: str = "\n", comments: bool = False, **options: Any) -> Reply:
+        """`options` are fields of `Reply`."""
+        return Reply(body=self.body(turn, newline=newline, comments=comments), **options)
+
+    def saying(self, *pieces: str, end: bool = True) -> bytes:
+        """An answer of these pieces of text, an event each."""
+        events = [*self.text(pieces), *(self.text_end(pieces) if end else ())]
+        return self.event_stream(events, done=end)
+
+    def broken(self, *pieces: str, message: str, status: int | None = None) -> bytes:
+        """Pieces of text, and then an error."""
+        return self.event_stream([*self.text(pieces), *self.error(message, status)], done=False)
+
+    def ways(self, turn: ModelTurn) -> dict[str, Reply]:
+        """All ways in which servers send a turn whole."""
+        body = self.body(turn)
+        right = self.events_of(turn)
+        changed = {name: Reply(body=self.event_stream(change(right))) for name, change in self.changes.items()}
+        return {
+            "plain": Reply(body=body),
+            "7 bytes": Reply(body=body, split_every=7),
+            "crlf": self.streamed(turn, newline="\r\n"),
+            "crlf split": self.streamed(turn, newline="\r\n", split_every=5),
+            "cr": self.streamed(turn, newline="\r"),
+            "keep-alives": self.streamed(turn, comments=True),
+            "bom": Reply(body=b"\xef\xbb\xbf" + body),
+            "no space": Reply(body=body.replace(b"data: ", b"data:")),
+            "no last blank line": Reply(body=body.rstrip(b"\n")),
+            "other fields": Reply(body=body.replace(b"data: ", b"id: 3\nretry: 5\ndata: ")),
+            "interleaved": Reply(body=self.event_stream(self.interleaved(turn)), split_every=11),
+            "not streamed": self.plain(turn),
+            **changed,
+        }
+
+    def sent_key(self, request: ReceivedRequest) -> str:
+        name, shape = self.key_header
+        return request.headers[name].removeprefix(shape.format(""))
+
+
+def said(turn: ModelTurn) -> ModelTurn:
+    """What a turn says, without what only its provider can read."""
+    return replace(turn, provider=None)
+
+
+def _without_indices(chunks: Events) -> Events:
+    """Ollama before 0.4.7, Gemini."""
+    return [{**chunk, "choices": [_without_index(choice) for choice in chunk["choices"]]} for chunk in chunks]
+
+
+def _without_index(choice: dict[str, Any]) -> dict[str, Any]:
+    calls = [{name: one[name] for name in one if name != "index"} for one in choice["delta"].get("tool_calls", ())]
+    return choice | {"delta": choice["delta"] | {"tool_calls": calls}} if calls else choice
+
+
+CHAT = WireApi(
+    name="chat",
+    make=ChatApi,
+    service=FakeOpenAI,
+    events_of=chat.chunks_of,
+    interleaved=lambda turn: chat.chunks_of(turn, interleave=True),
+    event_stream=chat.event_stream,
+    plain=chat.plain,
+    changes={"no indices": _without_indices},
+    text=lambda pieces: [chat.delta(content=piece) for piece in pieces],
+    text_end=lambda _: [chat.delta("stop")],
+    half_call=lambda name, arguments: [
+        chat.delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": name, "arguments": arguments}}])
+    ],
+    length_reached=lambda: [chat.delta("length")],
+    error=lambda message, status: [{"error": {"message": message, "code": status}}],
+    check_event=check_chat_chunk,
+    texts_sent=lambda body: (str(message["content"]) for message in body["messages"]),
+)
+
+_MESSAGE = {"output_index": 0, "item_id": "msg_fake"}
+
+
+def _responses_text(pieces: Iterable[str]) -> Events:
+    events = responses.item_events([responses.message("")])[:4]
+    place = {**_MESSAGE, "content_index": 0, "logprobs": []}
+    return [*events, *({"type": "response.output_text.delta", **place, "delta": piece} for piece in pieces)]
+
+
+def _responses_call(name: str, arguments: str) -> Events:
+    item = responses.function_call(requested(name, arguments), 0)
+    return [event for event in responses.item_events([item])[:-1] if not event["type"].endswith(".done")]
+
+
+def _responses_error(message: str, status: int | None) -> Events:
+    return [{"type": "error", "message": message, "code": None if status is None else str(status), "param": None}]
+
+
+RESPONSES = WireApi(
+    name="responses",
+    make=ResponsesApi,
+    service=FakeOpenAI,
+    events_of=lambda turn: responses.numbered(responses.events_of(turn)),
+    interleaved=lambda turn: responses.numbered(responses.events_of(turn, interleave=True)),
+    event_stream=responses.event_stream,
+    plain=responses.plain,
+    changes={
+        "all at the end": responses.only_last,
+        "items not opened": responses.without("item.added", "part.added"),
+        "no deltas": responses.without(".delta"),
+        "items only when they end": responses.without(".delta", ".added", "text.done", "arguments.done"),
+        "items not ended": responses.without("text.done", "arguments.done", "part.done", "item.done"),
+        "nothing in the end": responses.without_output,
+        "every event twice": responses.twice,
+        "from the start again": responses.from_the_start_again,
+        "not counted": responses.uncounted,
+        "other ids each time": responses.changing_ids,
+        "no ids": responses.without_ids,
+        "one index": responses.one_index,
+        "other ids in the end": responses.other_call_ids,
+        "unknown events": responses.unknown_events,
+    },
+    text=_responses_text,
+    text_end=lambda pieces: responses.item_events([responses.message("".join(pieces))])[-2:],
+    half_call=_responses_call,
+    length_reached=lambda: responses.item_events([], finish="length")[-1:],
+    error=_responses_error,
+    check_event=check_responses_event,
+    texts_sent=lambda body: (str(item["content"]) for item in body["input"] if item["type"] == "message"),
+)
+
+APIS = (CHAT, RESPONSES)
+BY_NAME = {api.name: api for api in APIS}
+
+each_api = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+"""Runs a test with each API as `api`."""
+
+each_way = pytest.mark.parametrize(
+    ("api", "way"),
+    [(api, way) for api in APIS for way in api.ways(ModelTurn(""))],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+"""Runs a test with each way in which a server of each API sends a turn: `api.ways(turn)[way]`."""
