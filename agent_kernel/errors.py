@@ -138,11 +138,12 @@ class ModelUnavailable(ModelError):
 
 
 class BudgetExceeded(AgentKernelError):
-    """`reached` names the limits, as `Budget` has them."""
+    """`reached` names the limits, as `Budget` has them; `unpriced` says that whether they are can't be known."""
 
-    def __init__(self, message: str, reached: list[Limit]) -> None:
+    def __init__(self, message: str, reached: list[Limit], *, unpriced: bool = False) -> None:
         super().__init__(message)
         self.reached = reached
+        self.unpriced = unpriced
 
 
 class ToolFailed(AgentKernelError):

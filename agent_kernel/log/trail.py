@@ -107,6 +107,7 @@ def record_raise(sql: sqlite3.Connection, run: RunView, step: BudgetRaise) -> No
         "pause_id": step.pause_id,
         "added": step.add.model_dump(exclude_none=True),
         "budget": run.budget.model_dump(exclude_none=True),
+        **({"without_usd": True} if step.without_usd else {}),
         "spent": run.usage.model_dump(),
         "by": "user",
         "decided_by": step.decided_by,

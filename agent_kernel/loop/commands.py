@@ -40,7 +40,9 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
             await conversation.remove_rule(command.rule_id, decided_by=person)
         case BudgetCommand():
             add = BudgetLimits.model_validate(command.add.model_dump())
-            await conversation.raise_budget(command.run_id, command.pause_id, add, decided_by=person)
+            await conversation.raise_budget(
+                command.run_id, command.pause_id, add, without_usd=command.without_usd, decided_by=person
+            )
         case RunRetryCommand():
             await conversation.retry_run(command.run_id)
         case CancelCommand():

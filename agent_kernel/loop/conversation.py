@@ -142,14 +142,20 @@ class Conversation:
             await saved_rules.rules_changed(self._host.active)
 
     async def raise_budget(
-        self, run_id: str, pause_id: str, add: BudgetLimits, *, decided_by: str | None = None
+        self,
+        run_id: str,
+        pause_id: str,
+        add: BudgetLimits,
+        *,
+        without_usd: bool = False,
+        decided_by: str | None = None,
     ) -> None:
         """Let a run that is paused go on with a larger budget. Raises `UnknownRun`, `AlreadyDecided`,
         `InvalidArguments`."""
         async with self._queue.at_hand() as active:
             if active is None or active.view.run_id != run_id:
                 raise pausing.refused(await self._own_run(run_id), pause_id)
-            await pausing.raise_budget(active, pause_id, add, decided_by)
+            await pausing.raise_budget(active, pause_id, add, decided_by, without_usd=without_usd)
 
     async def end_paused(self, run_id: str) -> None:
         """End a run that is paused, because nobody is there to answer. One that is not is left alone."""

@@ -43,7 +43,7 @@ def load() -> None:
 
 def wants_loading(model: Model) -> bool:
     """Whether the price of a model's turns is looked up in a table that has not been read yet."""
-    return load.cache_info().currsize == 0 and not model.recorded and has_price(facts_of(model).base_url)
+    return load.cache_info().currsize == 0 and may_cost(model) and facts_of(model).base_url is not None
 
 
 def price_turn(model: Model, usage: TokenUsage) -> TurnCost:
@@ -69,9 +69,10 @@ def is_priced(model: Model) -> bool:
     return not price_turn(model, TokenUsage(input_tokens=1, output_tokens=1)).partial
 
 
-def has_price(base_url: str | None) -> bool:
-    """Whether a service may want money."""
-    return base_url is not None and not is_local(base_url)
+def may_cost(model: Model) -> bool:
+    """Whether somebody may be paid for what a model says. An object of this process may ask any service."""
+    base_url = facts_of(model).base_url
+    return not model.recorded and (base_url is None or not is_local(base_url))
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,7 +1,8 @@
 """What a user may set for a run."""
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import cast, get_args
 
 from agent_kernel.approvals.rules import Rule
@@ -35,15 +36,28 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Hard limits of one run; `None` is no limit of your own. `seconds` counts from the start of the run."""
+    """Hard limits of one run; `None` is no limit of your own. `seconds` counts from the start of the run.
+
+    `usd`: US dollars. Where no price is known for the model the run asks, or ends where nobody is there to ask; a local
+    model costs nothing. Raises `ConfigurationError` for a limit that is no number of 0 or more.
+    """
 
     tokens: int | None = None
     tool_calls: int | None = None
     seconds: float | None = None
     steps: int | None = None
+    usd: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            limit = getattr(self, field.name)
+            if limit is None:
+                continue
+            if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 <= limit < math.inf:
+                raise ConfigurationError(f"Budget({field.name}={limit!r}): a limit is a number, 0 or more.")
 
     def limits(self) -> BudgetLimits:
-        return BudgetLimits(tokens=self.tokens, tool_calls=self.tool_calls, seconds=self.seconds, steps=self.steps)
+        return BudgetLimits(**asdict(self))
 
 
 def as_policy(policy: "Policy | PolicyMode | None") -> Policy:

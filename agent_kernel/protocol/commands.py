@@ -18,6 +18,7 @@ class BudgetAddition(Command):
     """How much more of each limit a run may spend."""
 
     tokens: int | None = Field(default=None, gt=0, le=10**12)
+    usd: float | None = Field(default=None, gt=0, le=10**9, allow_inf_nan=False)
     tool_calls: int | None = Field(default=None, gt=0, le=10**9)
     seconds: float | None = Field(default=None, gt=0, le=10**9)
     steps: int | None = Field(default=None, gt=0, le=10**9)
@@ -90,6 +91,8 @@ class BudgetAnswer(Command):
     pause_id: str
     """The pause that the person saw. An answer to an earlier one changes nothing."""
     add: BudgetAddition
+    without_usd: bool = Field(default=False, strict=True)
+    """Go on without the limit in US dollars."""
 
 
 class BudgetCommand(BudgetAnswer):

@@ -52,6 +52,8 @@ class BudgetLimits(View):
     """Hard limits of one run; `None` means no limit. `seconds` counts from the start of the run."""
 
     tokens: int | None = None
+    usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """US dollars. A run whose cost can't be known asks, or ends; a local model costs nothing."""
     tool_calls: int | None = None
     seconds: float | None = None
     steps: int | None = None
@@ -65,6 +67,8 @@ class PauseView(View):
     seconds: float
     """The time that the run has taken, without its pauses."""
     since: str
+    unpriced: bool = False
+    """Whether what the run costs can't be known: its limit in US dollars can't be checked, only lifted."""
 
 
 class BudgetRaise(View):
@@ -72,6 +76,8 @@ class BudgetRaise(View):
 
     pause_id: str
     add: BudgetLimits
+    without_usd: bool = False
+    """Whether the limit in US dollars holds no more."""
     at: str
     decided_by: str | None = None
     steps: int

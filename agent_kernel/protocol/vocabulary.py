@@ -30,7 +30,7 @@ RunStatus = Literal["queued", "running", "complete", "cancelled", "error"]
 DecidedBy = Literal["user", "policy", "script"]
 Scope = Literal["once", "conversation", "project", "user"]
 Approval = Literal["ask", "allow", "deny"]
-Limit = Literal["tokens", "tool_calls", "steps", "seconds"]
+Limit = Literal["tokens", "usd", "tool_calls", "steps", "seconds"]
 """What a budget limits."""
 
 Effort = Literal["low", "medium", "high"]

@@ -42,7 +42,8 @@ def to_html(story: Story) -> str:
     room, pictures = _Room(_BODIES), _Room(_PICTURES)
     parts = [
         f'<div data-agent-record="{escape(story.run_id)}">',
-        f"<p><strong>Agent run: {story.status}.</strong> {escape_prose(story.facts)} {story.figures}".rstrip() + "</p>",
+        f"<p><strong>Agent run: {story.status}.</strong> {escape_prose(story.facts)} {escape(story.figures)}".rstrip()
+        + "</p>",
     ]
     if story.recorded:
         parts.append(f"<p>{words.RECORDED}</p>")
@@ -118,7 +119,7 @@ def _html_output(output: Shown) -> str:
 
 def to_markdown(story: Story) -> str:
     room = _Room(_BODIES)
-    figures = f" {story.figures}" if story.figures else ""
+    figures = f" {escape_markdown(story.figures)}" if story.figures else ""
     parts = [f"**Agent run: {story.status}.** {escape_markdown(story.facts)}{figures}"]
     if story.recorded:
         parts.append(words.RECORDED)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import itemgetter
 
+from agent_kernel.protocol.figures import spent
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView, Warning
 from agent_kernel.record import words
 from agent_kernel.record.outputs import Shown, shown_outputs
@@ -68,7 +69,7 @@ class Story:
     facts: str
     """The model and the policy."""
     figures: str
-    """Date, duration and tokens; empty for recorded runs, whose records are compared."""
+    """Date, duration, tokens and cost; empty for recorded runs, whose records are compared."""
     recorded: bool
     prompt: str
     answers: tuple[str, ...]
@@ -261,8 +262,8 @@ def _figures(run: RunView) -> str:
         parts.append(f"{started.day} {_MONTHS[started.month - 1]} {started.year}, {started:%H:%M} UTC")
     if started is not None and ended is not None and ended >= started:
         parts.append(words.duration((ended - started).total_seconds() * 1000))
-    if run.usage.total_tokens:
-        parts.append(f"{run.usage.total_tokens:,} tokens")
+    if said := spent(run.usage):
+        parts.append(" · ".join(said))
     return f"{', '.join(parts)}." if parts else ""
 
 

@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import BudgetRaise, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, ErrorCode, PolicyMode, RunStatus
 
@@ -29,7 +30,7 @@ COUNTED: tuple[CallState, ...] = (
     "expired",
     "unknown",
 )
-RECORDED = "Recorded demo: no model is called."
+RECORDED = "Recorded demo: no model is called. It cost nothing."
 NOTHING_RAN = "Nothing ran."
 MAY_HAVE_RUN = "It may have finished, run in part, or not run at all."
 MODEL_TOLD = "The model was told."
@@ -95,11 +96,16 @@ def error_words(code: ErrorCode) -> str:
 
 def raised(step: BudgetRaise) -> str:
     """`Budget raised by ana: 100,000 tokens, 10 min.`"""
+    by = step.decided_by or "you"
+    if step.without_usd:
+        return f"Limit in US dollars taken away by {by}."
     added = {"tokens": "tokens", "tool_calls": "tool calls", "steps": "steps"}
     parts = [f"{value:,} {unit}" for name, unit in added.items() if (value := getattr(step.add, name)) is not None]
+    if step.add.usd is not None:
+        parts.append(money(step.add.usd))
     if step.add.seconds is not None:
         parts.append(duration(step.add.seconds * 1000).removesuffix(" 0 s"))
-    return f"Budget raised by {step.decided_by or 'you'}: {', '.join(parts)}."
+    return f"Budget raised by {by}: {', '.join(parts)}."
 
 
 def seen_pictures(seen: int, shown: int) -> str:

@@ -55,7 +55,7 @@ class BudgetHandler(RunAnswerHandler):
     async def post(self, conversation_id: str, run_id: str) -> None:
         answer = self.read_body(BudgetAnswer)
         try:
-            await self.act(conversation_id, BudgetCommand(run_id=run_id, pause_id=answer.pause_id, add=answer.add))
+            await self.act(conversation_id, BudgetCommand(run_id=run_id, **dict(answer)))
         except InvalidArguments as error:
             raise Refusal(400, str(error), field="add") from error
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
+from pydantic import ValidationError
 from traitlets import Bool, Dict, Enum, Float, Integer, List, TraitError, Unicode, default, validate
 
 from agent_kernel.loop.settings import BrainSettings
@@ -118,7 +119,8 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     default_budget = Dict(
-        help="""The hard limits of a run that sets none: any of `tokens`, `tool_calls`, `seconds`, `steps`.
+        help="""The hard limits of a run that sets none: any of `tokens`, `usd` (US dollars), `tool_calls`, `seconds`,
+        `steps`. With `usd`, a model whose price is not known asks before its first turn.
         Default: {"tool_calls": 100, "steps": 100}.""",
     ).tag(config=True)
 
@@ -152,7 +154,11 @@ class AgentKernelServer(ExtensionApp):
         known = set(BudgetLimits.model_fields)
         if unknown := set(proposal["value"]) - known:
             raise TraitError(f"default_budget: {sorted(unknown)} are none of {sorted(known)}")
-        return BudgetLimits.model_validate(proposal["value"]).model_dump(exclude_none=True)
+        try:
+            return BudgetLimits.model_validate(proposal["value"]).model_dump(exclude_none=True)
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            raise TraitError(f"default_budget: {fault['loc'][0]}: {fault['msg']}") from None
 
     def initialize_settings(self) -> None:
         server = self.serverapp

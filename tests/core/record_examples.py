@@ -25,7 +25,7 @@ def a_run(**changes: Any) -> RunView:
         "model": "gpt-5.2",
         "recorded": False,
         "policy": PolicyView(mode="ask"),
-        "usage": Usage(total_tokens=21_480),
+        "usage": Usage(input_tokens=20_100, output_tokens=1_380, total_tokens=21_480, cost=0.0389),
         "budget": BudgetLimits(),
         "started_at": "2026-11-20T14:02:09.000Z",
         "ended_at": "2026-11-20T14:12:00.000Z",

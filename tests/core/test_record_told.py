@@ -2,6 +2,7 @@
 
 import re
 import time
+from typing import Any
 
 from agent_kernel.protocol.views import (
     BudgetLimits,
@@ -12,6 +13,7 @@ from agent_kernel.protocol.views import (
     PolicyView,
     RuleView,
     ToolCallView,
+    Usage,
     Warning,
 )
 from agent_kernel.record import render_record
@@ -62,11 +64,23 @@ def test_the_head_says_how_it_ended_with_which_model_and_policy() -> None:
     assert '<div data-agent-record="run_1">' in html
     assert (
         "<p><strong>Agent run: complete.</strong> gpt-5.2, asks before acting. "
-        "20 November 2026, 14:02 UTC, 9 min 51 s, 21,480 tokens.</p>"
+        "20 November 2026, 14:02 UTC, 9 min 51 s, 20.1k in · 1.4k out · $0.039.</p>"
     ) in html
     assert "<blockquote><p>Find duplicate orders in <code>orders</code>.</p></blockquote>" in html
     assert '<div data-role="answer"><p>The clean table has <strong>47,898 orders</strong>.</p></div>' in html
     assert "<details" not in html
+
+
+def test_the_head_says_what_is_known_of_the_cost() -> None:
+    def head(**usage: Any) -> str:
+        run = a_run(usage=Usage(input_tokens=1_234, output_tokens=340, total_tokens=1_574, **usage))
+        return render_record(run, [], [])["text/markdown"].partition("\n")[0]
+
+    assert head(cost=0.0042).endswith(r"1.2k in · 340 out · \$0.004.")
+    assert head(cost=0.0042, cost_is_partial=True).endswith(r"· ≥ \$0.004.")
+    assert head().endswith("340 out.")
+    plain = render_record(a_run(usage=Usage(total_tokens=9, cost=1.0)), [], [])["text/plain"]
+    assert "$" not in plain, "it is compared: what a run costs differs from day to day"
 
 
 def test_a_call_is_told_by_the_first_line_that_does_something() -> None:
@@ -148,9 +162,10 @@ def test_the_record_of_a_recorded_run_is_the_same_every_time() -> None:
     other = bundle(again, recorded=True, run_id="run_2", started_at="2027-01-01T00:00:00Z", ended_at=None)
     assert first == other
     for content in first.values():
-        assert "Recorded demo: no model is called." in content
+        assert "Recorded demo: no model is called. It cost nothing." in content
         assert "14:02" not in content
         assert "tokens" not in content
+        assert "$" not in content
 
 
 def test_every_end_of_a_run_has_its_word() -> None:

@@ -11,7 +11,8 @@ export function announcement(before: RunState, after: RunState): string | null {
   if (runEnded(after) && !runEnded(before) && status !== undefined && status in RUN_WORDS) {
     said.push(RUN_WORDS[status as keyof typeof RUN_WORDS]);
   }
-  if (pauseOf(after) !== null && pauseOf(before) === null) said.push("The budget is reached. The run is paused and waits for you.");
+  const pause = pauseOf(after);
+  if (pause !== null && pauseOf(before) === null) said.push(`The budget ${pause.unpriced ? "can't be checked" : "is reached"}. The run is paused and waits for you.`);
   return said.length === 0 ? null : said.join(" ");
 }
 

@@ -32,7 +32,7 @@ describe("a run at its budget", () => {
     write(root, "Add tokens", "50 000");
     await settle();
     await press(root, "Continue");
-    expect(answers()).toEqual([{ type: "budget", run_id: expect.any(String), pause_id: brain.recording!.view.paused.pause_id, add: { tokens: 50_000, tool_calls: null, seconds: null, steps: null } }]);
+    expect(answers()).toEqual([{ type: "budget", run_id: expect.any(String), pause_id: brain.recording!.view.paused.pause_id, add: { tokens: 50_000, usd: null, tool_calls: null, seconds: null, steps: null } }]);
     expect(said(card(root))).toContain("You chose Continue.");
     await happens((run) => run.raise({ tokens: 50_000 }));
     expect(card(root)).toBeNull();
@@ -131,6 +131,43 @@ describe("a run at its budget", () => {
     expect(card(second)).not.toBeNull();
     await happens((run) => run.raise({ tokens: 1 }, "ana"));
     expect(card(second)).toBeNull();
+  });
+
+  test("says what it has cost of its dollars, and takes more of them", async () => {
+    const root = await show((run) => run.pause(["usd"], { tokens: null, usd: 0.5 }, { cost: 0.5031 }));
+    expect(accessibleName(root.querySelector("[role=meter]")!)).toBe("Cost");
+    expect(root.querySelector("[role=meter]")!.getAttribute("aria-valuetext")).toBe("$0.50 of $0.50");
+    expect(root.querySelector("input")!.value).toBe("0.25");
+    write(root, "Add dollars", "$1,000,50");
+    await settle();
+    await press(root, "Continue");
+    expect(answers()).toEqual([]);
+    write(root, "Add dollars", "$1,000.50");
+    await settle();
+    await press(root, "Continue");
+    expect(answers()).toMatchObject([{ add: { usd: 1000.5, tokens: null } }]);
+    await happens((run) => run.raise({ usd: 1000.5 }, "ana"));
+    expect(said(root.querySelector(".ak-raised"))).toContain("$1,000.50.");
+  });
+
+  test.each([["0.05", 0.05], [".5", 0.5], ["0,25", 0.25], ["2", 2]])("%j dollars are %d", async (text, usd) => {
+    const root = await show((run) => run.pause(["usd"], { usd: 0.5 }, { cost: 0.6 }));
+    write(root, "Add dollars", text);
+    await settle();
+    await press(root, "Continue");
+    expect(answers()).toMatchObject([{ add: { usd } }]);
+  });
+
+  test("whose model has no known price says that its dollars can't be checked, and goes on without them", async () => {
+    const root = await show((run) => run.pause(["usd"], { tokens: null, usd: 0.5 }, { cost: null, total_tokens: 0 }, 1, true));
+    expect(card(root)).toBeNull();
+    const unpriced = root.querySelector<HTMLElement>('[role=group][aria-label="Budget can\'t be checked"]')!;
+    expect(said(unpriced)).toContain("Not known, of $0.50");
+    expect(unpriced.querySelector("input")).toBeNull();
+    await press(root, "Continue without it");
+    expect(answers()).toMatchObject([{ without_usd: true, add: { usd: null } }]);
+    await happens((run) => run.raise({}, "ana", true));
+    expect(said(root.querySelector(".ak-raised"))).toContain("Limit in US dollars taken away by you,");
   });
 
   test("a run that has ended asks for nothing", async () => {

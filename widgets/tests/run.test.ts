@@ -41,6 +41,23 @@ describe("the run", () => {
     expect(root.textContent).toContain("allow run_shell in this project");
   });
 
+  test("says what the run has spent, and how much of its budgets that is", async () => {
+    const usage = { input_tokens: 1_234, output_tokens: 340, total_tokens: 1_574, cost: 0.0042, cost_is_partial: false, cached_tokens: 1_100 };
+    const shows = async (fields: object, more: object = {}): Promise<string> => {
+      await happens((run) => run.send({ type: "run", run: { ...run.view, budget: { tokens: null, usd: null }, ...fields, usage: { ...run.view.usage, ...usage, ...more } } }));
+      return root.querySelector(".ak-spent")?.textContent ?? "";
+    };
+    const root = await show(() => undefined);
+    expect(await shows({})).toBe("1.2k in · 340 out · $0.004");
+    expect(root.querySelector(".ak-spent")?.getAttribute("title")).toContain("1,100 tokens from the cache");
+    expect(await shows({}, { cost_is_partial: true })).toBe("1.2k in · 340 out · ≥ $0.004");
+    expect(await shows({}, { cost: null })).toBe("1.2k in · 340 out");
+    expect(await shows({ budget: { tokens: 200_000, usd: 0.5 } })).toBe("1.2k in · 340 out · $0.004 of $0.50 · 1.6k of 200k tokens");
+    expect(await shows({ budget: { tokens: null, usd: 0.5 } }, { cost: null })).toBe("1.2k in · 340 out · $0 of $0.50");
+    expect(await shows({ recorded: true }, { cost: 0 })).toBe("Cost nothing");
+    expect(await shows({}, { cost: undefined, total_tokens: 0 })).toBe("");
+  });
+
   test("shows how much the model was asked to reason", async () => {
     const root = await show((run) => run.send({ type: "run", run: { ...run.view, model: "gpt-6", effort: "high", recorded: false } }));
     expect(root.querySelector(".ak-meta")?.textContent).toContain("gpt-6 · effort high");

@@ -4,11 +4,12 @@ import time
 from typing import Self
 
 from agent_kernel.errors import BudgetExceeded
+from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import BudgetLimits, RunView, Usage
 from agent_kernel.protocol.vocabulary import Limit
 
 Budget = BudgetLimits
-"""The public name: `ak.Budget(tokens=, tool_calls=, seconds=, steps=)`."""
+"""The public name: `ak.Budget(tokens=, usd=, tool_calls=, seconds=, steps=)`."""
 
 
 def tighter(asked: BudgetLimits, default: BudgetLimits) -> BudgetLimits:
@@ -55,11 +56,21 @@ def check(limits: BudgetLimits, usage: Usage, seconds: float) -> None:
     reached = [name for name, value in spent.items() if (limit := _limit(limits, name)) is not None and value >= limit]
     if not reached:
         return
-    said = ", ".join(f"{spent[name]:,.0f} of {_limit(limits, name):,.0f} {name.replace('_', ' ')}" for name in reached)
+    said = ", ".join(_said(name, spent[name], _limit(limits, name) or 0) for name in reached)
     raise BudgetExceeded(
         f"Budget reached: {said}. The run stopped before its next model call. "
         "Nothing is lost: send another prompt to go on, with a larger budget if you wish.",
         reached,
+    )
+
+
+def unpriced(limits: BudgetLimits, why: str) -> BudgetExceeded:
+    """For a limit in US dollars on a run whose cost can't be known."""
+    return BudgetExceeded(
+        f"{why}, so the budget of {money(limits.usd or 0)} can't be checked. The run stopped before its next model "
+        "call. Nothing is lost: send another prompt to go on, with a budget in tokens if you wish.",
+        ["usd"],
+        unpriced=True,
     )
 
 
@@ -75,7 +86,19 @@ def raised(limits: BudgetLimits, add: BudgetLimits, usage: Usage, seconds: float
 
 
 def _spent(usage: Usage, seconds: float) -> dict[Limit, float]:
-    return {"tokens": usage.total_tokens, "tool_calls": usage.tool_calls, "steps": usage.steps, "seconds": seconds}
+    return {
+        "tokens": usage.total_tokens,
+        "usd": usage.cost or 0.0,
+        "tool_calls": usage.tool_calls,
+        "steps": usage.steps,
+        "seconds": seconds,
+    }
+
+
+def _said(name: Limit, spent: float, limit: float) -> str:
+    if name == "usd":  # with one sign of the dollar: between two, a notebook shows mathematics
+        return f"{money(spent)} of {money(limit).removeprefix('$')} US dollars"
+    return f"{spent:,.0f} of {limit:,.0f} {name.replace('_', ' ')}"
 
 
 def _limit(limits: BudgetLimits, name: Limit) -> float | None:

@@ -12,27 +12,43 @@ from agent_kernel.errors import AlreadyDecided, BudgetExceeded, InvalidArguments
 from agent_kernel.log import trail
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
-from agent_kernel.loop.turns.budgets import check, raised
+from agent_kernel.loop.turns.budgets import check, raised, unpriced
+from agent_kernel.loop.turns.spending import ready
+from agent_kernel.models.prices import is_priced, may_cost
 from agent_kernel.protocol.events import ErrorEvent, utc_now
 from agent_kernel.protocol.ids import new_pause_id
 from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, PauseView, RunView
-from agent_kernel.protocol.vocabulary import Limit
 
 
 async def within_budget(run: ActiveRun) -> bool:
     """Whether the model may be asked again. False where the run is over, or parked."""
+    await ready(run)
     try:
-        check(run.view.budget, run.view.usage, run.meter.seconds)
+        _check(run, run.view.budget, run.meter.seconds)
     except BudgetExceeded as exceeded:
         if run.view.paused is None and not await somebody_looks(run):
             await run.fail("BUDGET_EXCEEDED", str(exceeded))
             return False
         if run.view.paused is None:
-            await _pause(run, exceeded.reached, str(exceeded))
+            await _pause(run, exceeded)
     pause = run.view.paused
     if pause is not None and not await heard(run, pause.pause_id):
         await give_up(run)
     return not (run.parked or run.is_ending)
+
+
+def _check(run: ActiveRun, limits: BudgetLimits, seconds: float) -> None:
+    """Raises `BudgetExceeded` where the model may not be asked again."""
+    model, usage = run.setting.model, run.view.usage
+    if limits.usd is not None and not may_cost(model):
+        limits = limits.model_copy(update={"usd": None})
+    check(limits, usage, seconds)
+    if limits.usd is None:
+        return
+    if not is_priced(model):
+        raise unpriced(limits, f"No price is known for {run.view.model}")
+    if usage.cost_is_partial:
+        raise unpriced(limits, "What this run has cost is not known in full")
 
 
 async def somebody_looks(run: ActiveRun) -> bool:
@@ -72,15 +88,23 @@ async def heard(run: ActiveRun, key: str) -> bool:
         answer.cancel()
 
 
-async def _pause(run: ActiveRun, reached: list[Limit], message: str) -> None:
+async def _pause(run: ActiveRun, exceeded: BudgetExceeded) -> None:
     run.meter.pause()
-    pause = PauseView(pause_id=new_pause_id(), reached=reached, seconds=run.meter.seconds, since=utc_now())
+    pause = PauseView(
+        pause_id=new_pause_id(),
+        reached=exceeded.reached,
+        seconds=run.meter.seconds,
+        since=utc_now(),
+        unpriced=exceeded.unpriced,
+    )
+    if exceeded.unpriced:
+        run.notify(str(exceeded).partition(" The run stopped")[0])
     run.change(paused=pause)
     # Clients that do not know of pauses learn why nothing moves.
     said = ErrorEvent(
         run_id=run.view.run_id,
         code="BUDGET_EXCEEDED",
-        message=message.replace("The run stopped", "The run is paused").partition(" Nothing is lost")[0],
+        message=str(exceeded).replace("The run stopped", "The run is paused").partition(" Nothing is lost")[0],
         details={"pause_id": pause.pause_id},
     )
 
@@ -91,7 +115,9 @@ async def _pause(run: ActiveRun, reached: list[Limit], message: str) -> None:
     await run.commit(work)
 
 
-async def raise_budget(run: ActiveRun, pause_id: str, add: BudgetLimits, decided_by: str | None) -> None:
+async def raise_budget(
+    run: ActiveRun, pause_id: str, add: BudgetLimits, decided_by: str | None, *, without_usd: bool = False
+) -> None:
     """Add to the budget of a paused run, and let it go on. The first answer wins.
 
     Raises `AlreadyDecided`, and `InvalidArguments` where a limit that is reached stays so.
@@ -101,12 +127,24 @@ async def raise_budget(run: ActiveRun, pause_id: str, add: BudgetLimits, decided
     if pause is None or pause.pause_id != pause_id:
         raise refused(before, pause_id)
     budget = raised(before.budget, add, before.usage, pause.seconds)
+    if without_usd:
+        budget = budget.model_copy(update={"usd": None})
     try:
-        check(budget, before.usage, pause.seconds)
+        _check(run, budget, pause.seconds)
     except BudgetExceeded as exceeded:
+        if exceeded.unpriced:
+            why = str(exceeded).partition(" The run stopped")[0]
+            raise InvalidArguments(f"{why} Go on without it, or stop the run. Nothing was changed.") from exceeded
         names = " and ".join(exceeded.reached).replace("_", " ")
         raise InvalidArguments(f"Add {names} too: that limit is reached. Nothing was changed.") from exceeded
-    step = BudgetRaise(pause_id=pause_id, add=add, decided_by=decided_by, at=utc_now(), steps=before.usage.steps)
+    step = BudgetRaise(
+        pause_id=pause_id,
+        add=add,
+        without_usd=without_usd and before.budget.usd is not None,
+        decided_by=decided_by,
+        at=utc_now(),
+        steps=before.usage.steps,
+    )
     # Changed before the commit: a second answer that comes meanwhile finds the first one.
     run.change(paused=None, budget=budget, raises=[*before.raises, step])
 
@@ -144,7 +182,7 @@ async def give_up(run: ActiveRun, noted: Callable[[Commit], None] | None = None)
     if pause is None:
         return
     try:
-        check(run.view.budget, run.view.usage, pause.seconds)
+        _check(run, run.view.budget, pause.seconds)
     except BudgetExceeded as exceeded:
         await run.fail("BUDGET_EXCEEDED", str(exceeded), noted)
     run.person.asked.resolve(pause.pause_id, None)

@@ -1,4 +1,5 @@
 /** Durations, times and numbers as the cards say them. */
+import type { RunView } from "../protocol";
 
 export function duration(ms: number): string {
   if (ms < 50) return "< 0.1 s";
@@ -25,6 +26,26 @@ export function tokens(count: number): string {
   if (count < 1_000) return String(count);
   if (count < 1_000_000) return `${(count / 1_000).toFixed(1)}k`;
   return `${(count / 1_000_000).toFixed(1)}M`;
+}
+
+/** `$1.20`, `$0.013`, `$0.01`, `< $0.001`; a lower bound, which is rounded down, as `≥ $1.20`, `> $0`. agent_kernel/protocol/figures.py says it the same way. */
+export function money(usd: number, atLeast = false): string {
+  if (usd === 0 && !atLeast) return "$0";
+  if (usd < 0.001) return atLeast ? "> $0" : "< $0.001";
+  const places = usd < 0.1 ? 3 : 2;
+  const rounded = Number(usd.toFixed(places));
+  const amount = atLeast && rounded > usd ? rounded - 10 ** -places : rounded;
+  return `${atLeast ? "≥ " : ""}$${amount.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: places })}`;
+}
+
+/** What a run has spent: `1.2k in`, `340 out`, `$0.004`; without the cost where no price is known, or where there is none. */
+export function spent(run: Pick<RunView, "usage" | "recorded">): string[] {
+  const { usage } = run;
+  if (run.recorded) return ["Cost nothing"];
+  const parts = usage.total_tokens === 0 ? [] : [`${tokens(usage.input_tokens)} in`, `${tokens(usage.output_tokens)} out`];
+  // Events that an earlier version wrote say nothing of a cost.
+  if (typeof usage.cost === "number") parts.push(money(usage.cost, usage.cost_is_partial));
+  return parts;
 }
 
 /** A limit is a round number: 200k, not 200.0k. */

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useContext, useState } from "preact/hooks";
 import type { BudgetLimits, BudgetRaise, PauseView, RunView } from "../protocol";
-import { count, timeOfDay, wholeSeconds } from "../text/format";
+import { count, money, timeOfDay, wholeSeconds } from "../text/format";
 import { Button } from "./button";
 import { HearingContext, useActions, type Raising } from "./context";
 import { HearingNote, useHeldBack } from "./hearing";
@@ -14,11 +14,13 @@ type Limit = PauseView["reached"][number];
 
 const LIMITS: Readonly<Record<Limit, { readonly title: string; readonly add: string }>> = {
   tokens: { title: "Tokens", add: "Add tokens" },
+  usd: { title: "Cost", add: "Add dollars" },
   tool_calls: { title: "Tool calls", add: "Add tool calls" },
   steps: { title: "Steps", add: "Add steps" },
   seconds: { title: "Time", add: "Add minutes" },
 };
-const ORDER: readonly Limit[] = ["tokens", "tool_calls", "steps", "seconds"];
+const ORDER: readonly Limit[] = ["tokens", "usd", "tool_calls", "steps", "seconds"];
+const NOTHING: BudgetLimits = { tokens: null, usd: null, tool_calls: null, steps: null, seconds: null };
 /** The most that the brain takes. */
 const MOST = 1e9;
 
@@ -34,11 +36,12 @@ interface Props {
 export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
   const hearing = useContext(HearingContext);
   const yours = props.raising === "no" && !props.off && !props.gone;
+  const title = pause.unpriced ? "Budget can't be checked" : "Budget reached";
   return (
     <div
       class="ak-card"
       role="group"
-      aria-label="Budget reached"
+      aria-label={title}
       data-pause-id={pause.pause_id}
       data-turn={yours ? "you" : undefined}
       data-current={yours ? "" : undefined}
@@ -46,14 +49,15 @@ export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
     >
       <div class="ak-head">
         <Icon name="gauge" tone={yours ? "ak-turn" : "ak-calm"} />
-        <b>Budget reached</b>
-        <span class="ak-sum ak-whole">The run is paused before its next model call. Nothing is lost.</span>
+        <b>{title}</b>
+        <span class="ak-sum ak-whole">{pause.unpriced && "It is not known what this run costs. "}The run is paused before its next model call. Nothing is lost.</span>
         <span class="ak-state"><span class="ak-word">{wordOf(props, hearing === "between-cells")}</span></span>
       </div>
       <Meters run={run} pause={pause} />
       {props.gone
         ? <div class="ak-actions"><span class="ak-note">Nothing more is spent.</span></div>
-        : props.raising === "no" ? <AddRow key={pause.pause_id} run={run} pause={pause} {...props} /> : <SentRow raising={props.raising} />}
+        : props.raising !== "no" ? <SentRow raising={props.raising} />
+        : pause.unpriced ? <WithoutRow run={run} pause={pause} {...props} /> : <AddRow key={pause.pause_id} run={run} pause={pause} {...props} />}
     </div>
   );
 }
@@ -69,10 +73,10 @@ function Meters({ run, pause }: { run: RunView; pause: PauseView }): JSX.Element
     <div class="ak-meters">
       {ORDER.map((name) => {
         const most = run.budget[name];
-        if (most === null) return null;
+        if (most === null || most === undefined) return null; // an earlier version's budget has no dollars
         const spent = spentOf(name, run, pause);
-        const words = `${amount(name, spent)} of ${amount(name, most)}`;
-        const full = pause.reached.includes(name);
+        const words = name === "usd" && pause.unpriced ? `Not known, of ${money(most)}` : `${amount(name, spent)} of ${amount(name, most)}`;
+        const full = pause.reached.includes(name) && !pause.unpriced;
         return (
           <div class="ak-meter-row" key={name}>
             <span>{LIMITS[name].title}</span>
@@ -90,7 +94,7 @@ function Meters({ run, pause }: { run: RunView; pause: PauseView }): JSX.Element
 function AddRow({ run, pause, off, guarded }: { run: RunView; pause: PauseView; off: boolean; guarded: boolean }): JSX.Element {
   const actions = useActions();
   const id = usePageId();
-  const [texts, setTexts] = useState(() => Object.fromEntries(pause.reached.map((name) => [name, count(offered(name, run.budget))])));
+  const [texts, setTexts] = useState(() => Object.fromEntries(pause.reached.map((name) => [name, offered(name, run.budget)])));
   const add = addition(pause.reached, texts);
   const offBecause = off || add === null ? id : guarded ? "" : undefined;
   const go = (): void => {
@@ -103,10 +107,10 @@ function AddRow({ run, pause, off, guarded }: { run: RunView; pause: PauseView; 
           {LIMITS[name].add}
           <input
             class="ak-field ak-num"
-            inputMode="numeric"
+            inputMode={name === "usd" ? "decimal" : "numeric"}
             data-enter="send"
             aria-label={LIMITS[name].add}
-            aria-invalid={parsed(texts[name]) === null}
+            aria-invalid={parsed(name, texts[name]) === null}
             value={texts[name]}
             onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
           />
@@ -115,6 +119,23 @@ function AddRow({ run, pause, off, guarded }: { run: RunView; pause: PauseView; 
       <Button name="Continue" look="primary" offBecause={offBecause} onPress={go} />
       {!off && <HearingNote />}
       <span class="ak-note" id={id}>{off ? "Off until the connection is back." : add === null ? "Write a number above 0." : "Or stop the run; what is done stays."}</span>
+    </div>
+  );
+}
+
+/** What a run costs is not known: its limit can't be raised, only left out. */
+function WithoutRow({ run, pause, off, guarded }: { run: RunView; pause: PauseView; off: boolean; guarded: boolean }): JSX.Element {
+  const actions = useActions();
+  const id = usePageId();
+  const offBecause = off ? id : guarded ? "" : undefined;
+  const go = (): void => {
+    if (offBecause === undefined) actions.raiseBudget(pause, NOTHING, true);
+  };
+  return (
+    <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
+      <Button name="Continue without it" look="primary" offBecause={offBecause} onPress={go} />
+      {!off && <HearingNote />}
+      <span class="ak-note" id={id}>{off ? "Off until the connection is back." : `Then ${money(run.budget.usd ?? 0)} is no limit any more. Or stop the run; what is done stays.`}</span>
     </div>
   );
 }
@@ -136,11 +157,17 @@ function SentRow({ raising }: { raising: "queued" | "sent" }): JSX.Element {
 
 /** In the run's flow, where the pause was: "Budget raised by ana, 14:03:02: 100,000 tokens." */
 export function RaiseLine({ raise, by }: { raise: BudgetRaise; by: string }): JSX.Element {
-  const added = ORDER.flatMap((name) => (raise.add[name] === null ? [] : [`${amount(name, raise.add[name])}${name === "seconds" ? "" : ` ${LIMITS[name].title.toLowerCase()}`}`]));
+  const added = ORDER.flatMap((name) => {
+    const more = raise.add[name] ?? null;
+    if (more === null) return [];
+    return [name === "seconds" || name === "usd" ? amount(name, more) : `${amount(name, more)} ${LIMITS[name].title.toLowerCase()}`];
+  });
   return (
     <div class="ak-raised">
       <Icon name="gauge" tone="ak-calm" />
-      <span>Budget raised by <Plain text={by} />, {timeOfDay(raise.at)}: {added.join(", ")}.</span>
+      {raise.without_usd
+        ? <span>Limit in US dollars taken away by <Plain text={by} />, {timeOfDay(raise.at)}.</span>
+        : <span>Budget raised by <Plain text={by} />, {timeOfDay(raise.at)}: {added.join(", ")}.</span>}
     </div>
   );
 }
@@ -149,6 +176,8 @@ function spentOf(name: Limit, run: RunView, pause: PauseView): number {
   switch (name) {
     case "tokens":
       return run.usage.total_tokens;
+    case "usd":
+      return run.usage.cost ?? 0;
     case "seconds":
       return pause.seconds;
     case "tool_calls":
@@ -158,25 +187,38 @@ function spentOf(name: Limit, run: RunView, pause: PauseView): number {
 }
 
 function amount(name: Limit, value: number): string {
+  if (name === "usd") return money(value);
   return name === "seconds" ? wholeSeconds(value * 1_000).replace(/ 0 (s|min)$/, "") : count(value);
 }
 
 /** Half of what there was, in the unit of its field. */
-function offered(name: Limit, budget: BudgetLimits): number {
-  const half = (budget[name] ?? 0) / (name === "seconds" ? 120 : 2);
-  return Math.max(1, Math.round(half));
+function offered(name: Limit, budget: BudgetLimits): string {
+  const most = budget[name] ?? 0;
+  if (name === "usd") return Math.max(0.01, most / 2).toFixed(2);
+  return count(Math.max(1, Math.round(most / (name === "seconds" ? 120 : 2))));
 }
 
-function parsed(text: string | undefined): number | null {
-  const digits = (text ?? "").replaceAll(/[\s,.'’_]/g, "");
-  const value = /^\d+$/.test(digits) ? Number(digits) : 0;
+function parsed(name: Limit, text: string | undefined): number | null {
+  const value = name === "usd" ? dollars(text ?? "") : digits(text ?? "");
   return value > 0 && value <= MOST ? value : null;
 }
 
+function digits(text: string): number {
+  const plain = text.replaceAll(/[\s,.'’_]/g, "");
+  return /^\d+$/.test(plain) ? Number(plain) : 0;
+}
+
+/** "0.25", "$ 1,000.50" and "0,25"; what may be read in two ways is refused. */
+function dollars(text: string): number {
+  const plain = text.replaceAll(/[\s$]/g, "");
+  if (/^[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(plain)) return Number(plain.replaceAll(",", ""));
+  return /^(\d+|\d*[.,]\d+)$/.test(plain) ? Number(plain.replace(",", ".")) : 0;
+}
+
 function addition(reached: readonly Limit[], texts: Readonly<Record<string, string>>): BudgetLimits | null {
-  const add: BudgetLimits = { tokens: null, tool_calls: null, seconds: null, steps: null };
+  const add = { ...NOTHING };
   for (const name of reached) {
-    const value = parsed(texts[name]);
+    const value = parsed(name, texts[name]);
     if (value === null) return null;
     add[name] = name === "seconds" ? value * 60 : value;
   }

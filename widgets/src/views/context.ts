@@ -35,7 +35,7 @@ export interface Actions {
   proceed(call: Call): void;
   undo(call: Call): void;
   openPanel(call: Call, panel: Panel): void;
-  raiseBudget(pause: PauseView, add: BudgetLimits): void;
+  raiseBudget(pause: PauseView, add: BudgetLimits, withoutUsd?: boolean): void;
   takeBackRaise(): void;
 }
 

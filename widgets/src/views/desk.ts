@@ -208,11 +208,11 @@ export class RunDesk implements Actions {
     return this.answer.stateOf(state, pause);
   }
 
-  raiseBudget(pause: PauseView, add: BudgetLimits): void {
+  raiseBudget(pause: PauseView, add: BudgetLimits, withoutUsd = false): void {
     if (this.guarded || this.off || this.raisingOf(this.state, pause) !== "no") return;
     // The card goes when the run goes on; the focus stays in the run.
     if (this.root()?.contains(document.activeElement)) this.root()?.querySelector<HTMLElement>(".ak-badge")?.focus();
-    this.answer.send(this.state, pause, add);
+    this.answer.send(this.state, pause, add, withoutUsd);
     this.guard();
   }
 

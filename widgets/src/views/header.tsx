@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
 import type { Connection } from "../link/channel";
 import { runEnded, type RunState } from "../state";
-import { limit, tokens, wholeSeconds } from "../text/format";
+import { count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
 import { modelWords, policyWords } from "../text/words";
 import { Button } from "./button";
 import { useActions, useSeconds, type Waiting } from "./context";
@@ -44,7 +44,7 @@ export function Header({ state, prompt, connection, stopping, waiting, onStop }:
               <span>{policyWords(run.policy)}</span>
             </button>
             <Elapsed run={run} />
-            <span>{tokensOf(run)}</span>
+            <Spent run={run} />
           </>
         )}
       </div>
@@ -91,7 +91,21 @@ function statusOf(state: RunState, connection: Connection["status"], stopping: b
   }
 }
 
-function tokensOf(run: RunView): string {
-  const used = tokens(run.usage.total_tokens);
-  return run.budget.tokens === null ? `${used} tokens` : `${used} of ${limit(run.budget.tokens)} tokens`;
+/** `1.2k in · 340 out · $0.004`, and how much of its budget that is. */
+function Spent({ run }: { run: RunView }): JSX.Element | null {
+  const { usage, budget } = run;
+  const parts = spent(run);
+  if (typeof budget.usd === "number" && !run.recorded) {
+    const soFar = typeof usage.cost === "number" ? parts.pop() : usage.cost_is_partial || run.paused?.unpriced ? "cost not known," : money(0);
+    parts.push(`${soFar} of ${money(budget.usd)}`);
+  }
+  if (budget.tokens !== null && !run.recorded) parts.push(`${tokens(usage.total_tokens)} of ${limit(budget.tokens)} tokens`);
+  return parts.length === 0 ? null : <span class="ak-num ak-spent" title={details(run)}>{parts.join(" · ")}</span>;
+}
+
+function details({ usage, recorded }: RunView): string | undefined {
+  const some = ([words, number]: [string, number | undefined]): string[] => (number ? [`${count(number)} ${words}`] : []);
+  const parts = ([["tokens from the cache", usage.cached_tokens], ["written to the cache", usage.cache_write_tokens], ["for reasoning", usage.reasoning_tokens]] as [string, number | undefined][]).flatMap(some);
+  if (usage.cost_is_partial) parts.push(usage.cost === null ? "no price is known" : "a price is not known in full");
+  return recorded || parts.length === 0 ? undefined : `Of these: ${parts.join(", ")}.`;
 }

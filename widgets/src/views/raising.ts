@@ -18,8 +18,8 @@ export class BudgetAnswer {
     return this.channel.isQueued(this.sent.command) ? "queued" : "sent";
   }
 
-  send(state: RunState, pause: PauseView, add: BudgetLimits): void {
-    const command: BudgetCommand = { type: "budget", run_id: this.runId, pause_id: pause.pause_id, add };
+  send(state: RunState, pause: PauseView, add: BudgetLimits, without_usd: boolean): void {
+    const command: BudgetCommand = { type: "budget", run_id: this.runId, pause_id: pause.pause_id, add, ...(without_usd ? { without_usd } : {}) };
     this.sent = { command, noticesThen: notices(state) };
     this.channel.raiseBudget(command);
   }

@@ -7,6 +7,11 @@ function rulesFor(id, tool, input) {
   return [...rules, { text: `allow ${tool}`, label: `Every ${tool} call`, note: folder ? "any file, anywhere" : "any arguments" }];
 }
 
+function usageOf(total_tokens, cost, cost_is_partial) {
+  const output_tokens = Math.round(total_tokens / 12);
+  return { input_tokens: total_tokens - output_tokens, output_tokens, total_tokens, tool_calls: 0, steps: 0, cached_tokens: Math.round(total_tokens / 2), cache_write_tokens: 0, reasoning_tokens: 0, cost, cost_is_partial };
+}
+
 export class Recording {
   constructor(name, options = {}) {
     this.conversation = name;
@@ -17,8 +22,8 @@ export class Recording {
       run_id: this.run, conversation_id: name, prompt: options.prompt ?? "Find duplicate orders in `orders`, drop the later copies, and save the clean table for the weekly report.",
       status: "running", model: options.model ?? "gpt-5.2", recorded: options.recorded ?? false,
       policy: { mode: options.mode ?? "ask", rules: options.rules ?? [] },
-      usage: { input_tokens: 0, output_tokens: 0, total_tokens: options.tokens ?? 18_240, tool_calls: 0, steps: 0 },
-      budget: { tokens: options.budget === undefined ? 200_000 : options.budget, tool_calls: null, seconds: null, steps: null },
+      usage: usageOf(options.tokens ?? 18_240, options.cost === undefined ? 0.0381 : options.cost, options.partial ?? false),
+      budget: { tokens: options.budget === undefined ? 200_000 : options.budget, usd: options.usd ?? null, tool_calls: null, seconds: null, steps: null },
       started_at: this.time(), ended_at: null, error: /** @type {any} */ (null), paused: /** @type {any} */ (null), raises: /** @type {any[]} */ ([]), notices: /** @type {any[]} */ ([]),
     };
     this.send({ type: "run", run: this.view });
@@ -58,14 +63,14 @@ export class Recording {
   }
   seen(id, images) { return this.send({ type: "tool_seen", tool_call_id: id, images }); }
   /** @param {string[]} reached @param {object} limits */
-  pause(reached, limits, usage = {}, seconds = 378) {
-    this.view = { ...this.view, usage: { ...this.view.usage, ...usage }, budget: { ...this.view.budget, ...limits }, paused: { pause_id: `pause_${this.frames.length}`, reached, seconds, since: this.time() } };
+  pause(reached, limits, usage = {}, seconds = 378, unpriced = false) {
+    this.view = { ...this.view, usage: { ...this.view.usage, ...usage }, budget: { ...this.view.budget, ...limits }, paused: { pause_id: `pause_${this.frames.length}`, reached, seconds, since: this.time(), unpriced } };
     this.send({ type: "error", code: "BUDGET_EXCEEDED", message: "Budget reached.", tool_call_id: null, details: { pause_id: this.view.paused.pause_id } });
     return this.send({ type: "run", run: this.view });
   }
   /** @param {object} add @param {string | null} decided_by */
-  raise(add, decided_by = null) {
-    const raise = { pause_id: this.view.paused.pause_id, add: { tokens: null, tool_calls: null, seconds: null, steps: null, ...add }, at: this.time(), decided_by, steps: this.view.usage.steps };
+  raise(add, decided_by = null, without_usd = false) {
+    const raise = { pause_id: this.view.paused.pause_id, add: { tokens: null, usd: null, tool_calls: null, seconds: null, steps: null, ...add }, without_usd, at: this.time(), decided_by, steps: this.view.usage.steps };
     this.view = { ...this.view, paused: null, raises: [...this.view.raises, raise] };
     return this.send({ type: "run", run: this.view });
   }

@@ -1,0 +1,47 @@
+"""How figures are written, the same on cards (widgets/src/text/format.ts), in records and in messages."""
+
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+
+from agent_kernel.protocol.views import Usage
+
+COST_NOTHING = "Cost nothing"
+
+
+def tokens(count: int) -> str:
+    """`900`, `1.2k`, `3.4M`."""
+    if count < 1_000:
+        return str(count)
+    if count < 1_000_000:
+        return f"{_rounded(count / 1_000, 1)}k"
+    return f"{_rounded(count / 1_000_000, 1)}M"
+
+
+def money(usd: float, *, at_least: bool = False) -> str:
+    """`$1.20`, `$0.013`, `$0.01`, `< $0.001`; a lower bound, which is rounded down, as `≥ $1.20`, `> $0`."""
+    if usd == 0 and not at_least:
+        return "$0"
+    if usd < 0.001:
+        return "> $0" if at_least else "< $0.001"
+    places = 3 if usd < 0.1 else 2
+    amount = _floor(usd, places) if at_least else _rounded(usd, places)
+    said = f"{amount:,}"
+    return f"{'≥ ' if at_least else ''}${said.removesuffix('0') if places == 3 else said}"
+
+
+def spent(usage: Usage, *, recorded: bool = False) -> list[str]:
+    """`["1.2k in", "340 out", "$0.004"]`; without the cost where no price is known, or where there is none."""
+    if recorded:
+        return [COST_NOTHING]
+    parts = [f"{tokens(usage.input_tokens)} in", f"{tokens(usage.output_tokens)} out"] if usage.total_tokens else []
+    if usage.cost is not None:
+        parts.append(money(usage.cost, at_least=usage.cost_is_partial))
+    return parts
+
+
+def _rounded(value: float, places: int) -> Decimal:
+    """As JavaScript's `toFixed`."""
+    return Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+
+
+def _floor(value: float, places: int) -> Decimal:
+    return Decimal(repr(value)).quantize(Decimal(1).scaleb(-places), ROUND_DOWN)
