@@ -6,6 +6,7 @@ from typing import Any
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.settings import RunSpec
+from agent_kernel.notebook.cells import request_of
 from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions, as_effort, as_policy
 from agent_kernel.notebook.place import is_served
 from agent_kernel.notebook.remote import is_served_from_afar
@@ -70,9 +71,19 @@ class Agent:
             budget=self.budget.limits(),
             effort=self.effort,
         )
-        run = Run(self._shop, host, spec, self.conversation_id, self.tools, as_decisions(approvals), self.model)
+        run = Run(
+            self._shop,
+            host,
+            spec,
+            self.conversation_id,
+            self.tools,
+            as_decisions(approvals),
+            self.model,
+            request_of(self._shop.shell),
+        )
         self._shop.add_run(run)
         host.begin(run)
+        self._shop.cells.begun(run)
         return run
 
     def run(self, prompt: str, approvals: Sequence[Decision] | None = None) -> Run:

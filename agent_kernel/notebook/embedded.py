@@ -12,12 +12,12 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any
 
-from agent_kernel.errors import AgentKernelError, AlreadyDecided
+from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.faces.feed import Subscription
 from agent_kernel.loop.runs.queue import RunHandle
-from agent_kernel.loop.runs.stopping import Stop
+from agent_kernel.loop.runs.stopping import stop_for
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.models.resolver import ModelResolver
@@ -31,6 +31,7 @@ from agent_kernel.notebook.run import Run, RunEnd
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import RunView
+from agent_kernel.protocol.vocabulary import StopCause
 
 FACE_SECONDS = 10.0
 NO_FACE = (
@@ -96,8 +97,8 @@ class EmbeddedHost:
         for view in list(self._views.values()):
             view.say_hearing(self._hearing())
 
-    def cancel(self, run: Run) -> None:
-        self._submit(self._cancel(run))
+    def cancel(self, run: Run, cause: StopCause) -> None:
+        self._submit(self._cancel(run, cause))
 
     def ended(self, end: RunEnd) -> None:
         run_id = end.run.run_id
@@ -141,6 +142,8 @@ class EmbeddedHost:
             scripted = run.scripted or await self._recorded(spec.model, spec.prompt)
             async with carried.turn:
                 handle = await conversation.start_run(spec, hands, scripted=scripted)
+                if run.stop_cause is not None:
+                    await self._cancel(run, run.stop_cause)
                 await self._see_to_end(carried, handle, events, watch)
         except Exception as error:  # noqa: BLE001 -- the cell that waits must hear of it
             run.fail(str(error) if isinstance(error, AgentKernelError) else f"{type(error).__name__}: {error}")
@@ -249,10 +252,11 @@ class EmbeddedHost:
         if self._own_shell is not None and not hears_while_blocked(self._shop.shell):
             await self._own_shell.reached()
 
-    async def _cancel(self, run: Run) -> None:
-        brain = await self._open(attended=False)
-        conversation = await brain.conversation(run.conversation_id)
-        await conversation.cancel_run(run.run_id, Stop(by="script"))
+    async def _cancel(self, run: Run, cause: StopCause) -> None:
+        carried = self._carried.get(run.run_id)
+        if carried is not None:  # else it is stopped as soon as it has begun
+            with contextlib.suppress(UnknownRun):
+                await carried.conversation.cancel_run(run.run_id, stop_for(cause))
 
     def _close(self) -> None:
         async def close() -> None:

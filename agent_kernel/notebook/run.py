@@ -13,9 +13,11 @@ from pydantic import BaseModel, ConfigDict
 
 from agent_kernel.errors import RunFailed
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
+from agent_kernel.notebook.cell_requests import CellRequest
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ErrorView, MessageView, PolicyView, RunView, ToolCallView, Usage
+from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.tools.function import Tool
 
 Status = Literal["running", "complete", "cancelled", "error"]
@@ -45,7 +47,7 @@ class Host(Protocol):
         """Start the run. Raises `ConfigurationError`."""
         ...
 
-    def cancel(self, run: "Run") -> None: ...
+    def cancel(self, run: "Run", cause: StopCause) -> None: ...
 
     def ended(self, end: RunEnd) -> None:
         """Show the record in place of the live cards, or leave them where the run can be tried again. In any thread."""
@@ -72,7 +74,9 @@ class Run:
         tools: tuple[Tool, ...],
         scripted: tuple[ScriptedDecision, ...] = (),
         model: Any = None,
+        cell: CellRequest | None = None,
     ) -> None:
+        """`cell` is the request to run a cell in which it was started, where the front end says which cell."""
         self.run_id = spec.run_id
         self.conversation_id = conversation_id
         self.prompt = spec.prompt
@@ -81,6 +85,9 @@ class Run:
         self.scripted = scripted
         self.model = model
         """A name, an object, or `None`, as the agent has it."""
+        self.cell = cell
+        self.stop_cause: StopCause | None = None
+        """Set once this kernel has asked for the run's end: it may not have begun by then."""
         self.heard = threading.Event()
         """Set when the server has asked for the declaration."""
         self._workshop = workshop
@@ -136,8 +143,15 @@ class Run:
 
     def cancel(self) -> None:
         """Stop the run. The call that runs is interrupted; what it did before that stays."""
-        if not self.done:
-            self._host.cancel(self)
+        self.stop("script")
+
+    def stop(self, cause: StopCause) -> None:
+        """As `cancel`, for any reason. For any thread; of two reasons the first counts."""
+        with self._lock:
+            if self._end is not None or self.stop_cause is not None:
+                return
+            self.stop_cause = cause
+        self._host.cancel(self, cause)
 
     def wait(self, timeout: float | None = None) -> Self:
         """Hold this thread until the run ends; on the main thread, run its calls here.
@@ -197,6 +211,7 @@ class Run:
         return {
             **declared,
             "conversation_id": self.conversation_id,
+            "stop": self.stop_cause,
             "budget": self.spec.budget.model_dump(mode="json"),
             "tools": [dataclasses.asdict(tool) for tool in self.spec.tools],
         }
@@ -248,7 +263,7 @@ class Run:
     def go_on(self) -> None:
         """The brain says that the run goes on, though the model had failed."""
         with self._lock:
-            self._end = None
+            self._end = self.stop_cause = None
             self._done.clear()
         self._host.goes_on(self)
 

@@ -6,6 +6,7 @@ from agent_kernel.notebook.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, i
 from agent_kernel.notebook.place import is_served, kernel_of
 from agent_kernel.notebook.run import Run, RunEnd
 from agent_kernel.notebook.workshop import Workshop
+from agent_kernel.protocol.vocabulary import StopCause
 
 UNHEARD = (
     f"The Jupyter server did not answer within {ANNOUNCE_SECONDS * ANNOUNCE_TRIES:g} s. Check that its extension is "
@@ -35,8 +36,8 @@ class ServedHost:
             lambda: run.fail(UNHEARD),
         )
 
-    def cancel(self, run: Run) -> None:
-        self._link.send("cancel", run_id=run.run_id)
+    def cancel(self, run: Run, cause: StopCause) -> None:
+        self._link.send("cancel", run_id=run.run_id, cause=cause)
 
     def ended(self, end: RunEnd) -> None:
         self._cards.ended(end)

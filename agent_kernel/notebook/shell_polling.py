@@ -22,6 +22,7 @@ from typing import Any
 import zmq
 from IPython.core.interactiveshell import InteractiveShell
 
+from agent_kernel.notebook.cell_requests import CellRequest, read_frames
 from agent_kernel.notebook.executor import drive
 from agent_kernel.notebook.interrupts import InterruptGate
 from agent_kernel.notebook.place import hears_while_blocked, kernel_of
@@ -41,9 +42,11 @@ AT_ONCE = frozenset({"comm_open", "comm_msg", "comm_close", "comm_info_request",
 class ShellPolling:
     """One per kernel process."""
 
-    def __init__(self, shell: InteractiveShell) -> None:
+    def __init__(self, shell: InteractiveShell, asked_for: Callable[[CellRequest], None]) -> None:
+        """`asked_for` is told of each request to run a cell that is found waiting behind the one that waits."""
         self._kernel = kernel_of(shell)
         self._needed = self._kernel is not None and not hears_while_blocked(shell)
+        self._asked_for = asked_for
         self._waits = 0
         self._looked_at = -1
         """The number of the last queued message that was looked at."""
@@ -97,9 +100,12 @@ class ShellPolling:
             number, dispatch, arguments = item = kernel.msg_queue.get_nowait()
             if found is None and number > self._looked_at:
                 self._looked_at = number
-                if dispatch == kernel.dispatch_shell and self._kind_of(arguments[0]) in AT_ONCE:
+                kind = self._kind_of(arguments[0]) if dispatch == kernel.dispatch_shell else None
+                if kind in AT_ONCE:
                     found = arguments[0]
                     continue
+                if kind == "execute_request" and (request := read_frames(kernel.session, arguments[0])) is not None:
+                    self._asked_for(request)
             kernel.msg_queue.put_nowait(item)
         return found
 

@@ -9,6 +9,7 @@ from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, UnknownRun
+from agent_kernel.notebook.cells import Cells
 from agent_kernel.notebook.executor import Executor
 from agent_kernel.notebook.mailbox import Mailbox
 from agent_kernel.notebook.shell_polling import ShellPolling
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from agent_kernel.notebook.run import Run
 
 KEPT_RUNS = 200
-"""Runs that the kernel still knows by id; a `Run` that somebody holds lives on."""
+"""Runs that the kernel still knows by id, besides those that go on; a `Run` that somebody holds lives on."""
 
 
 class Workshop:
@@ -28,23 +29,33 @@ class Workshop:
         self.shell = shell
         self.mailbox = Mailbox()
         self.executor = Executor(shell, self.mailbox, self.find_tool)
-        self.polling = ShellPolling(shell)
         self.told_served = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
         self._runs: OrderedDict[str, Run] = OrderedDict()
+        self.cells = Cells(shell, self.open_runs)
+        self.polling = ShellPolling(shell, self.cells.asked_for)
         self._tools: dict[str, Tool] = {}
 
     def add_run(self, run: "Run") -> None:
         self._runs[run.run_id] = run
         self._tools.update({tool.declaration.name: tool for tool in run.tools})
-        while len(self._runs) > KEPT_RUNS:
-            self._runs.popitem(last=False)
+        over = [run_id for run_id, one in self._runs.items() if one.done][: max(0, len(self._runs) - KEPT_RUNS)]
+        for run_id in over:
+            del self._runs[run_id]
 
     def run(self, run_id: str) -> "Run":
         """Raises `UnknownRun`."""
         if run_id not in self._runs:
             raise UnknownRun(run_id)
         return self._runs[run_id]
+
+    def runs(self) -> "list[Run]":
+        """Those that the kernel still knows, the oldest first."""
+        return list(self._runs.values())
+
+    def open_runs(self) -> "list[Run]":
+        """Those that have not ended, the oldest first. For any thread."""
+        return [run for run in self.runs() if not run.done]
 
     @property
     def last_run(self) -> "Run | None":

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import AlreadyDecided, KernelGone, ModelRefused, UnknownRun
+from agent_kernel.loop.runs.stopping import stop_for
 from agent_kernel.models.base import ModelFacts, ModelRequest, TextDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, say
@@ -233,3 +234,30 @@ async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages:
         result = await handle.wait()
     assert [c.state for c in result.tool_calls] == ["success"]
     assert [ran.tool_call_id for ran in hands.ran] == ["a"]
+
+
+async def test_a_run_whose_cell_is_run_again_has_its_waiting_calls_replaced(stages: Any) -> None:
+    with ScriptedModel([call("run_python", code="1", call_id="a")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        await stage.requests()
+        await stage.conversation.cancel_run(handle.run_id, stop_for("cell_run_again"))
+        result = await handle.wait()
+    (ended,) = result.tool_calls
+    assert (ended.state, ended.reason) == ("superseded", "Its cell was run again.")
+    assert ended.result == "Replaced: the user ran the cell again. Nothing ran."
+    assert result.run.status == "cancelled"
+    assert [notice.content for notice in result.run.notices] == ["Stopped, because its cell was run again."]
+    assert [message.role for message in result.messages] == ["user", "assistant", "tool"]
+
+
+async def test_a_queued_run_whose_cell_is_deleted_says_so(stages: Any) -> None:
+    with ScriptedModel([call("run_python", code="1")]) as model:
+        stage = await stages(model)
+        first, second = await stage.start(), await stage.start("later")
+        await stage.requests()
+        await stage.conversation.cancel_run(second.run_id, stop_for("cell_deleted"))
+        result = await second.wait()
+        await stage.conversation.cancel_run(first.run_id)
+        await first.wait()
+    assert [notice.content for notice in result.run.notices] == ["Stopped, because its cell was deleted."]

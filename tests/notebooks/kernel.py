@@ -3,7 +3,7 @@
 import json
 import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +75,12 @@ class TestKernel:
         message_id: str = message["header"]["msg_id"]
         self._cells[message_id] = Cell({})
         return message_id
+
+    def send_cell(self, cell_id: str, code: str, *, deleted: Sequence[str] = (), allow_stdin: bool = False) -> str:
+        """Run a cell as JupyterLab does, which says which cell it is and which were deleted before."""
+        content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
+        metadata = {"cellId": cell_id, "deletedCells": list(deleted)}
+        return self.tell("execute_request", metadata, **content, allow_stdin=allow_stdin, stop_on_error=True)
 
     def ask(self, message_type: str, **content: Any) -> dict[str, Any]:
         """Send a request that is no cell on the channel of the cells, and wait for its reply."""

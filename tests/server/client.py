@@ -121,11 +121,11 @@ class Kernel:
         self._client = kernel_manager.get_kernel(kernel_id).client()
         self._client.start_channels(stdin=False, hb=False)
 
-    async def run(self, code: str, seconds: float = 30.0) -> list[Any]:
-        """Run a cell to its end; its outputs as IOPub messages."""
+    async def run(self, code: str, seconds: float = 30.0, cell_id: str | None = None) -> list[Any]:
+        """Run a cell to its end; its outputs as IOPub messages. `cell_id`: as JupyterLab names the cell."""
         if not self._heard:
             await self.ready()
-        message_id = self.start(code)
+        message_id = self.start(code, cell_id)
         outputs = []
         async with asyncio.timeout(seconds):
             while True:
@@ -136,8 +136,14 @@ class Kernel:
                     return outputs
                 outputs.append(message)
 
-    def start(self, code: str) -> str:
-        message_id: str = self._client.execute(code)
+    def start(self, code: str, cell_id: str | None = None) -> str:
+        content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
+        metadata = {} if cell_id is None else {"cellId": cell_id, "deletedCells": []}
+        message = self._client.session.msg(
+            "execute_request", content | {"allow_stdin": True, "stop_on_error": True}, metadata=metadata
+        )
+        self._client.shell_channel.send(message)
+        message_id: str = message["header"]["msg_id"]
         return message_id
 
     async def text(self, code: str) -> str:

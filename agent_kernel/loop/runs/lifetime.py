@@ -30,7 +30,7 @@ from agent_kernel.loop.turns.results import answer_calls, leave_messages, read_r
 from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
-from agent_kernel.protocol.views import ErrorView, PolicyView, RunView, Usage
+from agent_kernel.protocol.views import ErrorView, NoticeView, PolicyView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.tools.hands import Hands
 
@@ -243,6 +243,9 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
 async def end_unstarted(log: Log, row: ConversationRow, view: RunView, stop: Stop) -> RunResult:
     """End a run that never left the queue."""
     ended = view.model_copy(update={"status": "cancelled", "ended_at": utc_now()})
+    if stop.notice:
+        notice = NoticeView(content=stop.notice, at=utc_now(), steps=0)
+        ended = ended.model_copy(update={"notices": [*ended.notices, notice]})
     return await _close(log, row, ended, "cancelled", stop)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from agent_kernel.errors import IllegalTransition, LogUnavailable
 from agent_kernel.log import ledger, trail
@@ -10,8 +11,10 @@ from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.protocol.views import RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import CallState, DecidedBy
+from agent_kernel.protocol.vocabulary import CallState, DecidedBy, StopCause
 from agent_kernel.tools.hands import Outcome
+
+NEW_MESSAGE = "By your new message."
 
 Noted = Callable[[Commit, Sequence[ToolCallView]], None]
 """Puts into the audit trail who ends the calls of a run that have not ended, in the transaction that does so."""
@@ -24,10 +27,28 @@ class Stop:
     reason: str = "By you."
     by: DecidedBy | None = "user"
     decided_by: str | None = None
+    replaced: bool = False
+    """Whether calls that have not started end as `superseded`, because another run takes this one's place."""
+    notice: str = ""
+    """What the run tells of it, where the person who reads that need not know."""
 
 
 SOMEBODY = Stop()
 """A person whose name nobody knows."""
+
+
+def stop_for(cause: StopCause) -> Stop:
+    """What a kernel asks for, which knows the notebook's cells."""
+    match cause:
+        case "script":
+            return Stop(by="script")
+        case "cell_run_again":
+            notice = "Stopped, because its cell was run again."
+            return Stop("Its cell was run again.", replaced=True, notice=notice)
+        case "cell_deleted":
+            return Stop("Its cell was deleted.", notice="Stopped, because its cell was deleted.")
+        case _:
+            assert_never(cause)
 
 
 async def stop_run(run: ActiveRun, stop: Stop) -> None:
@@ -35,6 +56,8 @@ async def stop_run(run: ActiveRun, stop: Stop) -> None:
     if run.stopping is not None:
         return
     run.stopping = stop.reason
+    if stop.notice:
+        run.notify(stop.notice)
     if run.streaming is not None:
         run.streaming.cancel()
 
@@ -42,7 +65,7 @@ async def stop_run(run: ActiveRun, stop: Stop) -> None:
         note(commit, run.view, stop, [call.tool_call_id for call in unfinished], whole_run=True)
 
     try:
-        await withdraw(run, "cancelled", stop.reason, noted)
+        await withdraw(run, "superseded" if stop.replaced else "cancelled", stop.reason, noted)
     except LogUnavailable:
         run.stopping = None  # nothing was stopped: it can be asked for again
         raise
@@ -63,7 +86,7 @@ async def supersede(run: ActiveRun, decided_by: str | None) -> None:
                 decided_by=decided_by,
             )
 
-    await withdraw(run, "superseded", "By your new message.", noted)
+    await withdraw(run, "superseded", NEW_MESSAGE, noted)
 
 
 async def withdraw(run: ActiveRun, target: CallState, reason: str, noted: Noted | None = None) -> list[ToolCallView]:
@@ -129,8 +152,14 @@ async def interrupt(run: ActiveRun, tool_call_id: str) -> None:
 def _end(commit: Commit, call: ToolCallView, target: CallState, reason: str) -> ToolCallView:
     if call.state in ("executing", *_FINAL):
         raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: there is nothing to cancel.")
-    text = tool_messages.superseded() if target == "superseded" else tool_messages.cancelled_before_start(reason)
-    return calls.settle(commit, call.tool_call_id, target, text, reason=reason)
+    return calls.settle(commit, call.tool_call_id, target, _told(target, reason), reason=reason)
+
+
+def _told(target: CallState, reason: str) -> str:
+    """What the model hears of a call that did not start."""
+    if target == "superseded":
+        return tool_messages.superseded() if reason == NEW_MESSAGE else tool_messages.run_again()
+    return tool_messages.cancelled_before_start(reason)
 
 
 _FINAL = frozenset(state for state, targets in ledger.NEXT.items() if not targets)

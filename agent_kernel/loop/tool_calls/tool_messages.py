@@ -49,6 +49,10 @@ def superseded() -> str:
     return f"{REPLACED_PREFIX} by a new message of the user. {NOTHING_RAN}"
 
 
+def run_again() -> str:
+    return f"{REPLACED_PREFIX}: the user ran the cell again. {NOTHING_RAN}"
+
+
 def expired() -> str:
     return f"{EXPIRED_PREFIX}: nobody decided in time. {NOTHING_RAN}"
 

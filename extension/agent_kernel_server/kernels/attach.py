@@ -13,9 +13,10 @@ from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.runs.queue import RunHandle
-from agent_kernel.loop.runs.stopping import Stop
+from agent_kernel.loop.runs.stopping import stop_for
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel_server.kernels.calls import CallFeeds
 from agent_kernel_server.kernels.following import RunFollower
 from agent_kernel_server.kernels.hands import KernelHands
@@ -66,6 +67,10 @@ class AttachedKernel:
         self.gone = release
         self._announced: set[str] = set()
         self._asking: set[str] = set()
+        self._beginning: set[str] = set()
+        """Runs that were announced, or that an earlier server left, and that do not go on yet."""
+        self._stops: dict[str, StopCause] = {}
+        """Why some of them are to end at once."""
         self._misdirected = False
         self._greeting: asyncio.Task[None] | None = None
         self._restart_pending = False
@@ -105,13 +110,17 @@ class AttachedKernel:
             case CallEnded():
                 self._feeds.ended(event.approval_id)
             case CancelRun():
-                conversation = self._follower.runs.get(event.run_id)
-                if conversation is not None:
-                    self._tasks.spawn(
-                        conversation.cancel_run(event.run_id, Stop(by="script")), f"cancel {event.run_id}"
-                    )
+                self._stop(event.run_id, event.cause)
             case _:
                 assert_never(event)
+
+    def _stop(self, run_id: str, cause: StopCause) -> None:
+        """End a run, or have it end as soon as it has begun."""
+        conversation = self._follower.runs.get(run_id)
+        if conversation is not None:
+            self._tasks.spawn(conversation.cancel_run(run_id, stop_for(cause)), f"cancel {run_id}")
+        elif run_id in self._beginning:
+            self._stops[run_id] = cause
 
     def _announce(self, event: Announce) -> None:
         if event.run_id in self._announced or len(self._asking) >= UNDECLARED_RUNS:
@@ -121,6 +130,7 @@ class AttachedKernel:
             return
         self._announced.add(event.run_id)
         self._asking.add(event.run_id)
+        self._beginning.add(event.run_id)
         self.link.installed.set()
         serving = self._tasks.spawn(self._serve(event.run_id, self.link), f"run {event.run_id}")
         self._serving.add(serving)
@@ -138,11 +148,27 @@ class AttachedKernel:
     async def _serve(self, run_id: str, link: KernelLink) -> None:
         """One announced run, from its declaration to its record."""
         try:
+            begun = await self._begin(run_id, link)
+        finally:
+            self._asking.discard(run_id)
+            self._beginning.discard(run_id)
+        if begun is None:
+            self._stops.pop(run_id, None)
+            return
+        declaration, conversation, handle = begun
+        if declaration.stop is not None:
+            self._stops[run_id] = declaration.stop
+        self._followed(run_id, conversation)
+        await self._follower.follow(declaration.spec(), conversation, handle, link)
+
+    async def _begin(self, run_id: str, link: KernelLink) -> tuple[RunDeclaration, Conversation, RunHandle] | None:
+        """`None` where it can't; whoever waits for it is told."""
+        try:
             declaration = await self._declaration_of(run_id, link)
         except (KernelGone, RequestRefused, ValidationError, TimeoutError) as error:
             self._announced.discard(run_id)
             self._log.warning("The run %s was announced but not declared: %s", run_id, error)
-            return
+            return None
         finally:
             self._asking.discard(run_id)
         try:
@@ -151,8 +177,16 @@ class AttachedKernel:
         except AgentKernelError as error:
             self._log.warning("The run %s can't start: %s", run_id, error)
             await self._follower.tell(link, "finish", {"result": refused_result(declaration, str(error))})
-            return
-        await self._follower.follow(declaration.spec(), conversation, handle, link)
+            return None
+        return declaration, conversation, handle
+
+    def _followed(self, run_id: str, conversation: Conversation) -> None:
+        """A run has begun, or goes on after a restart of the server: what ends it reaches it from here on."""
+        self._follower.runs[run_id] = conversation
+        self._beginning.discard(run_id)
+        cause = self._stops.pop(run_id, None)
+        if cause is not None:
+            self._stop(run_id, cause)
 
     async def _declaration_of(self, run_id: str, link: KernelLink) -> RunDeclaration:
         async with asyncio.timeout(DECLARE_SECONDS):
@@ -174,22 +208,26 @@ class AttachedKernel:
         A kernel that does not say so in time is busy, and the same one as far as anybody knows.
         """
         link = self.link
+        self._beginning.add(run_id)
         greeting = self._tasks.spawn(self._serve_from_afar(link), f"greeting of {self.kernel_id}")
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await link.ensure_installed()
-                await link.control("declare", {"run_id": run_id})
+                declaration = await self._declaration_of(run_id, link)
         except TimeoutError:
             return True
-        except (KernelGone, RequestRefused) as error:
+        except (KernelGone, RequestRefused, ValidationError) as error:
             self._log.debug("The kernel %s does not have the run %s: %s", self.kernel_id, run_id, error)
             return False
         finally:
             greeting.cancel()
+        if declaration.stop is not None:
+            self._stops[run_id] = declaration.stop
         return True
 
     def follow(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
         """Keep the kernel's `Run` up to date with a run that goes on after the server was restarted."""
+        self._followed(spec.run_id, conversation)
         self._tasks.spawn(self._follower.follow(spec, conversation, handle, self.link), f"run {spec.run_id}")
 
     def _follow_again(self, conversation_id: str, spec: RunSpec, handle: RunHandle) -> None:
@@ -235,6 +273,7 @@ class AttachedKernel:
     def _end_life(self, error: KernelGone, *, restarting: bool) -> None:
         """Every waiter is told now; the brain hears of it in a task."""
         self._announced.clear()
+        self._stops.clear()
         if self._link is not None:
             self._link.fail(error)
         for conversation in list(self._conversations.values()):

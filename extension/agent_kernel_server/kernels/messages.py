@@ -8,7 +8,7 @@ from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import BudgetLimits, ErrorView, OutputView, PolicyView, RunView, Usage
-from agent_kernel.protocol.vocabulary import Effort, PolicyMode
+from agent_kernel.protocol.vocabulary import Effort, PolicyMode, StopCause
 from agent_kernel.tools.builtin import no_looser
 from agent_kernel.tools.declaration import ToolDeclaration
 
@@ -59,6 +59,7 @@ class CallEnded(KernelMessage):
 class CancelRun(KernelMessage):
     event: Literal["cancel"]
     run_id: Identifier
+    cause: StopCause = "script"
 
 
 KernelEvent = Annotated[Announce | Hello | CallOutput | CallEnded | CancelRun, Field(discriminator="event")]
@@ -94,6 +95,8 @@ class RunDeclaration(KernelMessage):
     budget: BudgetLimits = Field(default_factory=BudgetLimits)
     tools: tuple[ToolDeclaration, ...] = ()
     widget_model_id: str | None = None
+    stop: StopCause | None = None
+    """Set where the kernel has asked for the run's end already."""
 
     def spec(self) -> RunSpec:
         return RunSpec(

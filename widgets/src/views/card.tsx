@@ -53,6 +53,9 @@ export interface CardProps {
 }
 
 /** States that a call ends in, and that fold to a line. */
+/** The reason that the log has where a cell was run again: see `stop_for`. */
+const RUN_AGAIN = "Its cell was run again.";
+
 const FOLDING = new Set(["success", "error", "invalid", "denied", "cancelled", "superseded", "expired"]);
 
 export const Card = memo(function Card(props: CardProps): JSX.Element {
@@ -150,7 +153,7 @@ function HeadNote({ call }: { call: Call }): JSX.Element | null {
     case "invalid":
       return <span class="ak-muted">Model was told</span>;
     case "superseded":
-      return <span class="ak-muted">by your new message</span>;
+      return <span class="ak-muted">{call.reason === RUN_AGAIN ? "its cell was run again" : "by your new message"}</span>;
     case "expired":
       return <span class="ak-muted">nothing ran</span>;
     default:

@@ -1,0 +1,78 @@
+"""Requests to run a cell: what they say of it, and how a kernel hears of them while its main thread is busy.
+
+From ipykernel 7 on a thread of its own reads the channel on which they come, and passes them on. `shell_channel_thread`
+and its handler are no documented API: they are used here and nowhere else. Before that, only a main thread that waits
+for a run hears of them: see `shell_polling`.
+"""
+
+import hmac
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+MAX_CELL_ID = 200
+_SIGNED = slice(1, 5)
+"""The frames of a message that its signature covers: header, parent header, metadata, content."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CellRequest:
+    """One request to run a cell."""
+
+    cell_id: str
+    message_id: str
+
+
+def read_request(header: Any, metadata: Any) -> CellRequest | None:
+    """The cell that a message wants to be run. The front end made it, so nothing is taken for granted."""
+    if not isinstance(header, dict) or not isinstance(metadata, dict) or header.get("msg_type") != "execute_request":
+        return None
+    cell_id, message_id = metadata.get("cellId"), header.get("msg_id")
+    return CellRequest(cell_id, message_id) if _is_id(cell_id) and isinstance(message_id, str) else None
+
+
+def read_deleted(metadata: Any) -> frozenset[str]:
+    """The cells that were deleted before a message was sent."""
+    deleted = metadata.get("deletedCells") if isinstance(metadata, dict) else None
+    return frozenset(filter(_is_id, deleted)) if isinstance(deleted, list) else frozenset()
+
+
+def _is_id(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= MAX_CELL_ID
+
+
+def read_frames(session: Any, frames: Sequence[Any]) -> CellRequest | None:
+    """The same of a message as it comes, which its handler will read again: `Session.deserialize` takes each once."""
+    try:
+        _, parts = session.feed_identities(frames, copy=False)
+        if b"cellId" not in (metadata := parts[3].bytes):
+            return None
+        request = read_request(session.unpack(parts[1].bytes), session.unpack(metadata))
+        signed = [part.bytes for part in parts[_SIGNED]]
+        return request if hmac.compare_digest(parts[0].bytes, session.sign(signed)) else None
+    except (ValueError, LookupError, AttributeError):
+        return None  # the kernel will say what is wrong with it
+
+
+def watch_requests(kernel: Any, heard: Callable[[CellRequest], None]) -> None:
+    """Have `heard` called when a request to run a cell comes, in the thread that reads the channel, where there is one.
+
+    For any thread.
+    """
+    thread = getattr(kernel, "shell_channel_thread", None)
+    if thread is None:
+        return
+    pass_on = kernel.shell_channel_thread_main
+
+    def receive(frames: Sequence[Any]) -> Any:
+        try:
+            request = read_frames(kernel.session, frames)
+            if request is not None:
+                heard(request)
+        except Exception:  # noqa: BLE001 -- the message must reach the kernel
+            _log.warning("A request to run a cell again was not understood.", exc_info=True)
+        return pass_on(frames)
+
+    thread.io_loop.add_callback(lambda: kernel.shell_stream.on_recv(receive, copy=False))

@@ -1,0 +1,263 @@
+"""A cell that is run again replaces its run; one that is deleted ends it. In both hosts, with real kernels."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agent_kernel.notebook.cell_requests import read_deleted, read_frames, read_request
+from tests.notebooks.kernel import SECONDS, TestKernel
+from tests.notebooks.page import Page
+
+SCRIPTED = (
+    "from agent_kernel.testing import ScriptedModel, call, say\n"
+    "import agent_kernel as ak, time\n"
+    "def asks(): return ScriptedModel([call('run_python', code='x = 1'), say('Never said.')])\n"
+    "sleep = 'print(1, flush=True); time.sleep(60)'\n"
+    "def sleeps(): return ScriptedModel([call('run_python', code=sleep), say('Never said.')])\n"
+    "def says(text): return ScriptedModel([say(text)])\n"
+    "made = []\n"
+    "def run(model, prompt='Again', **options):\n"
+    "    made.append(ak.Agent(model=model, **options).start(prompt))\n"
+    "    return made[-1]\n"
+)
+
+
+@pytest.fixture
+def served(start_kernel: Callable[..., TestKernel]) -> TestKernel:
+    kernel = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
+    kernel.run("%load_ext agent_kernel\nimport agent_kernel as ak")
+    return kernel
+
+
+def cancels(kernel: TestKernel, count: int) -> list[tuple[str, str]]:
+    """The runs whose end the server was asked for, and why."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        found = [(event["run_id"], event["cause"]) for event in kernel.events if event["event"] == "cancel"]
+        if len(found) >= count:
+            return found
+        assert time.monotonic() < deadline, found
+        kernel.pump()
+
+
+def announced(kernel: TestKernel) -> list[str]:
+    kernel.pump()
+    return list(dict.fromkeys(event["run_id"] for event in kernel.events if event["event"] == "announce"))
+
+
+def declared(kernel: TestKernel, run_id: str) -> dict[str, Any]:
+    declaration: dict[str, Any] = kernel.request("declare", run_id=run_id)["declaration"]
+    return declaration
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_cell_that_is_run_again_has_the_server_end_its_run(served: TestKernel) -> None:
+    served.result(served.send_cell("a", "%agent go"))
+    served.result(served.send_cell("b", "%agent go"))
+    first, other = announced(served)
+    assert declared(served, first)["stop"] is None
+    served.result(served.send_cell("a", "%agent go"))
+    assert cancels(served, 1) == [(first, "cell_run_again")]
+    assert declared(served, first)["stop"] == "cell_run_again"
+    assert declared(served, other)["stop"] is None
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_cell_that_is_run_again_with_something_else_in_it_ends_its_run_as_well(served: TestKernel) -> None:
+    served.result(served.send_cell("a", "%agent go"))
+    served.result(served.send_cell("a", "6 * 7"))
+    assert cancels(served, 1)[0][1] == "cell_run_again"
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_runs_that_one_cell_starts_do_not_end_each_other(served: TestKernel) -> None:
+    served.result(served.send_cell("a", "runs = [ak.Agent().start(p) for p in ('one', 'two')]"))
+    served.result(served.send_cell("b", "6 * 7"))
+    assert [declared(served, run_id)["stop"] for run_id in announced(served)] == [None, None]
+    served.result(served.send_cell("a", "pass"))
+    assert len(cancels(served, 2)) == 2
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_cell_that_is_run_again_ten_times_in_a_second_leaves_one_run(served: TestKernel) -> None:
+    cells = [served.send_cell("a", "%agent go") for _ in range(10)]
+    for cell in cells:
+        served.result(cell)
+    stops = [declared(served, run_id)["stop"] for run_id in announced(served)]
+    assert stops == ["cell_run_again"] * 9 + [None]
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_cell_that_was_deleted_ends_its_run_when_the_next_cell_is_run(served: TestKernel) -> None:
+    served.result(served.send_cell("a", "%agent go"))
+    served.result(served.send_cell("b", "1", deleted=["c"]))
+    assert declared(served, announced(served)[0])["stop"] is None
+    served.result(served.send_cell("b", "1", deleted=["a", "b"]))
+    assert [cause for _, cause in cancels(served, 1)] == ["cell_deleted"]
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_where_the_front_end_names_no_cell_nothing_ends(served: TestKernel) -> None:
+    served.run("%agent go")
+    served.run("%agent go")
+    odd: list[dict[str, Any]] = [{"cellId": 7, "deletedCells": "a"}, {"cellId": "", "deletedCells": [None, 3, {}]}]
+    for metadata in odd:
+        content = {"code": "%agent go", "silent": False, "store_history": True, "user_expressions": {}}
+        cell = served.result(served.tell("execute_request", metadata, **content, allow_stdin=False))
+        assert [kind for kind, _ in cell.outputs] == ["display_data"], cell.outputs
+    assert [declared(served, run_id)["stop"] for run_id in announced(served)] == [None] * 4
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_request_ends_the_run_of_its_cell_though_the_kernel_is_busy(served: TestKernel) -> None:
+    """From ipykernel 7 on; a call of that run may be what it is busy with."""
+    if served.subshell() is None:
+        pytest.skip("ipykernel 6 hears of no request before its main thread is free")
+    served.result(served.send_cell("a", "%agent go"))
+    busy = served.send_cell("b", "import time\nprint('busy', flush=True)\ntime.sleep(60)")
+    served.printed(busy, "busy")
+    again = served.send_cell("a", "%agent go")
+    assert [cause for _, cause in cancels(served, 1)] == ["cell_run_again"]
+    served.manager.interrupt_kernel()
+    served.result(busy)
+    served.result(again)
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_waiting_call_is_replaced_and_the_new_run_ends_as_it_should(kernel: TestKernel) -> None:
+    kernel.run(SCRIPTED)
+    page = Page(kernel, "Go")
+    kernel.result(kernel.send_cell("a", "first = run(asks(), 'Go')", allow_stdin=True))
+    page.open()
+    page.event("approval_request")
+    kernel.result(kernel.send_cell("a", "second = run(says('fine'))", allow_stdin=True))
+    assert kernel.value("first.wait(20).status, second.wait(20).status, second.text") == (
+        "('cancelled', 'complete', 'fine')"
+    )
+    assert kernel.value("[(c.state, c.reason) for c in first.tool_calls]") == (
+        "[('superseded', 'Its cell was run again.')]"
+    )
+    assert kernel.value("'x' in dir()") == "False"
+    ended = page.event("tool_complete")
+    assert (ended["state"], ended["reason"]) == ("superseded", "Its cell was run again.")
+    assert "Replaced: the user ran the cell again. Nothing ran." in ended["tool_result"]
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_run_that_holds_its_cell_gives_way_when_the_cell_is_run_again(kernel: TestKernel) -> None:
+    kernel.run(SCRIPTED)
+    page = Page(kernel, "Go")
+    first = kernel.send_cell("a", "run(asks(), 'Go').wait()", allow_stdin=True)
+    page.open()
+    page.event("approval_request")
+    second = kernel.send_cell("a", "run(says('fine')).wait()", allow_stdin=True)
+    assert kernel.result(first).reply["status"] == "ok"
+    assert kernel.result(second).reply["status"] == "ok"
+    assert kernel.value("[r.status for r in made]") == "['cancelled', 'complete']"
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_of_ten_that_hold_their_cell_in_turn_nine_are_replaced(kernel: TestKernel) -> None:
+    kernel.run(SCRIPTED)
+    page = Page(kernel, "Go")
+    cells = [kernel.send_cell("a", "run(asks(), 'Go').wait()", allow_stdin=True)]
+    page.open()
+    page.event("approval_request")
+    cells += [kernel.send_cell("a", "run(asks()).wait()", allow_stdin=True) for _ in range(8)]
+    cells += [kernel.send_cell("a", "run(says('last')).wait()", allow_stdin=True)]
+    for cell in cells:
+        assert kernel.result(cell).reply["status"] == "ok"
+    assert kernel.value("' '.join(r.status for r in made)") == repr("cancelled " * 9 + "complete")
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_requests_that_an_error_took_with_it_end_no_later_run(kernel: TestKernel) -> None:
+    kernel.run(SCRIPTED + "import threading")
+    failing = kernel.send("print('busy', flush=True)\ntime.sleep(1)\n1 / 0")
+    kernel.printed(failing, "busy")
+    aborted = [kernel.send_cell("a", "run(says('never'))") for _ in range(3)]
+    assert [kernel.result(cell).reply["status"] for cell in [failing, *aborted]] == ["error"] + ["aborted"] * 3
+    kernel.result(kernel.send_cell("a", "run(says('fine')).wait()"))
+    assert kernel.value("[(r.status, r.text) for r in made]") == "[('complete', 'fine')]"
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_call_that_runs_is_interrupted_when_its_cell_is_run_again(kernel: TestKernel) -> None:
+    if kernel.subshell() is None:
+        pytest.skip("ipykernel 6 hears of no request before its main thread is free")
+    kernel.run(SCRIPTED)
+    page = Page(kernel, "Go")
+    started = time.monotonic()
+    kernel.result(kernel.send_cell("a", "run(sleeps(), 'Go', policy='allow')", allow_stdin=True))
+    page.open()
+    page.event("tool_output")
+    kernel.result(kernel.send_cell("a", "run(says('fine'))", allow_stdin=True))
+    assert kernel.value("[r.wait(20).status for r in made]") == "['cancelled', 'complete']"
+    assert kernel.value("[c.state for c in made[0].tool_calls]") == "['cancelled']"
+    assert time.monotonic() - started < 40, "the call was waited for"
+
+
+class Signing:
+    """Only what `read_frames` uses of a session."""
+
+    def feed_identities(self, frames: Any, copy: bool) -> Any:
+        return [], frames
+
+    def unpack(self, data: bytes) -> Any:
+        return json.loads(data)
+
+    def sign(self, parts: list[bytes]) -> bytes:
+        return b"+".join(parts)
+
+
+class Frame:
+    def __init__(self, data: bytes) -> None:
+        self.bytes = data
+
+
+def frames(header: str, metadata: str, signature: bytes | None = None) -> list[Frame]:
+    parts = [header.encode(), b"{}", metadata.encode(), b"{}"]
+    return [Frame(part) for part in (b"+".join(parts) if signature is None else signature, *parts)]
+
+
+HEADER = '{"msg_type": "execute_request", "msg_id": "m"}'
+
+
+def test_a_request_that_is_not_signed_ends_no_run() -> None:
+    assert read_frames(Signing(), frames(HEADER, '{"cellId": "a"}')) is not None
+    assert read_frames(Signing(), frames(HEADER, '{"cellId": "a"}', b"forged")) is None
+
+
+@pytest.mark.parametrize(
+    ("header", "metadata"),
+    [
+        (HEADER, '{"cellId": 3}'),
+        (HEADER, '["cellId"]'),
+        (HEADER, '{"cellId": '),
+        (HEADER, json.dumps({"cellId": "x" * 201})),
+        ('"execute_request"', '{"cellId": "a"}'),
+        ('{"msg_type": "comm_msg", "msg_id": "m"}', '{"cellId": "a"}'),
+        ('{"msg_type": "execute_request", "msg_id": 1}', '{"cellId": "a"}'),
+    ],
+)
+def test_a_message_that_names_no_cell_is_none(header: str, metadata: str) -> None:
+    assert read_frames(Signing(), frames(header, metadata)) is None
+    assert read_frames(Signing(), []) is None
+    assert read_request(None, None) is None
+    assert read_deleted(None) == frozenset()

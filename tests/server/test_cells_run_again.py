@@ -1,0 +1,107 @@
+"""A cell that is run again, on a real server: its run gives way, whatever it is doing."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel_server.app import AgentKernelServer
+from tests.server.client import Api, Kernel
+
+pytestmark = pytest.mark.kernel
+
+ASK = "%%agent\nGo on."
+
+
+@pytest.fixture
+def model() -> Iterator[FakeOpenAI]:
+    """How often it is asked depends on when a run gives way."""
+    with FakeOpenAI(repeat=True) as server:
+        yield server
+
+
+@pytest.fixture
+async def loaded(kernel: Kernel) -> Kernel:
+    await kernel.run("%load_ext agent_kernel")
+    return kernel
+
+
+async def when(look: Callable[[], Awaitable[Any]]) -> Any:
+    """Look again and again, until there is something."""
+    async with asyncio.timeout(30):
+        while True:
+            if found := await look():
+                return found
+            await asyncio.sleep(0.02)
+
+
+async def runs_when(api: Api, condition: Callable[[list[Any]], bool]) -> list[Any]:
+    async def look() -> list[Any]:
+        views = (await api("GET", "conversations"))[1]
+        runs = [run for view in views for run in view["runs"]]
+        return runs if condition(runs) else []
+
+    found: list[Any] = await when(look)
+    return found
+
+
+async def test_a_cell_that_is_run_again_while_its_call_waits_has_the_new_run_begin(
+    api: Api, loaded: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="1"), call("run_python", code="2"), say("Done."))
+    await loaded.run(ASK, cell_id="a")
+    first = await api.next_approval()
+    await loaded.run(ASK, cell_id="a")
+    await runs_when(api, lambda runs: [run["status"] for run in runs] == ["cancelled", "running"])
+
+    async def second() -> Any:
+        return next((one for one in await api.pending() if one["run_id"] != first["run_id"]), None)
+
+    waiting = await when(second)
+    _, ended = await api("GET", "approvals", params={"state": "superseded"})
+    assert [(one["approval_id"], one["reason"]) for one in ended] == [(first["approval_id"], "Its cell was run again.")]
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.ended(first["conversation_id"])
+    assert (await loaded.text("import agent_kernel as ak; print(ak.last_run().text)")) == "Done.\n"
+
+
+async def test_a_cell_that_is_run_again_ten_times_in_a_second_leaves_one_run(
+    api: Api, loaded: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="1"))
+    for _ in range(10):
+        loaded.start(ASK, cell_id="a")
+    await loaded.run("1")
+    runs = await runs_when(api, lambda runs: len(runs) == 10 and [r["status"] for r in runs].count("cancelled") == 9)
+    assert [run["status"] for run in runs if run["status"] != "cancelled"] in (["running"], ["queued"])
+    waiting = await api.next_approval()
+    assert waiting["run_id"] == (await loaded.text("import agent_kernel as ak; print(ak.last_run().run_id)")).strip()
+
+
+async def test_a_call_that_runs_is_interrupted_when_its_cell_is_run_again(
+    api: Api, loaded: Kernel, model: FakeOpenAI, extension: AgentKernelServer
+) -> None:
+    model.add(call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(60)"), say("Again."))
+    await loaded.run("%%agent --policy allow\nGo on.", cell_id="a")
+    await runs_when(api, lambda runs: any(run["usage"]["tool_calls"] for run in runs))
+
+    async def asleep() -> bool:
+        calls = [one for view in (await api("GET", "conversations"))[1] for one in view["tool_calls"]]
+        return any(call["outputs"] for call in calls)
+
+    await when(asleep)
+    await loaded.run(ASK, cell_id="a", seconds=20)
+    runs = await runs_when(api, lambda runs: [run["status"] for run in runs] == ["cancelled", "complete"])
+    assert runs[0]["notices"][0]["content"] == "Stopped, because its cell was run again."
+    _, calls = await api("GET", "approvals", params={"state": "cancelled"})
+    assert len(calls) == 1
+
+
+async def test_stop_reaches_a_run_that_is_cancelled_in_the_moment_it_is_started(
+    api: Api, loaded: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="1"))
+    await loaded.run("import agent_kernel as ak; run = ak.Agent().start('Go'); run.cancel()")
+    assert await loaded.text("print(run.wait(20).status)") == "cancelled\n"
