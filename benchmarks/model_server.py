@@ -1,6 +1,7 @@
-"""A fast fake chat-completions server, a process of its own: `python -m benchmarks.model_server`.
+"""A fast fake model's server, a process of its own: `python -m benchmarks.model_server`.
 
-It prints its port. A request's `model` says what to answer:
+It prints its port. It speaks Chat Completions, and says tokens in the Responses and the Messages API too. A request's
+`model` says what to answer:
 
     text:N               N tokens, as fast as the socket takes them
     paced:N:MICROS       N tokens, each a write of its own, MICROS apart
@@ -19,9 +20,10 @@ import sys
 import time
 
 from benchmarks.contenders.base import PROSE
+from benchmarks.dialects import CHAT, CLOSING, DIALECTS, OPENING, Dialect, event
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-END = b"0\r\n\r\n"
+PATH = re.compile(rb"^POST /v1/(\S+)")
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 MODEL = re.compile(rb'"model": ?"([^"]+)"')
 ROLE = re.compile(rb'"role": ?"(\w+)"')
@@ -38,31 +40,8 @@ CODE = {
 }
 
 
-def chunk(data: bytes) -> bytes:
-    return b"%x\r\n%s\r\n" % (len(data), data)
-
-
-def event(delta: dict[str, object], finish: str | None = None) -> bytes:
-    body = {
-        "id": "chatcmpl-0123456789",
-        "object": "chat.completion.chunk",
-        "created": 1_750_000_000,
-        "model": "fake",
-        "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
-    }
-    return chunk(b"data: " + json.dumps(body, separators=(",", ":")).encode() + b"\n\n")
-
-
-def token(number: int) -> bytes:
-    return event({"content": f"{number:04d} "})
-
-
-OPENING = event({"role": "assistant", "content": ""})
-USAGE = chunk(
-    b'data: {"id":"chatcmpl-0123456789","object":"chat.completion.chunk","created":1750000000,"model":"fake",'
-    b'"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":100,"total_tokens":200}}\n\n'
-)
-CLOSING = USAGE + chunk(b"data: [DONE]\n\n") + END
+def token(number: int) -> str:
+    return f"{number:04d} "
 
 
 class Answers:
@@ -70,7 +49,7 @@ class Answers:
 
     def __init__(self) -> None:
         self.calls = 0
-        self.texts: dict[int, bytes] = {}
+        self.texts: dict[tuple[Dialect, int], bytes] = {}
         self.requests: list[dict[str, object]] = []
         self.last = time.monotonic()
 
@@ -80,10 +59,12 @@ class Answers:
         words = (event({"content": f"{word} "}) for word in WORDS[start : start + ANSWER_TOKENS])
         return OPENING + b"".join(words) + event({}, "stop")
 
-    def text(self, tokens: int) -> bytes:
-        if tokens not in self.texts:
-            self.texts[tokens] = OPENING + b"".join(map(token, range(tokens))) + event({}, "stop")
-        return self.texts[tokens]
+    def text(self, tokens: int, dialect: Dialect = CHAT) -> bytes:
+        if (dialect, tokens) not in self.texts:
+            said = [token(number) for number in range(tokens)]
+            body = dialect.opening + b"".join(map(dialect.token, said)) + dialect.closing("".join(said))
+            self.texts[dialect, tokens] = body
+        return self.texts[dialect, tokens]
 
     def call(self, name: str, arguments: str) -> bytes:
         """A call in three pieces, as models stream them."""
@@ -143,19 +124,21 @@ class Connection(asyncio.Protocol):
         assert match is not None
         model = match.group(1).decode()
         self._answers.requests.append({"model": model, "ns": time.time_ns(), "bytes": len(body)})
-        self._say(model.split(":"), body)
+        path = PATH.match(head)
+        dialect = DIALECTS[path.group(1).decode()] if path is not None else CHAT
+        self._say(model.split(":"), body, dialect)
 
-    def _say(self, model: list[str], body: bytes) -> None:
+    def _say(self, model: list[str], body: bytes, dialect: Dialect) -> None:
         answers = self._answers
         match model:
             case ["text", tokens]:
-                self._transport.write(HEAD + answers.text(int(tokens)) + CLOSING)
+                self._transport.write(HEAD + answers.text(int(tokens), dialect))
             case ["paced", tokens, micros]:
-                self._pace(int(tokens), int(micros))
+                self._pace(int(tokens), int(micros), dialect)
             case ["steps", steps] if calls_made(body) < int(steps):
                 self._transport.write(HEAD + answers.call("probe", '{"x":1}') + CLOSING)
             case ["steps", _]:
-                self._transport.write(HEAD + answers.text(20) + CLOSING)
+                self._transport.write(HEAD + answers.text(20))
             case ["turn"] if calls_made(body[-TAIL_BYTES:]) < 1:
                 self._transport.write(HEAD + answers.call("probe", '{"x":1}') + CLOSING)
             case ["turn"]:
@@ -163,22 +146,22 @@ class Connection(asyncio.Protocol):
             case ["run", code, steps, _, _] if calls_made(body) < int(steps):
                 self._transport.write(HEAD + answers.call("run_python", json.dumps({"code": CODE[code]})) + CLOSING)
             case ["run", _, _, tokens, micros]:
-                self._pace(int(tokens), int(micros))
+                self._pace(int(tokens), int(micros), dialect)
             case _:
                 self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
 
-    def _pace(self, tokens: int, micros: int) -> None:
-        self._pacing = asyncio.get_running_loop().create_task(self._write_paced(tokens, micros / 1e6))
+    def _pace(self, tokens: int, micros: int, dialect: Dialect) -> None:
+        self._pacing = asyncio.get_running_loop().create_task(self._write_paced(tokens, micros / 1e6, dialect))
 
-    async def _write_paced(self, tokens: int, seconds: float) -> None:
-        self._transport.write(HEAD + OPENING)
+    async def _write_paced(self, tokens: int, seconds: float, dialect: Dialect) -> None:
+        self._transport.write(HEAD + dialect.opening)
         begun = time.monotonic()
         for number in range(tokens):
             wait = begun + number * seconds - time.monotonic()
             if wait > 0:
                 await asyncio.sleep(wait)
-            self._transport.write(token(number))
-        self._transport.write(event({}, "stop") + CLOSING)
+            self._transport.write(dialect.token(token(number)))
+        self._transport.write(dialect.closing("".join(map(token, range(tokens)))))
 
 
 async def serve() -> None:

@@ -20,6 +20,8 @@ from benchmarks.contenders.base import ENTERED, Contender
 
 CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "ours": ("ours", "AgentKernel", {}),
+    "ours, responses": ("ours", "AgentKernel", {"api": "responses"}),
+    "ours, messages": ("ours", "AgentKernel", {"api": "messages"}),
     "ours, parked": ("ours", "AgentKernel", {"park_seconds": 0.05, "runs_in_memory": 0}),
     "ours, many paused": ("ours", "AgentKernel", {"park_seconds": 0.05}),
     "raw aiohttp": ("raw", "Raw", {}),

@@ -207,7 +207,7 @@ def _text(text: str) -> list[Block]:
 
 
 def _tool(function: dict[str, Any]) -> Block:
-    made: Block = {"name": function["name"], "input_schema": function.get("parameters") or {"type": "object"}}
+    made: Block = {"name": function["name"], "input_schema": {"type": "object", **(function.get("parameters") or {})}}
     if function.get("description"):
         made["description"] = function["description"]
     return made

@@ -1,4 +1,4 @@
-"""Agent Kernel: a `Brain` with its OpenAI adapter, its log on disk, and hands that run the tool in this process."""
+"""Agent Kernel: a `Brain` with its own adapters, its log on disk, and hands that run the tool in this process."""
 
 import asyncio
 from pathlib import Path
@@ -15,7 +15,7 @@ from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import BudgetLimits
-from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.protocol.vocabulary import ApiName, Approval
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
 from benchmarks.contenders.base import PROBE_SCHEMA, Contender, probe, user_text
@@ -48,9 +48,11 @@ class ProbeHands:
 
 
 class AgentKernel(Contender):
-    def __init__(self, base_url: str, directory: Path, **settings: Any) -> None:
-        """`settings` are the brain's: when a run that waits leaves memory, and how many stay there."""
+    def __init__(self, base_url: str, directory: Path, api: ApiName = "chat", **settings: Any) -> None:
+        """`api` is what the model is asked in. `settings` are the brain's: when a run that waits leaves memory, and how
+        many stay there."""
         super().__init__(base_url, directory)
+        self._api: ApiName = api
         self._settings = BrainSettings(default_budget=BudgetLimits(), **settings)
         self._parks = "park_seconds" in settings
         self._conversations: dict[str, Conversation] = {}
@@ -59,7 +61,7 @@ class AgentKernel(Contender):
         self._hands = ProbeHands()
 
     async def open(self) -> None:
-        endpoint = Endpoint("bench", self.base_url, api_key=lambda: "none")
+        endpoint = Endpoint("bench", self.base_url, api_key=lambda: "none", api=self._api)
         await asyncio.to_thread(warm_up)
         self._models = ModelResolver(endpoints=[endpoint])
         self.brain = await Brain.open(self.directory / "log.sqlite", self._models, self._settings)

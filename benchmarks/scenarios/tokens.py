@@ -1,5 +1,8 @@
 """Token throughput: a burst of 5,000 tokens, and the processor time of a token that comes every 2 ms."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
 from benchmarks.frame import Figure, Goal, ModelServer, Report, medians, ratio, take_turns, workers
 
 BURST = 5_000
@@ -7,8 +10,10 @@ PACED = 1_500
 MICROS = 2_000
 CHARACTERS = 5
 """Of one token of the fake model."""
+ADAPTERS = {"ours": "", "ours, responses": "Responses: ", "ours, messages": "Messages: "}
+"""Ours, asked in each API, and how its figures begin. The others speak Chat Completions, and so do the floors."""
 CONTENDERS = (
-    "ours",
+    *ADAPTERS,
     "raw aiohttp",
     "raw httpx",
     "LangGraph + openai",
@@ -16,6 +21,7 @@ CONTENDERS = (
     "pydantic-ai",
     "openai-agents",
 )
+Found = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def run(rounds: int) -> Report:
@@ -27,28 +33,34 @@ def run(rounds: int) -> Report:
     for found, tokens in ((burst, BURST), (paced, PACED)):
         for name, results in found.items():
             assert all(result["characters"] == tokens * CHARACTERS for result in results), f"{name} lost tokens"
-    speed = {name: BURST / seconds for name, seconds in medians(burst, "wall").items()}
-    micros = medians(paced, "cpu", 1e6 / PACED)
     report = Report(raw={"burst": burst, "paced": paced})
-    report.figures += [
-        Figure("tokens per second, burst of 5,000", speed.pop("ours"), "1/s", beside=speed),
-        Figure(
-            "... by a raw httpx reader's",
-            ratio(burst, "raw httpx", "ours", "wall"),
-            "x",
-            Goal(0.5, "half of a raw httpx reader's", "at least"),
-        ),
-        Figure("CPU per paced token", micros.pop("ours"), "µs", beside=micros),
-        Figure(
-            "... by the raw aiohttp floor's",
-            ratio(paced, "ours", "raw aiohttp", "cpu"),
-            "x",
-            Goal(2.5, "2.5 times the raw aiohttp floor's"),
-        ),
-    ]
-    if "create_agent" in burst:
-        times = ratio(burst, "create_agent", "ours", "wall")
-        report.figures.insert(
-            1, Figure("... by create_agent's", times, "x", Goal(5, "5 times create_agent's", "at least"))
-        )
+    for name in ADAPTERS:
+        report.figures += _figures(name, burst, paced)
     return report
+
+
+def _figures(name: str, burst: Found, paced: Found) -> Iterator[Figure]:
+    """What one of our adapters does, against the same goals, and what others do beside it."""
+    begins = ADAPTERS[name]
+    speed = {one: BURST / seconds for one, seconds in medians(burst, "wall").items()}
+    micros = medians(paced, "cpu", 1e6 / PACED)
+    others = [one for one in speed if one not in ADAPTERS]
+    yield Figure(
+        f"{begins}tokens per second, burst of 5,000", speed[name], "1/s", beside={one: speed[one] for one in others}
+    )
+    if "create_agent" in burst:
+        times = ratio(burst, "create_agent", name, "wall")
+        yield Figure(f"{begins}... by create_agent's", times, "x", Goal(5, "5 times create_agent's", "at least"))
+    yield Figure(
+        f"{begins}... by a raw httpx reader's",
+        ratio(burst, "raw httpx", name, "wall"),
+        "x",
+        Goal(0.5, "half of a raw httpx reader's", "at least"),
+    )
+    yield Figure(f"{begins}CPU per paced token", micros[name], "µs", beside={one: micros[one] for one in others})
+    yield Figure(
+        f"{begins}... by the raw aiohttp floor's",
+        ratio(paced, name, "raw aiohttp", "cpu"),
+        "x",
+        Goal(2.5, "2.5 times the raw aiohttp floor's"),
+    )
