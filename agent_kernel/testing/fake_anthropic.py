@@ -17,17 +17,19 @@ from agent_kernel.testing.fake_openai import serve
 from agent_kernel.testing.fake_service import FakeService, Scripted
 from agent_kernel.testing.wire import messages
 from agent_kernel.testing.wire.reply import Reply
+from agent_kernel.testing.wire.schemas import WrongRequest, check_messages_request
 
 FAKE_ANTHROPIC_KEY = "sk-ant-fake-0123456789abcdef"
 
 
 class FakeAnthropic(FakeService):
-    """Answers in the Messages API; see `FakeService` for what its script may hold."""
+    """Speaks the Messages API; see `FakeService` for what its script may hold. A request that the official client could
+    not have sent, or that the service refuses whatever was said before, is refused, and `assert_consumed` raises."""
 
     routes: ClassVar = {"/v1/messages": messages.streamed}
 
-    def __init__(self, script: Iterable[Scripted] = (), *, port: int = 0, repeat: bool = False) -> None:
-        super().__init__(script, port=port, repeat=repeat)
+    def __init__(self, script: Iterable[Scripted] = (), **options: Any) -> None:
+        super().__init__(script, **options)
         self._transcripts = Transcripts()
 
     @property
@@ -47,7 +49,12 @@ class FakeAnthropic(FakeService):
         if "authorization" not in headers and "x-api-key" not in headers:
             return messages.refusal(401, "authentication_error", "x-api-key header is required")
         try:
+            check_messages_request(body)
             check_request(body, headers)
+        except (WrongRequest, Refused) as error:
+            self.wrong.append(str(error))
+            return messages.refusal(400, "invalid_request_error", str(error))
+        try:
             self._transcripts.check(body)
         except Refused as refused:
             return messages.refusal(400, "invalid_request_error", str(refused))

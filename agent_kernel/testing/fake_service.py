@@ -68,6 +68,8 @@ class FakeService:
         self._pages |= pages or {}
         self.asked: list[ReceivedRequest] = []
         """What was asked beside turns."""
+        self.wrong: list[str] = []
+        """What was wrong with requests."""
         self.abandoned = 0
         """How many answers the client left before they ended."""
 
@@ -98,6 +100,8 @@ class FakeService:
         self._thread.join()
 
     def assert_consumed(self) -> None:
+        if self.wrong:
+            raise ScriptMismatch(f"The fake server was asked wrongly: {self.wrong[0]}")
         if self._unexpected:
             raise ScriptMismatch(f"The fake server was asked for {self._unexpected} more answers than were written.")
         left = len(self._script) - self._position

@@ -10,7 +10,6 @@ from agent_kernel.models.http import HttpModel
 from agent_kernel.testing import VirtualClock
 from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY, FakeAnthropic
 from agent_kernel.testing.fake_service import Scripted
-from tests.core.anthropic_types import check_request_types
 
 CLAUDE = "claude-sonnet-5-5"
 
@@ -19,8 +18,7 @@ CLAUDE = "claude-sonnet-5-5"
 async def speaking(
     *script: Scripted, wire_name: str = CLAUDE, clock: VirtualClock | None = None, **options: Any
 ) -> AsyncIterator[tuple[FakeAnthropic, HttpModel]]:
-    """A fake of Anthropic's service and a model that talks to it over a real socket. What it was asked has the types of
-    the `anthropic` package."""
+    """A fake of Anthropic's service and a model that talks to it over a real socket."""
     async with FakeAnthropic(script) as server:
         options.setdefault("base_url", server.address)
         options.setdefault("key", lambda: FAKE_ANTHROPIC_KEY)
@@ -30,5 +28,3 @@ async def speaking(
             yield server, model
         finally:
             await model.aclose()
-    for request in server.requests:
-        check_request_types(request.body)

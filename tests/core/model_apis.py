@@ -9,17 +9,19 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.models.anthropic import MessagesApi
 from agent_kernel.models.api import AnswerReader, Api, Target
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.responses import ResponsesApi
 from agent_kernel.protocol.vocabulary import ApiName
+from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY, FakeAnthropic
 from agent_kernel.testing.fake_openai import FAKE_KEY, FakeOpenAI
 from agent_kernel.testing.fake_service import FakeService, ReceivedRequest
 from agent_kernel.testing.turns import requested
-from agent_kernel.testing.wire import chat, responses
+from agent_kernel.testing.wire import chat, messages, responses
 from agent_kernel.testing.wire.reply import Reply
-from agent_kernel.testing.wire.schemas import check_chat_chunk, check_responses_event
+from agent_kernel.testing.wire.schemas import check_chat_chunk, check_messages_event, check_responses_event
 
 Events = list[Any]
 """What a server sends, before it is JSON. Anything, where a test sends nonsense."""
@@ -192,7 +194,52 @@ RESPONSES = WireApi(
     texts_sent=lambda body: (str(item["content"]) for item in body["input"] if item["type"] == "message"),
 )
 
-APIS = (CHAT, RESPONSES)
+
+def _messages_stream(events: Events, *, done: bool = True, **options: Any) -> bytes:
+    return messages.event_stream([*events, messages.END] if done else events, **options)
+
+
+def _messages_call(name: str, arguments: str) -> Events:
+    begun = messages.block_start(1, type="tool_use", id="toolu_1", name=name, input={})
+    return [begun, messages.delta(1, "input_json_delta", partial_json=arguments)]
+
+
+def _messages_error(message: str, status: int | None) -> Events:
+    kinds = {400: "invalid_request_error", 429: "rate_limit_error", 500: "api_error"}
+    return [messages.error(kinds.get(status or 0, "something_new"), message)]
+
+
+MESSAGES = WireApi(
+    name="messages",
+    make=MessagesApi,
+    service=FakeAnthropic,
+    events_of=lambda turn: messages.events_of(turn)[:-1],
+    interleaved=lambda turn: messages.events_of(turn, interleave=True)[:-1],
+    event_stream=_messages_stream,
+    plain=messages.plain,
+    changes={
+        "pings": lambda events: [one for event in events for one in (messages.PING, event)],
+        "unknown events": lambda events: [one for event in events for one in ({"type": "mood"}, event)],
+        "not opened": lambda events: events[1:],
+        "not ended": lambda events: [event for event in events if event["type"] != "content_block_stop"],
+    },
+    text=lambda pieces: [
+        messages.start(),
+        messages.block_start(0, type="text", text=""),
+        *(messages.delta(0, "text_delta", text=piece) for piece in pieces),
+    ],
+    text_end=lambda _: [messages.block_stop(0), messages.stop()],
+    half_call=_messages_call,
+    length_reached=lambda: [messages.stop("max_tokens")],
+    error=_messages_error,
+    check_event=check_messages_event,
+    texts_sent=lambda body: (
+        str(block["text"]) for message in body["messages"] for block in message["content"] if block["type"] == "text"
+    ),
+    key=FAKE_ANTHROPIC_KEY,
+)
+
+APIS = (CHAT, RESPONSES, MESSAGES)
 BY_NAME = {api.name: api for api in APIS}
 
 each_api = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)

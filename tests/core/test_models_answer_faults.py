@@ -55,7 +55,7 @@ def test_half_arguments_are_never_a_call(api: WireApi) -> None:
 
 
 @each_api
-@pytest.mark.parametrize(("status", "retry"), [(503, True), (429, True), (400, False), (None, True)])
+@pytest.mark.parametrize(("status", "retry"), [(500, True), (429, True), (400, False), (None, True)])
 def test_an_error_in_the_stream_is_an_error(api: WireApi, status: int | None, retry: bool) -> None:
     fault = fault_of(api, api.broken("Hel", message="Something broke", status=status))
     assert (fault.status, fault.retry) == (status, retry)

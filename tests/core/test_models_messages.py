@@ -11,7 +11,7 @@ from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, TokenUsage
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.protocol.vocabulary import Effort
-from agent_kernel.testing import VirtualClock, call, calls, say
+from agent_kernel.testing import ScriptMismatch, VirtualClock, call, calls, say
 from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY, FakeAnthropic
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.messages import (
@@ -262,11 +262,14 @@ async def test_a_step_whose_thinking_was_left_out_goes_on_without_a_budget() -> 
     assert ["thinking" in request.body for request in server.requests] == [True, False, True]
 
 
-async def test_the_double_refuses_what_the_service_refuses() -> None:
+def test_the_double_refuses_what_the_service_refuses() -> None:
     """A key is missing; a header is missing: what the adapter can't do wrong is seen to be refused all the same."""
-    async with FakeAnthropic() as server:
-        assert server.answer("/v1/messages", {}, {}).status == 401
-        assert b"anthropic-version" in server.answer("/v1/messages", {"authorization": "x"}, {}).body
+    server = FakeAnthropic()
+    assert server.answer("/v1/messages", {}, {}).status == 401
+    body = {"model": "m", "max_tokens": 1, "messages": [], "stream": True}
+    assert b"anthropic-version" in server.answer("/v1/messages", {"authorization": "x"}, body).body
+    with pytest.raises(ScriptMismatch, match="anthropic-version"):
+        server.assert_consumed()
 
 
 async def test_parallel_calls_that_come_in_turns_arrive_apart() -> None:

@@ -13,7 +13,7 @@ from agent_kernel.models.api import Target
 from agent_kernel.models.base import ModelRequest, WireMessage
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
 from agent_kernel.testing.anthropic_rules import check_request
-from tests.core.anthropic_types import check_request_types
+from agent_kernel.testing.wire.schemas import check_messages_request
 
 ORIGIN = "http://here claude"
 TARGET = Target("claude-sonnet-5-5", ORIGIN)
@@ -46,7 +46,7 @@ def body_of(
     body = MessagesApi().body(ModelRequest(messages, tools, images=images or {}), TARGET)
     sent: dict[str, Any] = json.loads(json.dumps(body))
     check_request(sent, {"anthropic-version": "now"})
-    check_request_types(sent)
+    check_messages_request(sent)
     return sent
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import TypeAdapter
@@ -24,6 +25,12 @@ def check_responses_request(body: dict[str, Any]) -> None:
     _check(_responses_request(), body)
 
 
+def check_messages_request(body: dict[str, Any]) -> None:
+    """Raises `WrongRequest`. Nothing is checked without the `anthropic` package, which only tests need."""
+    if find_spec("anthropic") is not None:
+        _check(_messages_request(), body)
+
+
 def check_chat_chunk(chunk: dict[str, Any]) -> None:
     """Raises pydantic's `ValidationError`."""
     from openai.types.chat import ChatCompletionChunk
@@ -34,6 +41,20 @@ def check_chat_chunk(chunk: dict[str, Any]) -> None:
 def check_responses_event(event: dict[str, Any]) -> None:
     """Raises pydantic's `ValidationError`, and `KeyError` for an event of a type that does not exist."""
     _responses_events()[event["type"]].model_validate(event, strict=True)
+
+
+def check_messages_event(event: dict[str, Any]) -> None:
+    """Raises pydantic's `ValidationError`."""
+    from anthropic.types import RawMessageStreamEvent
+
+    TypeAdapter(RawMessageStreamEvent).validate_python(event, strict=True)
+
+
+@cache
+def _messages_request() -> TypeAdapter[Any]:
+    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+
+    return TypeAdapter(MessageCreateParamsStreaming)
 
 
 @cache
