@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from agent_kernel.models.answer_reading import DONE, AnswerBody, Deltas, load_event
 from agent_kernel.models.base import ModelItem, ModelTurn, Notice, RequestedCall, TokenUsage, ToolCallDelta
 from agent_kernel.models.faults import Fault, code_of, detail_of, status_fault
@@ -50,7 +52,7 @@ class _Block:
         """Whether a call's arguments are a whole JSON object."""
         try:
             return isinstance(json.loads("".join(self.json)), dict)
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
 
 
@@ -103,7 +105,7 @@ class MessagesReader:
             raise _error_fault(event.get("error") or event)
         try:
             self._take_object(event, raw)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError):
             raise Fault("answer", "the server sent an event of an unknown shape", retry=True) from None
 
     def _take_object(self, event: dict[str, Any], raw: bytes) -> None:
@@ -303,13 +305,23 @@ def _provider_items(blocks: list[_Block], origin: str) -> ProviderItems | None:
 
 
 def _opaque(block: _Block) -> dict[str, Any] | None:
-    """What goes back unchanged. Thinking without its signature is refused there, and is left out."""
+    """What goes back unchanged. Thinking without its signature is refused there, and is left out; so is what no log can
+    hold."""
+    kept = block.start
     if block.kind == "thinking":
         signature = "".join(block.signature)
-        return {"type": "thinking", "thinking": "".join(block.text), "signature": signature} if signature else None
-    if block.kind == "server_tool_use" and block.json:
-        return {**block.start, "input": json.loads(block.arguments)}
-    return block.start
+        kept = {"type": "thinking", "thinking": "".join(block.text), "signature": signature}
+        if not signature:
+            return None
+    if block.kind == "redacted_thinking" and not _string(kept.get("data")):
+        return None
+    try:
+        if block.kind == "server_tool_use" and block.json:
+            kept = {**kept, "input": json.loads(block.arguments)}
+        orjson.dumps(kept)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return kept
 
 
 def _error_fault(error: Any) -> Fault:

@@ -22,8 +22,11 @@ Block = dict[str, Any]
 
 LONGEST_ID = 64
 LONGEST_NAME = 128
+DEEPEST = 100
+"""Levels of a call's arguments."""
 NO_RESULT = "The result of this call is not known."
 _CACHED = {"type": "ephemeral"}
+_BRACKETS = re.compile(r"[\[\]{}]")
 _ODD = re.compile(r"[^a-zA-Z0-9_-]")
 _THOUGHT = frozenset({"thinking", "redacted_thinking"})
 _FAILED = re.compile(rf"(?:{'|'.join(NOT_DONE_PREFIXES)})\b")
@@ -166,7 +169,18 @@ def _answer(message: WireMessage, reading: Reading) -> Iterator[Block]:
 def _call(call: dict[str, Any]) -> Block:
     function = call["function"]
     name = _ODD.sub("_", function["name"])[:LONGEST_NAME] or "unnamed"
-    return {"type": "tool_use", "id": valid_id(call["id"]), "name": name, "input": json.loads(function["arguments"])}
+    return {"type": "tool_use", "id": valid_id(call["id"]), "name": name, "input": _input(function["arguments"])}
+
+
+def _input(arguments: str) -> dict[str, Any]:
+    """Arguments are an object in this API. Those that nest deeper than anybody means are none."""
+    depth = deepest = 0
+    if arguments.count("{") + arguments.count("[") > DEEPEST:
+        for sign in _BRACKETS.findall(arguments):
+            depth += 1 if sign in "{[" else -1
+            deepest = max(deepest, depth)
+    given = json.loads(arguments) if deepest <= DEEPEST else {}
+    return given if isinstance(given, dict) else {}
 
 
 def valid_id(call_id: str) -> str:
