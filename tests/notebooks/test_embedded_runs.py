@@ -189,3 +189,25 @@ def test_a_server_process_id_that_leaked_from_elsewhere_means_no_server(
     kernel = start_kernel(AGENT_KERNEL_SERVER_PID="1")
     kernel.run(IMPORTS + ANSWER)
     assert kernel.value("ak.Agent(model=model).run('go').status") == "'complete'"
+
+
+def test_a_long_conversation_is_shortened_for_the_model_and_whole_in_the_run(kernel: TestKernel) -> None:
+    kernel.run(
+        IMPORTS + "from agent_kernel.models.base import ModelFacts\n"
+        "looks = [call('run_python', code=f'print(\"{n}\" * 900)') for n in range(30)]\n"
+        "class Small(ScriptedModel):\n"
+        "    async def stream(self, request):\n"
+        "        if request.tools:\n"
+        "            async for item in super().stream(request): yield item\n"
+        "        else:\n"
+        "            yield say('Only x was seen.')\n"
+        "model = Small([*looks, say('Done.')], facts=ModelFacts(context_tokens=9_000))"
+    )
+    cell = kernel.run(
+        "run = ak.Agent(model=model, policy='allow').run('Look.')\n"
+        "run.status, run.text, len(run.messages), len(model.requests[-1].messages) < 40"
+    )
+    assert cell.value == "('complete', 'Done.', 62, True)"
+    (record,) = [html for html in cell.shown("text/html") if html]
+    assert "<summary>Summarised " in record
+    assert "Only x was seen." in record
