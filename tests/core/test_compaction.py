@@ -183,3 +183,26 @@ def test_the_images_of_a_shortened_result_are_left_out_with_a_word() -> None:
     assert "images" not in sent[3]
     assert sent[3]["content"].endswith("[1 plot left out]")
     assert round(tokens_of(history[3]) - tokens_of(history[3], pictures=False)) == 1_600
+
+
+def test_thoughts_of_before_are_left_out_where_anything_before_them_is_and_those_of_later_are_kept() -> None:
+    def thoughtful(message: WireMessage) -> WireMessage:
+        return message | {"provider": {"items": ["Hm. " * 50]}} if message["role"] == "assistant" else message
+
+    history = [thoughtful(message) for message in steps(20, "x" * 7_000)]
+    after = plan(history, WHOLE, 0.0, 30_000)
+    later = [*history, *[thoughtful(message) for message in steps(2, "x")[2:]]]
+    sent = apply(later, after)
+    assert ["provider" in message for message in sent if message["role"] == "assistant"] == [False] * 20 + [True] * 2
+    assert "provider" in history[2]
+
+
+def test_where_thoughts_alone_are_too_long_they_are_left_out_first() -> None:
+    history = [
+        message | {"provider": {"items": ["Hm. " * 2_000]}} if message["role"] == "assistant" else message
+        for message in steps(5, "x" * 900)
+    ]
+    after = plan(history, WHOLE, 0.0, 5_000)
+    assert after == Compaction(made_after=len(history) - 1)
+    assert size(apply(history, after)) < 3_000
+    assert plan(history, after, 0.0, 5_000) == after

@@ -22,8 +22,10 @@ from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import BudgetLimits, NoticeView
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
+from agent_kernel.testing.wire.messages import refusal as refused
 from agent_kernel.testing.wire.reply import failure
 from tests.core.brain_fixtures import LOOK, RUN_PYTHON, FunctionHands, OneModel, Stage, stage
+from tests.core.messages_fixtures import speaking
 from tests.core.test_loop_parking import until_parked
 
 CONTEXT = 8_000
@@ -234,6 +236,20 @@ async def test_a_refusal_over_http_is_understood(stages: Any) -> None:
     assert "tools" not in server.requests[-2].body
     assert len(str(server.requests[-1].body)) < 0.7 * len(str(server.requests[-3].body))
     assert [one.content.split()[0] for one in notices(stage)] == ["Summarised"]
+
+
+async def test_anthropics_service_takes_the_shortened_conversation_without_the_thoughts_of_before(stages: Any) -> None:
+    """A thought is bound to what was said before it, to the letter."""
+    thoughtful = [replace(one, reasoning=f"Hm {number}.") for number, one in enumerate(looks(42))]
+    refusal = refused(400, "invalid_request_error", "prompt is too long: 9000 tokens > 8192 maximum")
+    async with speaking(*thoughtful[:40], refusal, say(SUMMARY), *thoughtful[40:], say("Done.")) as (server, model):
+        stage = await stages(model, hands=seeing(700))
+        result = await (await stage.start("Look.")).wait()
+    assert result.text == "Done."
+    assert [one.content.split()[0] for one in notices(stage)] == ["Summarised"]
+    assert "tools" not in server.requests[41].body
+    thoughts = [str(request.body["messages"]).count("'thinking': 'Hm ") for request in server.requests]
+    assert thoughts[38:] == [38, 39, 40, 0, 0, 1, 2]
 
 
 async def test_where_the_prompt_and_the_tools_alone_are_too_long_the_run_says_what_to_do(stages: Any) -> None:

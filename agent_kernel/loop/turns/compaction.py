@@ -48,6 +48,9 @@ class Compaction:
     """The results among the first so many messages are cut."""
     characters: int = 0
     """To so many characters each."""
+    made_after: int = 0
+    """So many messages had been said when it was made. They go without what only their provider can read, such as
+    signed thoughts: that was made for the conversation as it was, and is refused behind another one."""
 
 
 WHOLE = Compaction()
@@ -56,7 +59,7 @@ WHOLE = Compaction()
 def head(history: Sequence[WireMessage], compaction: Compaction) -> tuple[list[WireMessage], int]:
     """What stands in for the beginning of a history, without the system prompt, and where the rest of it begins."""
     start = compaction.summarised + 1
-    end = max(start, compaction.shortened + 1)
+    end = max(start, compaction.shortened + 1, compaction.made_after + 1)
     if compaction.summarised:
         # Some servers refuse two messages of a user in a row, so the summary goes with the prompt.
         at = compaction.prompt or start
@@ -69,8 +72,14 @@ def head(history: Sequence[WireMessage], compaction: Compaction) -> tuple[list[W
             end = max(start, end)
     else:
         first = []
-    cut = [shorten(message, compaction.characters) for message in history[start:end]]
-    return [*first, *cut], end
+    kept = [_kept(message, number, compaction) for number, message in enumerate(history[start:end], start)]
+    return [*first, *kept], end
+
+
+def _kept(message: WireMessage, number: int, compaction: Compaction) -> WireMessage:
+    if number <= compaction.made_after and PROVIDER in message:
+        return {name: value for name, value in message.items() if name != PROVIDER}
+    return shorten(message, compaction.characters) if number <= compaction.shortened else message
 
 
 def apply(history: Sequence[WireMessage], compaction: Compaction) -> list[WireMessage]:
@@ -100,12 +109,13 @@ def _block(compaction: Compaction) -> str:
     )
 
 
-def tokens_of(message: WireMessage, *, pictures: bool = True) -> float:
-    """About how many tokens a message has, its pictures included where the model is given them."""
+def tokens_of(message: WireMessage, *, pictures: bool = True, thoughts: bool = True) -> float:
+    """About how many tokens a message has: its pictures too where the model is given them, and what only its provider
+    can read."""
     size = _OVERHEAD_BYTES + _bytes(message.get("content"))
     for call in message.get("tool_calls", ()):
         size += _OVERHEAD_BYTES + _bytes(call["function"]["name"]) + _bytes(call["function"]["arguments"])
-    if PROVIDER in message:
+    if thoughts and PROVIDER in message:
         size += len(orjson.dumps(message[PROVIDER]["items"]))
     shown = message.get(IMAGES, ()) if pictures else ()
     return size / BYTES_PER_TOKEN + sum(map(images.tokens_of, shown))
@@ -141,8 +151,14 @@ def plan(
 
     Where `summarised` grew, the summary is still to be written. `now` where nothing can be shortened that was not.
     """
+    found = _plan(history, now, fixed, limit, pictures)
+    has_thoughts = any(PROVIDER in message for message in history[max(now.summarised, now.made_after) + 1 :])
+    return replace(found, made_after=len(history) - 1) if found != now or has_thoughts else now
+
+
+def _plan(history: Sequence[WireMessage], now: Compaction, fixed: float, limit: float, pictures: bool) -> Compaction:
     last = last_step(history)
-    sizes = [0.0, *(tokens_of(message, pictures=pictures) for message in history[1:])]
+    sizes = [0.0, *(tokens_of(message, pictures=pictures, thoughts=False) for message in history[1:])]
     shortened = _shorten_results(history, sizes, now, last, fixed, limit)
     total = _total(history, sizes, shortened, fixed, limit)
     if total <= limit * _SHORTENED_TO:

@@ -97,6 +97,8 @@ async def _compact(run: ActiveRun, context: float) -> bool:
     if results := _newly_cut(run, before, after):
         name = "older tool result" if after.shortened < last_step(run.history) else "tool result"
         notices.append(_notice(run, f"Shortened {_several(results, name)} for the model."))
+    if not notices:
+        notices.append(_notice(run, "Left out what the model had thought earlier: the conversation is long."))
     await _keep(run, after, notices, summary)
     return True
 
