@@ -1,8 +1,10 @@
 /** The anywidget: a channel per conversation, a view per output. */
 import { h, render as mount } from "preact";
+import { keepsFocus } from "./focus";
 import { KernelTransport, type MessageModel } from "./link/kernel";
 import { leaseChannel, type Lease } from "./link/registry";
 import { channelAddress, SocketTransport } from "./link/socket";
+import { keepsKeysInRecords, keepsTyping } from "./notebook";
 import { staysInView } from "./staying";
 import { Run } from "./views/run";
 
@@ -19,8 +21,11 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const { channel, release } = lease(model);
   mount(h(Run, { channel, runId: model.get("run_id"), prompt: model.get("prompt") }), el);
   const unwatch = staysInView(el);
+  keepsTyping(el);
+  const leave = keepsFocus(el);
   return () => {
     unwatch();
+    leave();
     mount(null, el);
     release();
   };
@@ -33,5 +38,7 @@ function lease(model: Model): Lease {
   const id = model.get("conversation_id");
   return leaseChannel(`server/${id}`, () => new SocketTransport(channelAddress(id)));
 }
+
+keepsKeysInRecords();
 
 export default { initialize, render };

@@ -12,6 +12,8 @@ export interface Key {
   readonly metaKey: boolean;
   readonly altKey: boolean;
   readonly isComposing: boolean;
+  /** Safari has ended the composition when it tells of the Enter that ends it; this code says what it was. */
+  readonly keyCode?: number;
 }
 
 export interface Place {
@@ -22,15 +24,21 @@ export interface Place {
 const LETTERS = { a: "approve", d: "deny", e: "edit", l: "allow" } as const;
 const ALL = { a: "approve-all", d: "deny-all" } as const;
 
+/** Whether a key is part of a character that is being put together, which is the field's own. */
+export function isComposing(key: Pick<Key, "isComposing" | "keyCode">): boolean {
+  return key.isComposing || key.keyCode === 229;
+}
+
 export function cardCommand(key: Key, place: Place): CardCommand | null {
-  if (key.repeat || key.isComposing || key.altKey) return null;
+  if (key.repeat || isComposing(key) || key.altKey) return null;
   if (key.key === "Escape") return place.panel === "none" ? null : { kind: "back" };
   if (key.key === "Enter" && (key.ctrlKey || key.metaKey)) return { kind: "send" };
   if (key.ctrlKey || key.metaKey) return null;
   if (key.key === "Enter" && place.field === "line" && !key.shiftKey) return { kind: "send" };
   if (place.field === "line" || place.field === "text") return null;
   if (/^[1-9]$/.test(key.key)) return { kind: "choose", number: Number(key.key) };
-  if (place.field === "choice") return null;
+  if (place.field === "choice" && key.key.startsWith("Arrow")) return null;
+  if (key.shiftKey && key.key.startsWith("Arrow")) return null;
   if (key.key === "ArrowDown") return { kind: "next" };
   if (key.key === "ArrowUp") return { kind: "previous" };
   return letterCommand(key);

@@ -1,10 +1,10 @@
 /** Always allow: the rule is chosen and shown as it will be saved, before it is saved. */
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RuleOffer, Scope } from "../protocol";
 import type { Call } from "../state";
 import { Button } from "./button";
-import { useActions } from "./context";
+import { useActions, useForm } from "./context";
 import { usePageId } from "./ids";
 import { Plain } from "./text";
 
@@ -36,7 +36,11 @@ export function AllowPanel({ call }: { call: Call }): JSX.Element | null {
   const [scope, setScope] = useState<RuleScope>(scopes[0] ?? "conversation");
   const [chosen, choose] = useState<RuleOffer | undefined>(call.rules[0]);
   const root = useRef<HTMLDivElement>(null);
-  useEffect(() => root.current?.querySelector("input")?.focus(), []);
+  useLayoutEffect(() => root.current?.querySelector("input")?.focus(), []);
+  const save = (): void => {
+    if (chosen !== undefined) actions.decide(call, { kind: "always", scope, rule: chosen.text });
+  };
+  useForm(call.id, { send: save });
   if (chosen === undefined) return null;
   return (
     <div class="ak-pop" role="dialog" aria-label="Always allow" ref={root}>
@@ -57,7 +61,7 @@ export function AllowPanel({ call }: { call: Call }): JSX.Element | null {
         <dd><pre class="ak-rule"><Plain text={chosen.text} /> {SCOPES[scope].rule}</pre></dd>
       </dl>
       <div class="ak-actions">
-        <Button name="Save rule and approve" look="primary" onPress={() => actions.decide(call, { kind: "always", scope, rule: chosen.text })} />
+        <Button name="Save rule and approve" shortcut="Control+Enter" hint="Ctrl Enter" look="primary" onPress={save} />
         <Button name="Back" shortcut="Escape" hint="Esc" look="quiet" onPress={() => actions.openPanel(call, "none")} />
         <span class="ak-note">Rules that deny or ask still win. Remove it under the policy badge.</span>
       </div>

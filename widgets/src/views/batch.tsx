@@ -13,7 +13,7 @@ interface Props {
 export function BatchBar({ calls, guarded, onAll }: Props): JSX.Element {
   const offBecause = guarded ? "" : undefined;
   return (
-    <div class="ak-bar" role="group" aria-label="Waiting calls" data-guarded={guarded ? "" : undefined}>
+    <div class="ak-bar ak-batch" role="group" aria-label="Waiting calls" data-guarded={guarded ? "" : undefined}>
       <Icon name="wait" tone="ak-turn" />
       <span class="ak-grow">
         <b>{calls.length} calls are waiting for you.</b> <span class="ak-muted">{warningsOf(calls)}</span>

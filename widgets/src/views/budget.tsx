@@ -4,7 +4,7 @@ import { useContext, useState } from "preact/hooks";
 import type { BudgetLimits, BudgetRaise, PauseView, RunView } from "../protocol";
 import { count, money, timeOfDay, wholeSeconds } from "../text/format";
 import { Button } from "./button";
-import { HearingContext, useActions, type Raising } from "./context";
+import { HearingContext, useActions, useForm, type Raising } from "./context";
 import { HearingNote, useHeldBack } from "./hearing";
 import { Icon } from "./icon";
 import { usePageId } from "./ids";
@@ -100,6 +100,7 @@ function AddRow({ run, pause, off, guarded }: { run: RunView; pause: PauseView; 
   const go = (): void => {
     if (add !== null && offBecause === undefined) actions.raiseBudget(pause, add);
   };
+  useForm(pause.pause_id, { send: go });
   return (
     <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
       {pause.reached.map((name) => (
@@ -116,7 +117,7 @@ function AddRow({ run, pause, off, guarded }: { run: RunView; pause: PauseView; 
           />
         </label>
       ))}
-      <Button name="Continue" look="primary" offBecause={offBecause} onPress={go} />
+      <Button name="Continue" shortcut="Control+Enter" hint="Ctrl Enter" look="primary" offBecause={offBecause} onPress={go} />
       {!off && <HearingNote />}
       <span class="ak-note" id={id}>{off ? "Off until the connection is back." : add === null ? "Write a number above 0." : "Or stop the run; what is done stays."}</span>
     </div>

@@ -19,6 +19,12 @@ export type Raising = "no" | "queued" | "sent";
 /** Whom a run waits for: a click that the kernel has not heard yet leaves nothing to do for the person. */
 export type Waiting = "nobody" | "you" | "kernel";
 
+/** What keys can do in a part of a card that knows for itself what would be sent. */
+export interface Form {
+  send(): void;
+  choose?(number: number): void;
+}
+
 export interface Actions {
   /** The brain's present moment in ms, by this page's best knowledge. */
   now(): number;
@@ -37,6 +43,10 @@ export interface Actions {
   openPanel(call: Call, panel: Panel): void;
   raiseBudget(pause: PauseView, add: BudgetLimits, withoutUsd?: boolean): void;
   takeBackRaise(): void;
+  /** Sends the answer to a question, or that there is none. */
+  answer(call: Call, command: ClientCommand): void;
+  /** Have keys on the card of a call or a pause act on its form. Returns what ends that. */
+  addForm(id: string, form: Form): () => void;
 }
 
 export type Choice =
@@ -54,6 +64,12 @@ export function useActions(): Actions {
   const actions = useContext(ActionsContext);
   if (actions === null) throw new Error("a view outside of a run");
   return actions;
+}
+
+/** Have keys on the card of a call or a pause do what the form's own buttons do. */
+export function useForm(id: string, form: Form): void {
+  const actions = useActions();
+  useLayoutEffect(() => actions.addForm(id, form));
 }
 
 /** Renders when the text that is being written grows, and lets nothing else render for it. */

@@ -17,7 +17,7 @@ export function DecisionRow({ call, current, panel, off, gone, guarded, several 
   if (gone) return <div class="ak-actions"><span class="ak-note">Nothing ran, and nothing will.</span></div>;
   return (
     <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
-      <Button name="Approve" shortcut="A" hint="A" look={current && panel === "none" ? "primary" : "plain"} {...common} onPress={() => actions.decide(call, { kind: "approve" })} />
+      <Button name="Approve" shortcut="A Control+Enter" hint="A" look={current && panel === "none" ? "primary" : "plain"} {...common} onPress={() => actions.decide(call, { kind: "approve" })} />
       <Button name="Deny" shortcut="D" hint="D" {...common} onPress={() => actions.openPanel(call, "reason")} />
       <Button name="Edit" shortcut="E" hint="E" look="quiet" {...common} onPress={() => actions.openPanel(call, "edit")} />
       {mayAlwaysAllow(call) && (

@@ -1,10 +1,11 @@
 /** What a person does with a run on one view: which panels are open, what is written in them, and what is sent. */
+import { rest } from "../focus";
 import type { Channel } from "../link/channel";
 import type { PendingDecision } from "../link/decisions";
 import type { Hearing } from "../link/transport";
 import type { BudgetLimits, ClientCommand, PauseView } from "../protocol";
 import { asksWhatNow, callOf, callsInOrder, needsYou, pauseOf, runEnded, type Call, type RunState } from "../state";
-import type { Actions, Choice, Panel, Raising, Retry, Undo, Waiting } from "./context";
+import type { Actions, Choice, Form, Panel, Raising, Retry, Undo, Waiting } from "./context";
 import { Draft } from "./edit";
 import { commandFor } from "./choice";
 import { Frames } from "./frames";
@@ -27,8 +28,11 @@ export class RunDesk implements Actions {
   private readonly sequels: Sequels;
   /** How much the run showed when it was last tried again: one click, one try. */
   private triedAt = -1;
-  private readonly answer: BudgetAnswer;
+  private readonly budgetAnswer: BudgetAnswer;
   private focusedCall: string | null = null;
+  private readonly forms = new Map<string, Form>();
+  /** Where a decision left the focus, for want of something else that waits. */
+  private parked: HTMLElement | null = null;
   private readonly frames: Frames;
 
   constructor(
@@ -36,7 +40,7 @@ export class RunDesk implements Actions {
     private readonly runId: string,
     private readonly root: () => HTMLElement | null,
   ) {
-    this.answer = new BudgetAnswer(channel, runId);
+    this.budgetAnswer = new BudgetAnswer(channel, runId);
     this.frames = new Frames(channel, runId);
     this.sequels = new Sequels(channel, runId, () => this.stopping);
   }
@@ -135,11 +139,11 @@ export class RunDesk implements Actions {
   }
 
   retry(call: Call): void {
-    if (this.sequels.retry(call)) this.keepFocus(call.id);
+    if (this.sequels.retry(call)) this.handOver(call.id);
   }
 
   proceed(call: Call): void {
-    if (this.sequels.proceed(call)) this.keepFocus(call.id);
+    if (this.sequels.proceed(call)) this.handOver(call.id);
   }
 
   undo(call: Call): void {
@@ -164,14 +168,14 @@ export class RunDesk implements Actions {
     if (panel !== "none" && (call.state !== "awaiting_approval" || this.off || this.pendingOf(call) !== null)) return;
     this.keepFocus(call.id);
     this.panels.set(call.id, panel);
-    this.frames.schedule();
+    this.frames.showNow();
   }
 
   decide(call: Call, choice: Choice): void {
     if (this.guarded || call.state !== "awaiting_approval" || call.approvalId === null || call.digest === null) return;
     const sent = this.channel.decide(commandFor(choice, call.approvalId, call.digest), call.id);
     if (!sent) return;
-    this.keepFocus(call.id);
+    this.handOver(call.id);
     if (choice.kind !== "edit") this.panels.delete(call.id);
     this.guard();
   }
@@ -184,7 +188,7 @@ export class RunDesk implements Actions {
       const choice: Choice = approved ? { kind: "approve" } : { kind: "deny", reason: "" };
       this.channel.decide(commandFor(choice, call.approvalId, call.digest), call.id);
     }
-    if (calls[0]) this.keepFocus(calls[0].id);
+    if (calls[0]) this.handOver(calls[0].id);
     this.guard();
   }
 
@@ -197,6 +201,22 @@ export class RunDesk implements Actions {
     this.channel.send(command);
   }
 
+  answer(call: Call, command: ClientCommand): void {
+    this.send(command);
+    this.handOver(call.id);
+  }
+
+  addForm(id: string, form: Form): () => void {
+    this.forms.set(id, form);
+    return () => {
+      if (this.forms.get(id) === form) this.forms.delete(id);
+    };
+  }
+
+  formOf(id: string): Form | undefined {
+    return this.forms.get(id);
+  }
+
   stop(): void {
     if (this.stopping || runEnded(this.state)) return;
     this.stopping = this.interrupting = true;
@@ -205,19 +225,19 @@ export class RunDesk implements Actions {
   }
 
   raisingOf(state: RunState, pause: PauseView): Raising {
-    return this.answer.stateOf(state, pause);
+    return this.budgetAnswer.stateOf(state, pause);
   }
 
   raiseBudget(pause: PauseView, add: BudgetLimits, withoutUsd = false): void {
     if (this.guarded || this.off || this.raisingOf(this.state, pause) !== "no") return;
+    this.budgetAnswer.send(this.state, pause, add, withoutUsd);
     // The card goes when the run goes on; the focus stays in the run.
-    if (this.root()?.contains(document.activeElement)) this.root()?.querySelector<HTMLElement>(".ak-badge")?.focus();
-    this.answer.send(this.state, pause, add, withoutUsd);
+    this.handOver(null);
     this.guard();
   }
 
   takeBackRaise(): void {
-    this.answer.takeBack();
+    this.budgetAnswer.takeBack();
     this.frames.schedule();
   }
 
@@ -247,6 +267,51 @@ export class RunDesk implements Actions {
     this.frames.schedule();
   }
 
+  /** After every rendering: the focus that a decision left behind goes on to what waits next, wherever that is seen. */
+  followUp(): void {
+    const { parked } = this;
+    if (parked === null) return;
+    if (document.activeElement !== parked) {
+      this.parked = null;
+      return;
+    }
+    const next = isSeen(parked) ? this.nextWaiting(null) : null;
+    if (next === null) return;
+    this.parked = null;
+    next.focus();
+    // What came to have the focus takes no key that was on its way.
+    if (next !== parked) this.guard();
+  }
+
+  /** What was answered gives the focus to what waits next, or keeps it until something does. */
+  private handOver(answered: string | null): void {
+    const root = this.root();
+    if (root === null || !root.contains(document.activeElement)) return;
+    const next = this.nextWaiting(answered);
+    if (next !== null) next.focus();
+    else if (answered === null) rest(root);
+    else this.keepFocus(answered);
+    this.parked = next === null && document.activeElement instanceof HTMLElement ? document.activeElement : null;
+  }
+
+  /** The card that waits for the person, first after one call and then before it. */
+  private nextWaiting(after: string | null): HTMLElement | null {
+    if (this.off || this.gone) return null;
+    const { state } = this;
+    const calls = callsInOrder(state);
+    const from = calls.findIndex((call) => call.id === after) + 1;
+    const asking = [...calls.slice(from), ...calls.slice(0, from)].filter((call) => call.id !== after && this.asks(call, state));
+    const [next] = asking;
+    if (next !== undefined) return this.element(next.id) ?? null;
+    const pause = pauseOf(state);
+    if (pause === null || this.raisingOf(state, pause) !== "no") return null;
+    return this.root()?.querySelector<HTMLElement>("[data-pause-id]") ?? null;
+  }
+
+  private asks(call: Call, state: RunState): boolean {
+    return (needsYou(call) && this.pendingOf(call) === null) || this.asksWhatNow(call, state);
+  }
+
   /** The focus stays on the card when the button that had it goes, or the next letter would be the notebook's. */
   private keepFocus(callId: string): void {
     const card = this.element(callId);
@@ -257,4 +322,9 @@ export class RunDesk implements Actions {
     const cards = this.root()?.querySelectorAll<HTMLElement>("[data-tool-call-id]") ?? [];
     return [...cards].find((card) => card.dataset["toolCallId"] === callId);
   }
+}
+
+function isSeen(element: HTMLElement): boolean {
+  const { top, bottom } = element.getBoundingClientRect();
+  return bottom >= 0 && top <= window.innerHeight;
 }

@@ -6,7 +6,8 @@ import { EditorState, RangeSetBuilder, StateField, type Extension, type Text } f
 import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
 import { diffArrays } from "diff";
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { SUPPRESS_SHORTCUTS } from "../notebook";
 import { highlighter, shellLanguage } from "../text/highlight";
 import { HIDDEN_CHARACTERS, marker } from "../text/invisible";
 
@@ -24,7 +25,7 @@ export function Editor(props: Props): JSX.Element {
   const place = useRef<HTMLDivElement>(null);
   const latest = useRef(props);
   latest.current = props;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (place.current === null) return;
     const view = new EditorView({ parent: place.current, state: startState(latest.current, (text) => latest.current.onChange(text)) });
     view.focus();
@@ -58,7 +59,7 @@ function startState(props: Props, onChange: (text: string) => void): EditorState
       languageOf(props.language),
       highlightSpecialChars({ specialChars: HIDDEN_CHARACTERS, render: (code) => hiddenMarker(code) }),
       changedLineMarks(props.original),
-      EditorView.contentAttributes.of({ "aria-label": props.label }),
+      EditorView.contentAttributes.of({ "aria-label": props.label, [SUPPRESS_SHORTCUTS]: "true" }),
       EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),
     ],
   });

@@ -39,6 +39,11 @@ export class Frames {
     this.next();
   }
 
+  /** What the person just asked for is there before their next key is. */
+  showNow(): void {
+    this.render();
+  }
+
   private heard(): void {
     const before = this.heardState;
     this.heardState = this.channel.state(this.runId);

@@ -5,7 +5,7 @@ import type { ClientCommand } from "../protocol";
 import type { Call } from "../state";
 import { parseArguments } from "../text/arguments";
 import { Button } from "./button";
-import { useActions } from "./context";
+import { useActions, useForm } from "./context";
 import { usePageId } from "./ids";
 import { Plain } from "./text";
 
@@ -19,8 +19,12 @@ export function Question({ call }: { call: Call }): JSX.Element {
   const answer = words.trim() !== "" ? words : choice;
   const send = (command: ClientCommand): void => {
     setSent(true);
-    actions.send(command);
+    actions.answer(call, command);
   };
+  const sendAnswer = (): void => {
+    if (answer !== null && !sent) send({ type: "tool_result", tool_call_id: call.id, output: answer });
+  };
+  useForm(call.id, { send: sendAnswer, choose: (number) => choices[number - 1] !== undefined && setChoice(choices[number - 1] ?? null) });
   if (sent) return <div class="ak-say">Sent to the agent.</div>;
   return (
     <>
@@ -29,7 +33,7 @@ export function Question({ call }: { call: Call }): JSX.Element {
           <legend><Plain text={question} /></legend>
           {choices.map((one, index) => (
             <label class="ak-choice" key={index}>
-              <input type="radio" name={group} data-choice={index + 1} checked={one === choice} onChange={() => setChoice(one)} />
+              <input type="radio" name={group} checked={one === choice} onChange={() => setChoice(one)} />
               {index < 9 && <kbd class="ak-key" aria-hidden="true">{index + 1}</kbd>}
               <span><Plain text={one} /></span>
             </label>
@@ -52,7 +56,7 @@ export function Question({ call }: { call: Call }): JSX.Element {
           shortcut="Control+Enter"
           hint="Ctrl Enter"
           offBecause={answer === null ? `${group}-off` : undefined}
-          onPress={() => answer !== null && send({ type: "tool_result", tool_call_id: call.id, output: answer })}
+          onPress={sendAnswer}
         />
         <Button name="Skip" look="quiet" onPress={() => send({ type: "tool_cancel", tool_call_id: call.id })} />
         <span class="ak-note">Skip tells the model that you did not answer.</span>

@@ -1,6 +1,6 @@
 /** What Deny opens below a waiting call: the reason, which the model reads. */
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Call } from "../state";
 import { Button } from "./button";
 import { useActions } from "./context";
@@ -10,7 +10,7 @@ export function ReasonPanel({ call, draft }: { call: Call; draft: { text: string
   const actions = useActions();
   const field = useRef<HTMLTextAreaElement>(null);
   const id = usePageId();
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
   return (
     <>
       <div class="ak-panel">

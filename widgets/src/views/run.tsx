@@ -1,9 +1,10 @@
 /** A run: its header, then answers, calls and notices in the model's order. */
 import { Fragment, type JSX } from "preact";
-import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useReducer, useRef } from "preact/hooks";
 import { announcement } from "../announcer";
 import { cardCommand, fieldOf } from "../keyboard";
 import type { Channel } from "../link/channel";
+import { passOn, recipientOf, SUPPRESS_SHORTCUTS } from "../notebook";
 import { callOf, callsInOrder, needsYou, pauseOf, runEnded, waitingCalls, type Call, type RunState } from "../state";
 import { byWhom } from "../text/words";
 import { Message } from "./answer";
@@ -30,6 +31,7 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
   const [, render] = useReducer((n: number) => n + 1, 0);
   const desk = useMemo(() => new RunDesk(channel, runId, () => root.current), [channel, runId]);
   useEffect(() => desk.watch(() => render(undefined)), [desk]);
+  useLayoutEffect(() => desk.followUp());
   const state = channel.state(runId);
   const live = useAnnouncer(state, desk.live);
   const ended = runEnded(state);
@@ -41,11 +43,11 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
         <div
           class="ak-run"
           ref={root}
-          data-lm-suppress-shortcuts="true"
+          {...{ [SUPPRESS_SHORTCUTS]: "true" }}
           data-run-id={runId}
           data-status={state.run?.status ?? "starting"}
           onFocusIn={(event) => desk.focused(event.target)}
-          onKeyDown={(event) => handleKey(event, desk)}
+          onKeyDown={(event) => handleKey(event, desk, event.currentTarget)}
         >
           <Header state={state} prompt={prompt} connection={channel.connection.status} stopping={desk.stopping} waiting={desk.waitingFor(state)} onStop={() => desk.stop()} />
           {!ended && <ConnectionBar connection={channel.connection} known={state.run !== null} onRetry={() => channel.retryNow()} />}
@@ -140,19 +142,14 @@ function useAnnouncer(state: RunState, live: boolean): string {
   return said.current;
 }
 
-function handleKey(event: KeyboardEvent, desk: RunDesk): void {
-  const element = event.target instanceof Element ? event.target.closest("[data-tool-call-id]") : null;
-  const pause = event.target instanceof Element ? event.target.closest("[data-pause-id]") : null;
-  if (pause !== null && cardCommand(event, { panel: "none", field: fieldOf(event.target) })?.kind === "send") {
-    pause.querySelector<HTMLElement>(".ak-actions button")?.click();
-    event.preventDefault();
-    event.stopPropagation();
-  }
-  const call = desk.callById(element?.getAttribute("data-tool-call-id") ?? null);
-  if (call === undefined) return;
-  const command = cardCommand(event, { panel: desk.panelOf(call.id), field: fieldOf(event.target) });
-  if (command !== null && new Shortcuts(desk).obey(command, call)) {
-    event.preventDefault();
-    event.stopPropagation();
-  }
+function handleKey(event: KeyboardEvent, desk: RunDesk, output: Element): void {
+  if (!(event.target instanceof Element)) return;
+  const field = fieldOf(event.target);
+  const id = event.target.closest("[data-tool-call-id]")?.getAttribute("data-tool-call-id") ?? "";
+  const command = cardCommand(event, { panel: desk.panelOf(id), field });
+  const taken = command !== null && new Shortcuts(desk).obey(command, event.target);
+  if (taken) event.preventDefault();
+  const recipient = recipientOf(event, field !== "none");
+  // Straight after a decision a second press was meant for it, and runs no cell.
+  passOn(event, output, recipient === "run" && desk.guarded ? "nobody" : recipient);
 }

@@ -1,0 +1,354 @@
+"""Keys that are pressed inside a run's output: the notebook around it stays as it is, and the focus goes where the person
+goes on. In JupyterLab and in Notebook 7, which hear of keys at different moments."""
+
+import string
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from agent_kernel.testing import call, calls, say
+from tests.e2e.conftest import OpenNotebook
+from tests.e2e.lab import App, LabServer, NotebookPage
+from tests.e2e.model import Gate, WrittenModel
+from tests.programs import wait_until
+
+APPS: tuple[App, ...] = ("jupyterlab", "notebook")
+CELLS = ["%load_ext agent_kernel", "%%agent\nLook at it.", "mine = 1"]
+RUN, MINE = 1, 2
+ON_CARDS = "adel"  # letters that do something on a card that waits
+LETTERS = [letter for letter in string.ascii_lowercase for _ in range(2)]  # D, D and I, I are the notebook's
+DIGITS = [digit for digit in string.digits for _ in range(2)]
+CAPITALS = [f"Shift+{letter}" for letter in string.ascii_uppercase if letter not in "AD"]
+OTHERS = [
+    *("Enter", "Delete", "Backspace", "Home", "End", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"),
+    *("Shift+ArrowUp", "Shift+ArrowDown", "Shift+Home", "Shift+End", "Control+a", "Control+m", "Control+z"),
+    *("Control+Backspace", "Control+Shift+ArrowUp", "Control+Shift+ArrowDown", "Control+Shift+M", "Control+Shift+Minus"),
+]
+EVERY_KEY = [*LETTERS, *DIGITS, *CAPITALS, "Shift+A", "Shift+D", *OTHERS]
+INERT_WHILE_ONE_WAITS = [key for key in EVERY_KEY if key not in ON_CARDS]
+IN_FIELDS = [*LETTERS, *DIGITS, *CAPITALS, "Shift+A", "Shift+D", "ArrowLeft", "Backspace", "Shift+Home", "Delete"]
+
+NOTEBOOK = """() => {
+  const { content, sessionContext } = window.jupyterapp.shell.currentWidget;
+  return {
+    cells: content.widgets.map(cell => [
+      cell.model.type, cell.model.sharedModel.getSource(), cell.model.executionCount ?? null,
+      cell.outputHidden ?? null, content.isSelected(cell),
+    ]),
+    active: content.activeCellIndex,
+    kernel: sessionContext.session.kernel.id,
+    dialogs: document.querySelectorAll('.jp-Dialog').length,
+  };
+}"""
+FOCUS = """() => {
+  const { content } = window.jupyterapp.shell.currentWidget;
+  const at = document.activeElement;
+  return {
+    cell: content.widgets.findIndex(cell => cell.node === at),
+    mode: content.mode,
+    call: at.closest('[data-tool-call-id]')?.dataset.toolCallId ?? null,
+    inRun: at.closest('.ak-run') !== null,
+  };
+}"""
+CALLS_THAT_WAIT_FOR_A_FILE = "import pathlib, time\nwhile not pathlib.Path({name!r}).exists(): time.sleep(0.05)\n{after}"
+
+
+@pytest.fixture(scope="module", params=APPS)
+def lab(
+    request: pytest.FixtureRequest, shared_model: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LabServer]:
+    app: App = request.param
+    with LabServer(tmp_path_factory.mktemp("keys"), shared_model.server.environment(), app=app) as server:
+        yield server
+
+
+class Hands:
+    """A person at the keyboard."""
+
+    def __init__(self, notebook: NotebookPage) -> None:
+        self.notebook, self.page = notebook, notebook.page
+
+    def state(self) -> dict[str, Any]:
+        return cast("dict[str, Any]", self.page.evaluate(NOTEBOOK))
+
+    def focus(self) -> dict[str, Any]:
+        return cast("dict[str, Any]", self.page.evaluate(FOCUS))
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def press_for_nothing(self, place: Locator, keys: Sequence[str]) -> None:
+        """Press keys on something in the output, and compare the notebook before and after each."""
+        place.focus()
+        before = self.state()
+        for key in keys:
+            self.press(key)
+            after = self.state()
+            assert after == before, f"{key} changed the notebook"
+
+    def free(self) -> None:
+        """For 0.4 s after a decision the cards take no keys on purpose."""
+        expect(self.page.locator("[data-guarded]")).to_have_count(0)
+
+    def wait_for_focus(self, **what: Any) -> None:
+        wait_until(lambda: what.items() <= self.focus().items(), f"the focus: {what}, not {self.focus()}")
+
+    def hints(self) -> list[str]:
+        """The keys that are shown."""
+        shown = "kbd => kbd.filter(one => getComputedStyle(one).visibility === 'visible').map(one => one.textContent)"
+        return cast("list[str]", self.page.locator(".ak-run kbd").evaluate_all(shown))
+
+
+def start(open_notebook: OpenNotebook, cells: Sequence[str] = CELLS) -> Hands:
+    notebook = open_notebook(cells)
+    notebook.run_through(RUN)
+    return Hands(notebook)
+
+
+def test_no_key_on_a_card_in_any_state_changes_the_notebook_and_the_focus_goes_on(
+    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer, page: Page
+) -> None:
+    failing, done = Gate(call("run_python", code="1 / 0")), Gate(say("Then not."))
+    model.says(
+        call("run_python", code=CALLS_THAT_WAIT_FOR_A_FILE.format(name="go", after="print('done')")),
+        failing,
+        call("run_python", code="denied = 1"),
+        done,
+    )
+    hands = start(open_notebook)
+    notebook = hands.notebook
+    notebook.wait_for_state("awaiting_approval")
+    assert hands.hints() == [], "hints without the focus"
+
+    hands.press_for_nothing(notebook.card(), INERT_WHILE_ONE_WAITS)
+    notebook.card().focus()
+    assert hands.hints() == ["A", "D", "E", "L"]
+    press_in_panels(hands)
+    hands.press("Control+Enter")
+    notebook.wait_for_state("executing")
+    hands.free()
+    hands.press_for_nothing(notebook.card(), EVERY_KEY)
+    notebook.wait_for_state("executing")
+    (lab.root / "go").touch()
+    notebook.wait_for_state("success")
+    expect(notebook.card()).to_contain_text("done")
+    hands.press_for_nothing(notebook.card(), EVERY_KEY)
+    hands.press_for_nothing(page.locator(".ak-badge"), EVERY_KEY)
+
+    notebook.card().focus()
+    failing.open()
+    notebook.wait_for_state("awaiting_approval", card=1)
+    notebook.card(1).focus()
+    hands.press("a")
+    notebook.wait_for_state("error", card=1)
+    hands.wait_for_focus(call=notebook.card(2).get_attribute("data-tool-call-id"))
+    hands.free()
+    hands.press_for_nothing(notebook.card(1), EVERY_KEY)
+    notebook.card(2).focus()
+    hands.press("d")
+    expect(notebook.card(2).get_by_role("textbox", name="Reason")).to_be_focused()
+    hands.press("n", "o", "Enter")
+    notebook.wait_for_state("denied", card=2)
+    hands.free()
+    hands.press_for_nothing(notebook.card(2), EVERY_KEY)
+
+    notebook.card(2).focus()
+    done.open()
+    expect(notebook.record()).to_contain_text("Then not.")
+    hands.wait_for_focus(cell=RUN, mode="command")
+    hands.press_for_nothing(notebook.record().locator("summary").first, [key for key in EVERY_KEY if key != "Enter"])
+    hands.press("Escape")
+    assert hands.focus()["cell"] == RUN
+    hands.press("b")
+    wait_until(lambda: len(hands.state()["cells"]) == len(CELLS) + 1, "B on the cell to be the notebook's again")
+
+
+def press_in_panels(hands: Hands) -> None:
+    """Reason, Edit and Always allow: letters are text in fields, and the notebook's nowhere."""
+    notebook, before = hands.notebook, hands.state()
+    hands.press("d")
+    reason = notebook.card().get_by_role("textbox", name="Reason")
+    expect(reason).to_be_focused()
+    hands.press_for_nothing(reason, IN_FIELDS)
+    reason.fill("")
+    hands.press("n", "o", "Control+a", "Control+x", "Control+v", "Control+v", "Shift+Enter", "ArrowUp", "y", "Control+z")
+    expect(reason).to_have_value("nono\n")
+    hands.press_for_nothing(notebook.card().get_by_role("button", name="Back"), [key for key in EVERY_KEY if key != "Enter"])
+    hands.press("Escape")
+    expect(reason).to_have_count(0)
+
+    hands.press("e")
+    editor = notebook.card().locator(".cm-content")
+    expect(editor).to_be_focused()
+    hands.press_for_nothing(editor, [*IN_FIELDS, "Enter", "Tab", "Control+d", "Control+Shift+K", "Control+Slash"])
+    hands.press("Control+a")
+    hands.page.keyboard.type("kept = 2")
+    expect(editor).to_have_text("kept = 2")
+    notebook.card().get_by_role("button", name="Reset").click()
+    hands.press("Escape")
+    expect(editor).to_have_count(0)
+
+    hands.press("l")
+    radio = notebook.card().get_by_role("radio").first
+    expect(radio).to_be_focused()
+    hands.press_for_nothing(radio, INERT_WHILE_ONE_WAITS)
+    hands.press("Escape")
+    expect(radio).to_have_count(0)
+    assert hands.state() == before
+    hands.wait_for_focus(call=notebook.card().get_attribute("data-tool-call-id"))
+
+
+def test_the_focus_goes_to_the_next_call_that_waits_so_that_no_letter_is_the_notebooks(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    model.says(
+        calls(
+            call("run_python", code="first = 1"),
+            call("run_python", code="second = 2"),
+            call("run_python", code="third = 3"),
+        ),
+        say("All three."),
+    )
+    hands = start(open_notebook)
+    notebook = hands.notebook
+    notebook.wait_for_state("awaiting_approval", card=2)
+    ids = [notebook.card(index).get_attribute("data-tool-call-id") for index in range(3)]
+    hands.press_for_nothing(notebook.card(1), [key for key in INERT_WHILE_ONE_WAITS if key not in ("Shift+A", "Shift+D")])
+    before = hands.state()
+    notebook.card(1).focus()
+    assert hands.hints() == ["⇧A", "⇧D", "A", "D", "E", "L"]
+    hands.press("a", "a", "Control+Enter")
+    assert hands.focus()["call"] == ids[2]
+    notebook.wait_for_state("success", card=1)
+    hands.free()
+    hands.press("d", "d", "i", "i", "b", "Enter")
+    notebook.wait_for_state("denied", card=2)
+    expect(notebook.card(2)).to_contain_text("diib")
+    hands.wait_for_focus(call=ids[0])
+    hands.free()
+    assert hands.state() == before
+    hands.press("Control+Enter", "Control+Enter", "d", "d")
+    expect(notebook.record()).to_contain_text("All three.")
+    hands.wait_for_focus(cell=RUN, mode="command")
+    assert hands.state()["cells"] == before["cells"]
+
+
+def test_a_question_takes_letters_digits_and_ctrl_enter(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    answer = Gate(say("Two it is."))
+    model.says(call("ask_user", question="Which?", choices=["One", "Two"]), answer)
+    hands = start(open_notebook)
+    notebook = hands.notebook
+    notebook.wait_for_state("executing")
+    hands.press_for_nothing(notebook.card(), EVERY_KEY)
+    field = notebook.card().get_by_role("textbox")
+    hands.press_for_nothing(field, [*IN_FIELDS, "Shift+Enter", "Enter"])
+    assert hands.hints() == ["Ctrl Enter"], "digits are text in the field"
+    field.fill("")
+    hands.press_for_nothing(notebook.card().get_by_role("radio").first, [*LETTERS, *DIGITS, *CAPITALS, "Enter"])
+    notebook.card().focus()
+    hands.press("2")
+    expect(notebook.card().get_by_role("radio").nth(1)).to_be_checked()
+    before = hands.state()
+    hands.press("Control+Enter")
+    notebook.wait_for_state("success")
+    assert hands.state()["cells"] == before["cells"]
+    assert hands.focus()["inRun"]
+    answer.open()
+    expect(notebook.record()).to_contain_text("Two it is.")
+    hands.wait_for_focus(cell=RUN, mode="command")
+    assert "Two" in model.heard()[0]
+
+
+def test_a_budget_pause_takes_letters_in_its_field_and_ctrl_enter(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    model.says(call("run_python", code="6 * 7"), call("run_python", code="6 * 9"), say("It is 42."))
+    cells = [
+        "%load_ext agent_kernel\nimport agent_kernel as ak",
+        "run = ak.Agent(policy='allow', budget=ak.Budget(tool_calls=1)).start('Look twice.')",
+        "mine = 1",
+    ]
+    hands = start(open_notebook, cells)
+    card = page.get_by_role("group", name="Budget reached")
+    expect(card).to_be_visible()
+    hands.press_for_nothing(card, EVERY_KEY)
+    assert hands.hints() == ["Ctrl Enter"]
+    field = card.get_by_role("textbox")
+    hands.press_for_nothing(field, [*IN_FIELDS, "Shift+Enter"])
+    field.fill("5")
+    before = hands.state()
+    hands.press("Control+Enter")
+    expect(hands.notebook.record()).to_contain_text("It is 42.")
+    hands.wait_for_focus(cell=RUN, mode="command")
+    assert hands.state()["cells"] == before["cells"]
+
+
+def test_escape_gives_the_focus_back_and_keys_that_run_cells_run_this_one(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    model.says(call("run_python", code=CALLS_THAT_WAIT_FOR_A_FILE.format(name="never", after="")))
+    hands = start(open_notebook)
+    notebook = hands.notebook
+    notebook.wait_for_state("awaiting_approval")
+    notebook.card().focus()
+    hands.press("Escape")
+    assert hands.focus() == {"cell": RUN, "mode": "command", "call": None, "inRun": False}
+    notebook.card().get_by_role("button", name="Approve").click()
+    notebook.wait_for_state("executing")
+    hands.free()
+    assert hands.focus()["inRun"]
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(notebook.record()).to_contain_text("ancelled")
+    hands.wait_for_focus(cell=RUN, mode="command")
+
+    count = notebook.prompt_number(RUN)
+    model.says(call("run_python", code="again = 1"), say("Once more."))
+    hands.press("Control+Enter")
+    notebook.wait_for_state("awaiting_approval")
+    assert notebook.prompt_number(RUN) == count + 1
+    page.locator(".ak-badge").focus()
+    model.says()
+    hands.press("Control+s")
+    wait_until(lambda: not page.evaluate("window.jupyterapp.shell.currentWidget.context.model.dirty"), "the save")
+    notebook.press("Approve")
+    expect(notebook.record()).to_contain_text("Once more.")
+    hands.wait_for_focus(cell=RUN, mode="command")
+
+    model.says(say("A third time."))
+    notebook.record().locator("summary").first.focus()
+    hands.press("Shift+Enter")
+    hands.wait_for_focus(cell=MINE, mode="command")
+    expect(notebook.record()).to_contain_text("A third time.")
+    assert hands.focus()["cell"] == MINE, "a record takes no focus that its run did not have"
+
+
+def test_what_is_typed_into_a_reason_never_reaches_the_notebook_when_the_run_ends_meanwhile(
+    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
+) -> None:
+    model.says(call("run_python", code="first = 1"))
+    hands = start(open_notebook)
+    notebook = hands.notebook
+    notebook.wait_for_state("awaiting_approval")
+    before = hands.state()
+    notebook.card().focus()
+    hands.press("d")
+    expect(notebook.card().get_by_role("textbox", name="Reason")).to_be_focused()
+    notebook.page.keyboard.type("no")
+    notebook.page.evaluate(
+        "document.addEventListener('focusin', event => { window.cameBack ||= event.target.matches('.jp-Cell'); })"
+    )
+    notebook.page.get_by_role("button", name="Stop", exact=True).evaluate("button => button.click()")
+
+    def type_on() -> bool:
+        notebook.page.keyboard.type("diib")
+        return bool(notebook.page.evaluate("window.cameBack ?? false"))
+
+    wait_until(type_on, "the focus to come back to the cell")
+    notebook.page.keyboard.type("diibddii00")
+    expect(notebook.record()).to_be_visible()
+    assert hands.state() == before

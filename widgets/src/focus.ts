@@ -1,0 +1,58 @@
+/** Keeps the focus where keys are safe: it goes from what is gone to its card, and from a run that is gone to its cell. */
+import { cellOf, leaveTo, SUPPRESS_SHORTCUTS } from "./notebook";
+
+/** Watches over the focus inside of a run's output. Returns what ends that, to be called before the output goes. */
+export function keepsFocus(el: HTMLElement): () => void {
+  let last: HTMLElement | null = null;
+  let card: string | null = null;
+  let cell: HTMLElement | null = null;
+
+  const entered = (event: FocusEvent): void => {
+    if (!(event.target instanceof HTMLElement)) return;
+    last = event.target;
+    // Found now: when the output is replaced, it is no longer in its cell.
+    cell = cellOf(el);
+    card = last.closest("[data-tool-call-id]")?.getAttribute("data-tool-call-id") ?? null;
+    if (!last.hasAttribute(SUPPRESS_SHORTCUTS)) last.setAttribute(SUPPRESS_SHORTCUTS, "true");
+  };
+  const left = (event: FocusEvent): void => {
+    if (event.relatedTarget instanceof Node) {
+      if (!el.contains(event.relatedTarget)) last = null;
+      return;
+    }
+    // What is removed loses the focus as well, and what is in another window keeps it.
+    queueMicrotask(() => {
+      if (last?.isConnected && document.activeElement !== last) last = null;
+    });
+  };
+  const rescue = (): void => {
+    if (last === null || last.isConnected || !el.isConnected || isElsewhere()) return;
+    const cards = [...el.querySelectorAll<HTMLElement>("[data-tool-call-id]")];
+    rest(cards.find((one) => one.dataset["toolCallId"] === card) ?? el.querySelector<HTMLElement>(".ak-run"));
+  };
+
+  const changes = new MutationObserver(rescue);
+  el.addEventListener("focusin", entered);
+  el.addEventListener("focusout", left);
+  changes.observe(el, { childList: true, subtree: true });
+  return () => {
+    changes.disconnect();
+    el.removeEventListener("focusin", entered);
+    el.removeEventListener("focusout", left);
+    if (last !== null && cell?.isConnected && (el.contains(document.activeElement) || !isElsewhere())) leaveTo(cell);
+  };
+}
+
+/** Puts the focus on something that does not take it by itself, and takes it for that once only. */
+export function rest(place: HTMLElement | null): void {
+  if (place === null) return;
+  if (!place.hasAttribute("tabindex")) {
+    place.tabIndex = -1;
+    place.addEventListener("blur", () => place.removeAttribute("tabindex"), { once: true });
+  }
+  place.focus({ preventScroll: true });
+}
+
+function isElsewhere(): boolean {
+  return document.activeElement !== null && document.activeElement !== document.body;
+}
