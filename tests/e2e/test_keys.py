@@ -24,7 +24,13 @@ CAPITALS = [f"Shift+{letter}" for letter in string.ascii_uppercase if letter not
 OTHERS = [
     *("Enter", "Delete", "Backspace", "Home", "End", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"),
     *("Shift+ArrowUp", "Shift+ArrowDown", "Shift+Home", "Shift+End", "Control+a", "Control+m", "Control+z"),
-    *("Control+Backspace", "Control+Shift+ArrowUp", "Control+Shift+ArrowDown", "Control+Shift+M", "Control+Shift+Minus"),
+    *(
+        "Control+Backspace",
+        "Control+Shift+ArrowUp",
+        "Control+Shift+ArrowDown",
+        "Control+Shift+M",
+        "Control+Shift+Minus",
+    ),
 ]
 EVERY_KEY = [*LETTERS, *DIGITS, *CAPITALS, "Shift+A", "Shift+D", *OTHERS]
 INERT_WHILE_ONE_WAITS = [key for key in EVERY_KEY if key not in ON_CARDS]
@@ -52,7 +58,9 @@ FOCUS = """() => {
     inRun: at.closest('.ak-run') !== null,
   };
 }"""
-CALLS_THAT_WAIT_FOR_A_FILE = "import pathlib, time\nwhile not pathlib.Path({name!r}).exists(): time.sleep(0.05)\n{after}"
+CALLS_THAT_WAIT_FOR_A_FILE = (
+    "import pathlib, time\nwhile not pathlib.Path({name!r}).exists(): time.sleep(0.05)\n{after}"
+)
 
 
 @pytest.fixture(scope="module", params=APPS)
@@ -98,7 +106,7 @@ class Hands:
 
     def hints(self) -> list[str]:
         """The keys that are shown."""
-        shown = "kbd => kbd.filter(one => getComputedStyle(one).visibility === 'visible').map(one => one.textContent)"
+        shown = "kbd => kbd.filter(one => getComputedStyle(one).opacity === '1').map(one => one.textContent)"
         return cast("list[str]", self.page.locator(".ak-run kbd").evaluate_all(shown))
 
 
@@ -174,9 +182,16 @@ def press_in_panels(hands: Hands) -> None:
     expect(reason).to_be_focused()
     hands.press_for_nothing(reason, IN_FIELDS)
     reason.fill("")
-    hands.press("n", "o", "Control+a", "Control+x", "Control+v", "Control+v", "Shift+Enter", "ArrowUp", "y", "Control+z")
+    compose(hands, "日本")
+    expect(reason).to_have_value("日本")
+    reason.fill("")
+    hands.press(
+        "n", "o", "Control+a", "Control+x", "Control+v", "Control+v", "Shift+Enter", "ArrowUp", "y", "Control+z"
+    )
     expect(reason).to_have_value("nono\n")
-    hands.press_for_nothing(notebook.card().get_by_role("button", name="Back"), [key for key in EVERY_KEY if key != "Enter"])
+    hands.press_for_nothing(
+        notebook.card().get_by_role("button", name="Back"), [key for key in EVERY_KEY if key != "Enter"]
+    )
     hands.press("Escape")
     expect(reason).to_have_count(0)
 
@@ -201,6 +216,18 @@ def press_in_panels(hands: Hands) -> None:
     hands.wait_for_focus(call=notebook.card().get_attribute("data-tool-call-id"))
 
 
+def compose(hands: Hands, text: str) -> None:
+    """What an input method does: a text that changes while it is written, and then stands."""
+    browser = hands.page.context.new_cdp_session(hands.page)
+    for length in range(1, len(text) + 1):
+        key = {"type": "rawKeyDown", "key": "Process", "code": "KeyA", "windowsVirtualKeyCode": 229}
+        browser.send("Input.dispatchKeyEvent", key)
+        composed = {"text": text[:length], "selectionStart": length, "selectionEnd": length}
+        browser.send("Input.imeSetComposition", composed)
+    browser.send("Input.insertText", {"text": text})
+    browser.detach()
+
+
 def test_the_focus_goes_to_the_next_call_that_waits_so_that_no_letter_is_the_notebooks(
     open_notebook: OpenNotebook, model: WrittenModel
 ) -> None:
@@ -216,7 +243,9 @@ def test_the_focus_goes_to_the_next_call_that_waits_so_that_no_letter_is_the_not
     notebook = hands.notebook
     notebook.wait_for_state("awaiting_approval", card=2)
     ids = [notebook.card(index).get_attribute("data-tool-call-id") for index in range(3)]
-    hands.press_for_nothing(notebook.card(1), [key for key in INERT_WHILE_ONE_WAITS if key not in ("Shift+A", "Shift+D")])
+    hands.press_for_nothing(
+        notebook.card(1), [key for key in INERT_WHILE_ONE_WAITS if key not in ("Shift+A", "Shift+D")]
+    )
     before = hands.state()
     notebook.card(1).focus()
     assert hands.hints() == ["⇧A", "⇧D", "A", "D", "E", "L"]

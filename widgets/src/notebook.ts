@@ -10,6 +10,8 @@ const MEANT_MS = 800;
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"]);
 
 let pressedAt = Number.NEGATIVE_INFINITY;
+let dropsAt: HTMLElement | null = null;
+let dropping: ReturnType<typeof setTimeout> | undefined;
 
 /** The JupyterLab or Notebook 7 cell of an output; `null` in other front ends. */
 export function cellOf(output: Element): HTMLElement | null {
@@ -31,7 +33,7 @@ export function recipientOf(event: KeyboardEvent, inField: boolean): Recipient {
 
 /** Keeps a key in the output from the notebook, or gives it to whom it is for. */
 export function passOn(event: KeyboardEvent, output: Element, recipient: Recipient): void {
-  pressedAt = event.timeStamp;
+  pressedAt = Date.now();
   const cell = cellOf(output);
   // Where there is no such cell, the host keeps to its own rules for what is not a plain key.
   if (cell === null && recipient !== "nobody") return;
@@ -45,6 +47,7 @@ export function passOn(event: KeyboardEvent, output: Element, recipient: Recipie
   event.preventDefault();
   // From here on the person means the cell.
   pressedAt = Number.NEGATIVE_INFINITY;
+  stopDropping();
   cell.focus({ preventScroll: true });
   if (recipient === "run") cell.dispatchEvent(again(event));
 }
@@ -60,19 +63,28 @@ export function keepsTyping(el: HTMLElement): void {
 /** Gives the focus to a cell whose output had it and is gone. Keys that were on their way to the output are dropped. */
 export function leaveTo(cell: HTMLElement): void {
   cell.focus({ preventScroll: true });
-  globalThis.addEventListener("keydown", dropWhatWasMeant, { capture: true });
+  const left = pressedAt + MEANT_MS - Date.now();
+  if (left > 0) dropKeys(cell, left);
 }
 
+function dropKeys(cell: HTMLElement, ms: number): void {
+  dropsAt = cell;
+  globalThis.addEventListener("keydown", dropWhatWasMeant, { capture: true });
+  clearTimeout(dropping);
+  dropping = setTimeout(stopDropping, ms);
+}
+
+function stopDropping(): void {
+  globalThis.removeEventListener("keydown", dropWhatWasMeant, { capture: true });
+}
+
+/** As long as the person types on, or holds a key, and has gone nowhere else. Shift+Enter goes on from the cell. */
 function dropWhatWasMeant(event: KeyboardEvent): void {
-  if (MODIFIERS.has(event.key)) return;
-  if (event.timeStamp - pressedAt > MEANT_MS) {
-    globalThis.removeEventListener("keydown", dropWhatWasMeant, { capture: true });
-    return;
-  }
+  if (dropsAt === null || event.target !== dropsAt) return;
   const runsOn = event.key === "Enter" && event.shiftKey && !event.repeat;
   const elsewhere = event.key !== "Enter" && (event.ctrlKey || event.metaKey || event.altKey);
-  if (runsOn || elsewhere) return;
-  pressedAt = event.timeStamp;
+  if (runsOn || elsewhere || MODIFIERS.has(event.key)) return;
+  dropKeys(dropsAt, MEANT_MS);
   event.preventDefault();
   event.stopImmediatePropagation();
 }

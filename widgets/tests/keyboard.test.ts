@@ -1,6 +1,6 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { cardCommand, type Key, type Place } from "../src/keyboard";
-import { button, card, decisions, key, press, settle, show, usePage } from "./page";
+import { button, card, closeViews, decisions, happens, key, press, settle, show, usePage, type Recording } from "./page";
 
 const NO_KEY: Key = { key: "", repeat: false, shiftKey: false, ctrlKey: false, metaKey: false, altKey: false, isComposing: false };
 const CARD: Place = { panel: "none", field: "none" };
@@ -149,5 +149,174 @@ describe("on the page", () => {
     await key(card(root, "q1"), "Enter", { ctrlKey: true });
     const { PlayedSocket } = await import("./page");
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_result", tool_call_id: "q1", output: "Two" });
+  });
+});
+
+describe("in a notebook", () => {
+  usePage();
+
+  /** A JupyterLab page: a cell with a run in it, and what reaches the page's own shortcuts. */
+  async function inNotebook(build: Parameters<typeof show>[0]): Promise<{ root: HTMLElement; cell: HTMLElement; heard: string[] }> {
+    const root = await show(build);
+    const cell = document.body.appendChild(document.createElement("div"));
+    cell.className = "jp-Cell";
+    cell.tabIndex = -1;
+    cell.append(root);
+    const heard: string[] = [];
+    const listen = (event: KeyboardEvent): void => void heard.push(`${event.key} on ${event.target === cell ? "cell" : (event.target as Element).tagName}`);
+    document.addEventListener("keydown", listen);
+    forget.push(() => document.removeEventListener("keydown", listen));
+    return { root, cell, heard };
+  }
+  const forget: (() => void)[] = [];
+  afterEach(() => forget.splice(0).forEach((one) => one()));
+  const waits = (run: Recording): Recording => run.ask("t1", "run_python", { code: "1" });
+
+  test("letters, digits and arrows on a card are heard by nobody else", async () => {
+    const { root, heard } = await inNotebook(waits);
+    card(root, "t1").focus();
+    for (const name of ["b", "i", "0", "ArrowDown", "Delete", "Enter", "Dead", "Process"]) await key(card(root, "t1"), name);
+    await key(root.querySelector(".ak-badge")!, "b");
+    expect(heard).toEqual([]);
+  });
+
+  test("what has the focus is marked, for shortcuts that are looked up before the card hears of the key", async () => {
+    const { root } = await inNotebook(waits);
+    button(card(root, "t1"), "Deny").focus();
+    expect(document.activeElement?.hasAttribute("data-lm-suppress-shortcuts")).toBe(true);
+  });
+
+  test("Ctrl Enter approves on a card that waits, and is the cell's elsewhere", async () => {
+    const { root, cell, heard } = await inNotebook(waits);
+    card(root, "t1").focus();
+    await key(card(root, "t1"), "Enter", { ctrlKey: true });
+    expect(decisions().map((one) => one.approved)).toEqual([true]);
+    await key(card(root, "t1"), "Enter", { ctrlKey: true });
+    expect(heard).toEqual([]);
+    await settle(400);
+    await key(root.querySelector(".ak-badge")!, "Enter", { ctrlKey: true });
+    expect(heard).toEqual(["Enter on cell"]);
+    expect(document.activeElement).toBe(cell);
+  });
+
+  test("Escape gives the focus back to the cell, and first closes what is open", async () => {
+    const { root, cell, heard } = await inNotebook(waits);
+    await key(card(root, "t1"), "d");
+    await key(document.activeElement!, "Escape");
+    expect(document.activeElement).toBe(card(root, "t1"));
+    await key(card(root, "t1"), "Escape");
+    expect(document.activeElement).toBe(cell);
+    expect(heard).toEqual([]);
+  });
+
+  test("a key of the application is said again where no notebook is", async () => {
+    const { root, heard } = await inNotebook(waits);
+    await key(card(root, "t1"), "s", { ctrlKey: true });
+    expect(heard).toEqual(["s on BODY"]);
+  });
+
+  test("a character that is being put together sends nothing and closes nothing", async () => {
+    const { root, heard } = await inNotebook(waits);
+    await key(card(root, "t1"), "d");
+    const field = card(root, "t1").querySelector("textarea")!;
+    await key(field, "Enter", { isComposing: true });
+    await key(field, "Enter", { keyCode: 229 });
+    await key(field, "Escape", { isComposing: true });
+    expect(decisions()).toEqual([]);
+    expect(document.activeElement).toBe(field);
+    expect(heard).toEqual([]);
+  });
+
+  test("in Reason only D opens it, and no letter beside its field decides", async () => {
+    const { root } = await inNotebook(waits);
+    await key(card(root, "t1"), "d");
+    const back = button(card(root, "t1"), "Back");
+    back.focus();
+    for (const name of ["a", "e", "l", "d"]) await key(back, name);
+    expect(decisions()).toEqual([]);
+    expect(card(root, "t1").querySelector("textarea")).not.toBeNull();
+  });
+
+  test("the focus goes to the next call that waits, and to the first one after the last", async () => {
+    const { root } = await inNotebook((run) => waits(run).ask("t2", "run_python", { code: "2" }).ask("t3", "run_python", { code: "3" }));
+    card(root, "t2").focus();
+    await key(card(root, "t2"), "a");
+    expect(document.activeElement).toBe(card(root, "t3"));
+    await settle(400);
+    await key(card(root, "t3"), "a");
+    expect(document.activeElement).toBe(card(root, "t1"));
+  });
+
+  test("a call that waits later gets the focus where a decision left it, and not where the person went", async () => {
+    const { root } = await inNotebook(waits);
+    card(root, "t1").focus();
+    await key(card(root, "t1"), "a");
+    await happens((run) => void run.answer("t1", true).start("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" }));
+    expect(document.activeElement).toBe(card(root, "t2"));
+    await key(card(root, "t2"), "a");
+    expect(decisions()).toHaveLength(1);
+    await settle(400);
+    await key(card(root, "t2"), "a");
+    expect(decisions()).toHaveLength(2);
+    root.querySelector<HTMLElement>(".ak-badge")!.focus();
+    await happens((run) => void run.answer("t2", true).ask("t3", "run_python", { code: "3" }));
+    expect(document.activeElement).toBe(root.querySelector(".ak-badge"));
+  });
+
+  test("what is gone leaves the focus to its card", async () => {
+    const { root } = await inNotebook(waits);
+    await key(card(root, "t1"), "d");
+    card(root, "t1").querySelector("textarea")!.focus();
+    await happens((run) => void run.answer("t1", true));
+    expect(card(root, "t1").querySelector("textarea")).toBeNull();
+    expect(document.activeElement).toBe(card(root, "t1"));
+  });
+
+  test("a run that is gone leaves the focus to its cell, and what was still typed is dropped", async () => {
+    const { root, cell, heard } = await inNotebook(waits);
+    card(root, "t1").focus();
+    await key(card(root, "t1"), "i");
+    closeViews();
+    expect(document.activeElement).toBe(cell);
+    await key(cell, "i");
+    await key(cell, "s", { ctrlKey: true });
+    expect(heard).toEqual(["s on cell"]);
+    await settle(1_000);
+    await key(cell, "b");
+    expect(heard).toEqual(["s on cell", "b on cell"]);
+  });
+
+  test("a run that did not have the focus leaves it where it is", async () => {
+    const { cell } = await inNotebook(waits);
+    const other = document.body.appendChild(document.createElement("input"));
+    other.focus();
+    closeViews();
+    expect(document.activeElement).toBe(other);
+    expect(cell.contains(document.activeElement)).toBe(false);
+  });
+
+  test("a second copy of the bundle does not give a record's key on twice", async () => {
+    vi.resetModules();
+    await import("../src/index");
+    const { cell, heard } = await inNotebook(waits);
+    const record = cell.appendChild(document.createElement("div"));
+    record.dataset["agentRecord"] = "";
+    record.tabIndex = -1;
+    record.focus();
+    await key(record, "b");
+    await key(record, "Enter", { shiftKey: true });
+    expect(heard).toEqual(["Enter on cell"]);
+    expect(document.activeElement).toBe(cell);
+  });
+
+  test("in another front end the host has all but plain keys", async () => {
+    const root = await show(waits);
+    const heard: string[] = [];
+    root.addEventListener("keydown", (event) => void heard.push(event.key));
+    card(root, "t1").focus();
+    for (const name of ["b", "Escape"]) await key(card(root, "t1"), name);
+    await key(card(root, "t1"), "s", { ctrlKey: true });
+    await key(card(root, "t1"), "Enter", { shiftKey: true });
+    expect(heard).toEqual(["Escape", "s", "Enter"]);
   });
 });

@@ -87,12 +87,17 @@ export function usePage(): void {
     brain.trouble = null;
   });
   afterEach(async () => {
-    for (const dispose of disposers.splice(0)) dispose();
+    closeViews();
     await vi.advanceTimersByTimeAsync(5_000);
     vi.useRealTimers();
     vi.unstubAllGlobals();
     document.body.replaceChildren();
   });
+}
+
+/** The outputs are taken away. */
+export function closeViews(): void {
+  for (const dispose of disposers.splice(0)) dispose();
 }
 
 /** Start a run and show it. */

@@ -28,6 +28,7 @@ export function Button(props: Props): JSX.Element {
       aria-expanded={props.expanded}
       aria-disabled={off ? "true" : undefined}
       aria-describedby={props.offBecause || undefined}
+      style={props.hint !== undefined && props.hint.length > 1 ? { "--ak-hint-room": `${7 * props.hint.length + 14}px` } : undefined}
       onClick={() => off || props.onPress()}
     >
       {props.icon}
