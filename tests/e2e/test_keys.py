@@ -1,5 +1,5 @@
-"""Keys that are pressed inside a run's output: the notebook around it stays as it is, and the focus goes where the person
-goes on. In JupyterLab and in Notebook 7, which hear of keys at different moments."""
+"""Keys that are pressed inside a run's output: the notebook around it stays as it is, and the focus goes where the
+person goes on. In JupyterLab and in Notebook 7, which hear of keys at different moments."""
 
 import string
 from collections.abc import Iterator, Sequence

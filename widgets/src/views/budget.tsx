@@ -132,9 +132,10 @@ function WithoutRow({ run, pause, off, guarded }: { run: RunView; pause: PauseVi
   const go = (): void => {
     if (offBecause === undefined) actions.raiseBudget(pause, NOTHING, true);
   };
+  useForm(pause.pause_id, { send: go });
   return (
     <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
-      <Button name="Continue without it" look="primary" offBecause={offBecause} onPress={go} />
+      <Button name="Continue without it" shortcut="Control+Enter" hint="Ctrl Enter" look="primary" offBecause={offBecause} onPress={go} />
       {!off && <HearingNote />}
       <span class="ak-note" id={id}>{off ? "Off until the connection is back." : `Then ${money(run.budget.usd ?? 0)} is no limit any more. Or stop the run; what is done stays.`}</span>
     </div>
