@@ -23,6 +23,7 @@ AgentKernelError
 ├── BudgetExceeded                a hard limit of the run was reached
 ├── ToolFailed                    a built-in tool could not do what was asked; the message is for the model
 ├── UndoRefused                   a file is not as a call left it, so that nothing is put back
+├── ServerSilent                  the server did not answer what a cell asked
 ├── KernelGone                    the kernel died, was restarted or was shut down
 └── RunFailed                     raised by `Run` where a result was asked for and there is none
 """
@@ -154,6 +155,10 @@ class UndoRefused(AgentKernelError):
     def __init__(self, message: str, tool_call_id: str) -> None:
         super().__init__(message)
         self.tool_call_id = tool_call_id
+
+
+class ServerSilent(AgentKernelError):
+    pass
 
 
 class KernelGone(AgentKernelError):

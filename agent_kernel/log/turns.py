@@ -1,9 +1,20 @@
 """What each turn of a model took: one row a turn, for the totals."""
 
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
+
+from agent_kernel.protocol.views import (
+    ConversationUsage,
+    DayUsage,
+    ModelUsage,
+    NotebookUsage,
+    UsageReport,
+    UsageTotals,
+)
 
 COST_DIGITS = 12
 """Costs are whole numbers of 10^-12 dollars, so that sums are exact: the cheapest tokens cost 10,000 of them."""
@@ -43,3 +54,56 @@ def add_turn(sql: sqlite3.Connection, conversation: int, turn: Turn) -> None:
         "output_tokens, reasoning_tokens, cost, partial) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         row,
     )
+
+
+MOST_LISTED = 100
+
+_TOTALS = (
+    "count(*) AS turns, total(input_tokens) AS input_tokens, total(cached_tokens) AS cached_tokens, "
+    "total(cache_write_tokens) AS cache_write_tokens, total(output_tokens) AS output_tokens, "
+    "total(reasoning_tokens) AS reasoning_tokens, sum(turns.cost) AS cost, coalesce(max(partial), 0) AS cost_is_partial"
+)
+
+
+def read_report(sql: sqlite3.Connection, days: int, now: datetime | None = None) -> UsageReport:
+    """What was spent today and on the days before it, so many in all."""
+    today = (now or datetime.now(UTC)).replace(hour=0, minute=0, second=0, microsecond=0)
+    since = today - timedelta(days=days - 1)
+    start = int(since.timestamp())
+    with_notebook = "turns LEFT JOIN conversations ON conversations.number = turns.conversation"
+    [totals] = _read(sql, start, "turns")
+    return UsageReport(
+        days=days,
+        since=f"{since:%Y-%m-%d}",
+        totals=UsageTotals(**totals),
+        by_model=[ModelUsage(**row) for row in _read(sql, start, "turns", "model", "host")],
+        by_day=[DayUsage(**row) for row in _read(sql, start, "turns", "date(at, 'unixepoch') AS day", most=days)],
+        by_notebook=[
+            NotebookUsage(**row) for row in _read(sql, start, with_notebook, "conversations.notebook_path AS notebook")
+        ],
+        by_conversation=[
+            ConversationUsage(**row)
+            for row in _read(
+                sql,
+                start,
+                with_notebook.replace("LEFT JOIN", "JOIN"),
+                "conversations.conversation_id AS conversation_id",
+                "conversations.notebook_path AS notebook",
+            )
+        ],
+    )
+
+
+def _read(
+    sql: sqlite3.Connection, start: int, source: str, *keys: str, most: int = MOST_LISTED
+) -> Iterator[dict[str, Any]]:
+    """The totals since a time, by what `keys` say; those with the newest turns first."""
+    names = [key.rpartition(" AS ")[2] for key in keys]
+    grouped = f"GROUP BY {', '.join(names)} ORDER BY max(turns.number) DESC LIMIT {most}" if keys else ""
+    found = sql.execute(f"SELECT {', '.join((*keys, _TOTALS))} FROM {source} WHERE at >= ? {grouped}", (start,))
+    columns = [column[0] for column in found.description]
+    for row in found:
+        values = dict(zip(columns, row, strict=True))
+        if values["cost"] is not None:
+            values["cost"] = float(Decimal(values["cost"]).scaleb(-COST_DIGITS))
+        yield values

@@ -13,6 +13,7 @@ from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import AuditListener
+from agent_kernel.log.turns import read_report
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.faces.snapshots import read_list
 from agent_kernel.loop.run import RunResult
@@ -26,7 +27,7 @@ from agent_kernel.loop.turns import unknowns
 from agent_kernel.loop.turns.results import read_result
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
-from agent_kernel.protocol.views import RunView, ToolCallView
+from agent_kernel.protocol.views import RunView, ToolCallView, UsageReport
 from agent_kernel.protocol.vocabulary import UnknownAnswer
 from agent_kernel.tools.hands import Hands
 
@@ -231,6 +232,10 @@ class Brain:
         conversation = await self.find_run(run_id)
         number = conversation.row.number
         return await self._host.log.read_apart(lambda sql: read_result(sql, number, runs.read_run(sql, run_id)))
+
+    async def usage(self, days: int) -> UsageReport:
+        """What was spent today and on the days before it, so many in all."""
+        return await self._host.log.read_apart(lambda sql: read_report(sql, days))
 
     async def counts(self) -> Mapping[str, int]:
         """How many conversations and waiting calls there are."""

@@ -30,7 +30,7 @@ from agent_kernel.notebook.place import hears_while_blocked, kernel_of, somebody
 from agent_kernel.notebook.run import Run, RunEnd
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.views import RunView
+from agent_kernel.protocol.views import RunView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 
 FACE_SECONDS = 10.0
@@ -80,7 +80,7 @@ class EmbeddedHost:
     def begin(self, run: Run) -> None:
         for run_id in self._cards.asked_for_more(run.conversation_id):
             self._loop.call_soon_threadsafe(self._let_go, run_id)
-        attended = somebody_is_there(self._shop.shell) and _have_widgets()
+        attended = self._attended()
         line: FaceLine | None = None
         if attended:
             view = self._views[run.run_id] = LiveView(self._shop.shell, run, "kernel", self._hearing())
@@ -118,6 +118,18 @@ class EmbeddedHost:
         if run.run_id not in self._shown:
             self._shown.add(run.run_id)
             show_record(end)
+
+    def usage(self, days: int) -> UsageReport:
+        """Of this process: its log is in memory."""
+        attended = self._attended()
+
+        async def read() -> UsageReport:
+            return await (await self._open(attended)).usage(days)
+
+        return asyncio.run_coroutine_threadsafe(read(), self._loop).result()
+
+    def _attended(self) -> bool:
+        return somebody_is_there(self._shop.shell) and _have_widgets()
 
     def _submit(self, work: Coroutine[Any, Any, None]) -> Future[None]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -103,6 +103,7 @@ class _Requests:
             "picture": self._picture,
             "environment": self._environment,
             "serve": self._serve,
+            "answer": self._answer,
         }
 
     async def handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
@@ -176,6 +177,10 @@ class _Requests:
 
     def _serve(self, _: dict[str, Any]) -> dict[str, Any]:
         self._shop.told_served.set()
+        return {}
+
+    def _answer(self, content: dict[str, Any]) -> dict[str, Any]:
+        self._shop.questions.answer(content["question_id"], content.get("answer"), content.get("refusal"))
         return {}
 
     def _waiting(self, content: dict[str, Any]) -> dict[str, Any]:

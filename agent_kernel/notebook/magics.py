@@ -8,21 +8,25 @@ from typing import Any, get_args
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+from IPython.display import display
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
+from agent_kernel.notebook.agent import Agent, host_for, last_run, wait_or_cancel
 from agent_kernel.notebook.link import install
 from agent_kernel.notebook.options import Policy
 from agent_kernel.notebook.remote import look_for_server
+from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.notebook.toolbox import named_tools
 from agent_kernel.notebook.warming import warm_up_here
 from agent_kernel.notebook.workshop import workshop
 from agent_kernel.protocol.ids import new_conversation_id
+from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 
 HELP = """\
 %%agent [options]           the prompt is the cell's text, in Markdown
 %agent [options] PROMPT     the same in one line
+%agent stats [--days N]     what was spent: tokens and US dollars
 
   --model M       a model's name, replay:FILE, or demo (recorded, needs no key)
   --wait          hold the cell until the run has ended
@@ -61,9 +65,17 @@ class AgentMagics(Magics):
             sys.stdout.write(f"{_state()}\n\n{HELP}\n")
             return
         try:
+            if cell is None and line.split()[0] == "stats" and (days := stats_days(line)) is not None:
+                self._show_stats(days)
+                return
             self._start(parse(line), cell)
         except AgentKernelError as error:
             raise UsageError(str(error)) from None
+
+    def _show_stats(self, days: int) -> None:
+        run = last_run()
+        report = host_for(workshop(), None).usage(days)
+        display(stats_bundle(report, run.conversation_id if run is not None else self._conversation_id), raw=True)
 
     def _start(self, options: Options, cell: str | None) -> None:
         prompt = "\n".join(part for part in (options.prompt, cell) if part)
@@ -82,6 +94,18 @@ class AgentMagics(Magics):
         run = agent.start(prompt.strip("\n"))
         if options.wait or run.blocks:
             wait_or_cancel(run)
+
+
+def stats_days(line: str) -> int | None:
+    """Of `stats` and `stats --days N`; `None` for what is a prompt. Raises `UsageError`."""
+    words = line.replace("=", " ").split()
+    if len(words) > 1 and words[1] != "--days":
+        return None
+    if len(words) == 1:
+        return STATS_DAYS
+    if len(words) != 3 or not words[2].isascii() or not words[2].isdigit() or not 1 <= int(words[2]) <= MOST_DAYS:
+        raise UsageError(f"--days wants a number from 1 to {MOST_DAYS}.")
+    return int(words[2])
 
 
 def parse(line: str) -> Options:

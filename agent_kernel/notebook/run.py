@@ -16,7 +16,7 @@ from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.notebook.cell_requests import CellRequest
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import ErrorView, MessageView, PolicyView, RunView, ToolCallView, Usage
+from agent_kernel.protocol.views import ErrorView, MessageView, PolicyView, RunView, ToolCallView, Usage, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.tools.function import Tool
 
@@ -59,6 +59,10 @@ class Host(Protocol):
 
     def settled(self, run: "Run", end: RunEnd) -> None:
         """The main thread has waited for the end; where no cards were shown, the record is shown now."""
+        ...
+
+    def usage(self, days: int) -> UsageReport:
+        """What was spent today and on the days before it, so many in all. Raises `ServerSilent`."""
         ...
 
 

@@ -6,6 +6,7 @@ from agent_kernel.notebook.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, i
 from agent_kernel.notebook.place import is_served, kernel_of
 from agent_kernel.notebook.run import Run, RunEnd
 from agent_kernel.notebook.workshop import Workshop
+from agent_kernel.protocol.views import UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 
 UNHEARD = (
@@ -47,3 +48,9 @@ class ServedHost:
 
     def settled(self, run: Run, end: RunEnd) -> None:
         """Nothing: the record is where the cards were."""
+
+    def usage(self, days: int) -> UsageReport:
+        install()
+        through_gateway = not is_served(self._shop.shell)
+        answer = self._shop.questions.ask(self._link.send, "usage", days=days, through_gateway=through_gateway)
+        return UsageReport.model_validate(answer)

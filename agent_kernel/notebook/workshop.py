@@ -12,6 +12,7 @@ from agent_kernel.errors import ConfigurationError, UnknownRun
 from agent_kernel.notebook.cells import Cells
 from agent_kernel.notebook.executor import Executor
 from agent_kernel.notebook.mailbox import Mailbox
+from agent_kernel.notebook.questions import Questions
 from agent_kernel.notebook.shell_polling import ShellPolling
 from agent_kernel.tools.function import Tool
 
@@ -29,6 +30,7 @@ class Workshop:
         self.shell = shell
         self.mailbox = Mailbox()
         self.executor = Executor(shell, self.mailbox, self.find_tool)
+        self.questions = Questions()
         self.told_served = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
         self._runs: OrderedDict[str, Run] = OrderedDict()

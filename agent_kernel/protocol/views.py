@@ -48,6 +48,57 @@ class Usage(View):
     """Whether more was spent than `cost` says: a price is not known, or not in full, or a turn was broken off."""
 
 
+STATS_DAYS, MOST_DAYS = 30, 3_660
+"""How many days of usage are told of where nobody says, and at most."""
+
+
+class UsageTotals(View):
+    """What turns of models took together. Recorded ones are not counted: no model was asked."""
+
+    turns: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: float | None = None
+    """As in `Usage`."""
+    cost_is_partial: bool = False
+
+
+class ModelUsage(UsageTotals):
+    model: str
+    host: str
+    """Of its endpoint; empty for a model without one."""
+
+
+class DayUsage(UsageTotals):
+    day: str
+    """`2026-11-21`, in UTC."""
+
+
+class NotebookUsage(UsageTotals):
+    notebook: str | None
+    """Its path; `None` for conversations that have none, and for those that were deleted."""
+
+
+class ConversationUsage(NotebookUsage):
+    conversation_id: str
+
+
+class UsageReport(View):
+    """The body of `GET usage`: of each list the newest, no more than a hundred but for days."""
+
+    days: int
+    since: str
+    """The first of them, in UTC."""
+    totals: UsageTotals
+    by_model: list[ModelUsage] = Field(default_factory=list)
+    by_day: list[DayUsage] = Field(default_factory=list)
+    by_notebook: list[NotebookUsage] = Field(default_factory=list)
+    by_conversation: list[ConversationUsage] = Field(default_factory=list)
+
+
 class BudgetLimits(View):
     """Hard limits of one run; `None` means no limit. `seconds` counts from the start of the run."""
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tornado import web
 
 from agent_kernel.loop.faces.greeting import tool_views
+from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.vocabulary import CallState, Effort
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel_server.answers import ApprovalHandler, BudgetHandler, CancelHandler, OutcomeHandler, RetryHandler
@@ -116,6 +117,16 @@ class ApprovalsHandler(AgentKernelHandler):
         self.send(await (await self.brain()).approvals(state))
 
 
+class UsageHandler(AgentKernelHandler):
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        days = self.get_query_argument("days", str(STATS_DAYS))
+        if LIMIT.fullmatch(days) is None or not 1 <= int(days) <= MOST_DAYS:
+            raise Refusal(400, f"days: {days[:20]!r} is not a number from 1 to {MOST_DAYS}", field="days")
+        self.send(await (await self.brain()).usage(int(days)))
+
+
 class UnknownRouteHandler(AgentKernelHandler):
     """Any other path below `agent-kernel/api` gets JSON, not the server's page."""
 
@@ -144,6 +155,7 @@ _API = "agent-kernel/api"
 HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/status", StatusHandler),
     (rf"{_API}/tools", ToolsHandler),
+    (rf"{_API}/usage", UsageHandler),
     (rf"{_API}/conversations", ConversationsHandler),
     (rf"{_API}/conversations/{_ID}", ConversationHandler),
     (rf"{_API}/conversations/{_ID}/runs", RunsHandler),

@@ -20,7 +20,8 @@ CHANGES = [
     ("POST", ("conversations", "ID", "runs", "run_0", "cancel")),
 ]
 READS = [
-    ("GET", path) for path in (("conversations",), ("conversations", "ID"), ("approvals",), ("status",), ("runs",))
+    ("GET", path)
+    for path in (("conversations",), ("conversations", "ID"), ("approvals",), ("status",), ("runs",), ("usage",))
 ]
 EVIL = {"Origin": "https://evil.example"}
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from logging import Logger
-from typing import assert_never
+from typing import Any, assert_never
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
@@ -23,6 +23,7 @@ from agent_kernel_server.kernels.hands import KernelHands
 from agent_kernel_server.kernels.link import KernelLink, OutOfReach, RequestRefused
 from agent_kernel_server.kernels.messages import (
     Announce,
+    Ask,
     CallEnded,
     CallOutput,
     CancelRun,
@@ -40,6 +41,9 @@ END_SECONDS = 5.0
 
 UNDECLARED_RUNS = 32
 """How many announced runs a kernel is asked about at once. The others are repeated, so they are heard later."""
+
+OPEN_QUESTIONS = 8
+"""How many questions of a kernel are answered at once. The others are repeated, so they are heard later."""
 
 ANSWER_SECONDS = 10.0
 """How long a kernel that an earlier server left may take to say whether it still has a run."""
@@ -63,6 +67,7 @@ class AttachedKernel:
         self._feeds = CallFeeds()
         self._tasks = TaskOwner()
         self._serving: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Task[None]] = set()
         self._link: KernelLink | None = None
         self.gone = release
         self._announced: set[str] = set()
@@ -101,6 +106,11 @@ class AttachedKernel:
         match event:
             case Announce():
                 self._announce(event)
+            case Ask():
+                if event.through_gateway == self._reach.remote and len(self._answering) < OPEN_QUESTIONS:
+                    answering = self._tasks.spawn(self._answer(event, self.link), f"answer to {self.kernel_id}")
+                    self._answering.add(answering)
+                    answering.add_done_callback(self._answering.discard)
             case Hello():
                 if self._reach.remote and (self._greeting is None or self._greeting.done()):
                     greeting = self._serve_from_afar(self.link)
@@ -121,6 +131,15 @@ class AttachedKernel:
             self._tasks.spawn(conversation.cancel_run(run_id, stop_for(cause)), f"cancel {run_id}")
         elif run_id in self._beginning:
             self._stops[run_id] = cause
+
+    async def _answer(self, question: Ask, link: KernelLink) -> None:
+        """The kernel may have been told already, or no longer wait: then it does nothing."""
+        said: dict[str, Any] = {"question_id": question.question_id}
+        try:
+            said["answer"] = (await (await self._brain()).usage(question.days)).model_dump(mode="json")
+        except AgentKernelError as error:
+            said["refusal"] = str(error)
+        await self._follower.tell(link, "answer", said)
 
     def _announce(self, event: Announce) -> None:
         if event.run_id in self._announced or len(self._asking) >= UNDECLARED_RUNS:

@@ -7,7 +7,16 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import BudgetLimits, ErrorView, OutputView, PolicyView, RunView, Usage
+from agent_kernel.protocol.views import (
+    MOST_DAYS,
+    STATS_DAYS,
+    BudgetLimits,
+    ErrorView,
+    OutputView,
+    PolicyView,
+    RunView,
+    Usage,
+)
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode, StopCause
 from agent_kernel.tools.builtin import no_looser
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -62,7 +71,18 @@ class CancelRun(KernelMessage):
     cause: StopCause = "script"
 
 
-KernelEvent = Annotated[Announce | Hello | CallOutput | CallEnded | CancelRun, Field(discriminator="event")]
+class Ask(KernelMessage):
+    """A cell waits for what the server knows. Repeated until it is answered."""
+
+    event: Literal["ask"]
+    question_id: Identifier
+    topic: Literal["usage"]
+    days: int = Field(default=STATS_DAYS, ge=1, le=MOST_DAYS)
+    through_gateway: bool = False
+    """As in `Announce`."""
+
+
+KernelEvent = Annotated[Ask | Announce | Hello | CallOutput | CallEnded | CancelRun, Field(discriminator="event")]
 kernel_event_adapter: TypeAdapter[KernelEvent] = TypeAdapter(KernelEvent)
 
 

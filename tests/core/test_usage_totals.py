@@ -1,0 +1,111 @@
+"""What was spent altogether: by day, model, notebook and conversation."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from agent_kernel.log.migrations import migrate
+from agent_kernel.log.runs import add_conversation, delete_conversation
+from agent_kernel.log.turns import Turn, add_turn, read_report
+
+NOW = datetime(2026, 11, 21, 13, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def sql() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute("PRAGMA foreign_keys = ON")
+        migrate(connection)
+        yield connection
+
+
+def spend(sql: sqlite3.Connection, conversation: int, at: datetime = NOW, **fields: Any) -> None:
+    turn = {"model": "gpt-5", "host": "api.openai.com", "input_tokens": 100, "cached_tokens": 40}
+    turn |= {
+        "cache_write_tokens": 5,
+        "output_tokens": 10,
+        "reasoning_tokens": 3,
+        "usd": Decimal("0.1"),
+        "partial": False,
+    }
+    add_turn(sql, conversation, Turn(**turn | fields))  # type: ignore[arg-type]
+    sql.execute("UPDATE turns SET at = ? WHERE number = last_insert_rowid()", (int(at.timestamp()),))
+
+
+def talk(sql: sqlite3.Connection, name: str, notebook: str | None) -> int:
+    return add_conversation(sql, name, None, None, notebook).number
+
+
+def test_nothing_was_spent(sql: sqlite3.Connection) -> None:
+    report = read_report(sql, 30, NOW)
+    assert (report.days, report.since, report.totals.turns, report.totals.cost) == (30, "2026-10-23", 0, None)
+    assert (report.by_model, report.by_day, report.by_notebook, report.by_conversation) == ([], [], [], [])
+
+
+def test_turns_are_added_up_each_way(sql: sqlite3.Connection) -> None:
+    one, two, bare = talk(sql, "one", "a.ipynb"), talk(sql, "two", "a.ipynb"), talk(sql, "bare", None)
+    spend(sql, one, NOW - timedelta(days=1))
+    spend(sql, one)
+    spend(sql, two, usd=Decimal("0.2"))
+    spend(sql, bare, model="qwen", host="localhost:11434", usd=None)
+    report = read_report(sql, 30, NOW)
+    totals = report.totals
+    assert (totals.turns, totals.input_tokens, totals.cached_tokens, totals.output_tokens) == (4, 400, 160, 40)
+    assert (totals.cache_write_tokens, totals.reasoning_tokens) == (20, 12)
+    assert totals.cost == 0.4, "a sum of floats would be 0.4000000000000001"
+    assert not totals.cost_is_partial
+    assert [(m.model, m.host, m.turns, m.cost) for m in report.by_model] == [
+        ("qwen", "localhost:11434", 1, None),
+        ("gpt-5", "api.openai.com", 3, 0.4),
+    ]
+    assert [(d.day, d.turns) for d in report.by_day] == [("2026-11-21", 3), ("2026-11-20", 1)]
+    assert [(n.notebook, n.turns, n.cost) for n in report.by_notebook] == [(None, 1, None), ("a.ipynb", 3, 0.4)]
+    assert [(c.conversation_id, c.notebook, c.turns) for c in report.by_conversation] == [
+        ("bare", None, 1),
+        ("two", "a.ipynb", 1),
+        ("one", "a.ipynb", 2),
+    ]
+
+
+def test_days_end_at_midnight_in_utc(sql: sqlite3.Connection) -> None:
+    one = talk(sql, "one", None)
+    for at in ("2026-11-19T23:59:59", "2026-11-20T00:00:00", "2026-11-20T23:59:59", "2026-11-21T00:00:00"):
+        spend(sql, one, datetime.fromisoformat(at).replace(tzinfo=UTC))
+    assert [(d.day, d.turns) for d in read_report(sql, 2, NOW).by_day] == [("2026-11-21", 1), ("2026-11-20", 2)]
+    assert read_report(sql, 1, NOW).totals.turns == 1
+
+
+def test_one_turn_whose_price_is_not_known_makes_a_sum_a_lower_bound(sql: sqlite3.Connection) -> None:
+    one = talk(sql, "one", None)
+    spend(sql, one)
+    spend(sql, one, usd=None, partial=True, model="new")
+    report = read_report(sql, 30, NOW)
+    assert (report.totals.cost, report.totals.cost_is_partial) == (0.1, True)
+    assert [(m.model, m.cost, m.cost_is_partial) for m in report.by_model] == [
+        ("new", None, True),
+        ("gpt-5", 0.1, False),
+    ]
+
+
+def test_what_a_deleted_conversation_has_cost_stays_in_the_totals(sql: sqlite3.Connection) -> None:
+    spend(sql, talk(sql, "one", "secret.ipynb"))
+    delete_conversation(sql, "one")
+    report = read_report(sql, 30, NOW)
+    assert (report.totals.cost, report.by_conversation) == (0.1, [])
+    assert [(n.notebook, n.cost) for n in report.by_notebook] == [(None, 0.1)]
+    assert "secret" not in report.model_dump_json()
+
+
+def test_lists_are_bounded_and_have_the_newest(sql: sqlite3.Connection) -> None:
+    for number in range(120):
+        spend(sql, talk(sql, f"c{number}", f"{number}.ipynb"), model=f"m{number}")
+    report = read_report(sql, 30, NOW)
+    assert report.totals.turns == 120
+    for rows in (report.by_model, report.by_notebook, report.by_conversation):
+        assert len(rows) == 100
+    assert (report.by_conversation[0].conversation_id, report.by_conversation[-1].conversation_id) == ("c119", "c20")

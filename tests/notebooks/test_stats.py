@@ -1,0 +1,140 @@
+"""`%agent stats`: what was spent, with a server and without."""
+
+import math
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.notebook.options import Budget
+from agent_kernel.notebook.stats import stats_bundle
+from agent_kernel.protocol.views import (
+    ConversationUsage,
+    DayUsage,
+    ModelUsage,
+    NotebookUsage,
+    UsageReport,
+    UsageTotals,
+)
+from tests.notebooks.kernel import TestKernel
+
+TODAY = f"{datetime.now(UTC):%Y-%m-%d}"
+SPENT: dict[str, Any] = {
+    "turns": 3,
+    "input_tokens": 4_120,
+    "cached_tokens": 3_000,
+    "output_tokens": 512,
+    "cost": 0.0121,
+}
+
+
+def report(**fields: Any) -> UsageReport:
+    return UsageReport(
+        days=30,
+        since="2026-10-23",
+        totals=UsageTotals(**SPENT),
+        by_model=[ModelUsage(**SPENT, model="gpt-5", host="api.openai.com")],
+        by_day=[DayUsage(**SPENT, day=TODAY)],
+        by_notebook=[NotebookUsage(**SPENT, notebook="work/a.ipynb")],
+        by_conversation=[ConversationUsage(**SPENT, conversation_id="conv_1", notebook="work/a.ipynb")],
+    ).model_copy(update=fields)
+
+
+def test_the_table_says_what_was_spent_here_today_and_by_what() -> None:
+    plain = stats_bundle(report(), "conv_1")["text/plain"]
+    lines = [" ".join(line.split()) for line in plain.split("\n")]
+    assert lines[0] == "turns input cached output cost"
+    figures = "3 4,120 3,000 512 $0.012"
+    for name in ("This conversation", "This notebook, work/a.ipynb", f"Today, {TODAY}", "30 days, since 2026-10-23"):
+        assert f"{name} {figures}" in lines
+    assert f"gpt-5, api.openai.com {figures}" in lines
+    assert lines[-1].startswith("Days are in UTC.")
+    assert len({len(line) for line in plain.split("\n")[:-1] if line.endswith("$0.012")}) == 1, "columns stand in line"
+
+
+def test_a_conversation_that_asked_nothing_yet_has_spent_nothing() -> None:
+    assert "This conversation 0 0 0 0" in " ".join(stats_bundle(report(), "conv_2")["text/plain"].split())
+
+
+def test_a_cost_that_is_not_known_is_not_made_up() -> None:
+    models = [
+        ModelUsage(**SPENT | {"cost_is_partial": True}, model="some", host=""),
+        ModelUsage(**SPENT | {"cost": None, "cost_is_partial": True}, model="none", host=""),
+        ModelUsage(**SPENT | {"cost": None}, model="local", host=""),
+    ]
+    lines = [" ".join(line.split()) for line in stats_bundle(report(by_model=models), "")["text/plain"].split("\n")]
+    for line in ("some 3 4,120 3,000 512 ≥ $0.012", "none 3 4,120 3,000 512 not known", "local 3 4,120 3,000 512"):
+        assert line in lines
+
+
+def test_names_are_shown_and_not_obeyed_and_long_lists_are_cut() -> None:
+    evil = "<script>x</script>\u202e.ipynb"
+    notebooks = [NotebookUsage(**SPENT, notebook=evil), *(NotebookUsage(**SPENT, notebook=f"{n}") for n in range(30))]
+    told = stats_bundle(report(by_notebook=notebooks), "")
+    assert "<script" not in told["text/html"]
+    assert "\u202e" not in "".join(told.values())
+    assert "and 21 more" in told["text/plain"]
+    assert "\n" not in stats_bundle(report(by_model=[ModelUsage(**SPENT, model="a\nb", host="")]), "")["text/html"]
+
+
+def test_where_nothing_was_asked_it_says_so() -> None:
+    told = stats_bundle(report(totals=UsageTotals()), "conv_1")
+    assert told["text/plain"].startswith("No model has been asked since 2026-10-23 (UTC).")
+
+
+@pytest.mark.parametrize(
+    "limits", [{"usd": -1}, {"usd": math.nan}, {"usd": math.inf}, {"usd": "0.5"}, {"tokens": -1}, {"usd": True}]
+)
+def test_a_budget_that_is_no_amount_is_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="a limit is a number, 0 or more"):
+        Budget(**limits)
+
+
+def test_a_budget_in_dollars_is_a_limit() -> None:
+    assert Budget(usd=0.5).limits().usd == 0.5
+
+
+PRICED = """from agent_kernel.testing import ScriptedModel, say
+from agent_kernel.models.base import ModelFacts
+import agent_kernel as ak
+facts = ModelFacts("gpt-5", "https://api.openai.com/v1")
+agent = ak.Agent(model=ScriptedModel([say("Hi.", usage=(1000, 100))], name="gpt-5", facts=facts))
+run = agent.run("Hello")"""
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_without_a_server_it_tells_of_this_kernel(kernel: TestKernel) -> None:
+    kernel.run("%load_ext agent_kernel")
+    [nothing] = kernel.run("%agent stats").shown()
+    assert nothing.startswith("No model has been asked")
+    kernel.run(PRICED)
+    assert kernel.value("run.usage.cost, run.usage.cost_is_partial") == "(0.00225, False)"
+    cell = kernel.run("%agent stats --days 7")
+    [plain], [html] = cell.shown(), cell.shown("text/html")
+    assert "This conversation 1 1,000 0 100 $0.002" in " ".join(plain.split())
+    assert "7 days, since" in plain
+    assert html.startswith("<table")
+    refused = kernel.run("%agent stats --days 0")
+    assert refused.reply["evalue"] == "--days wants a number from 1 to 3660."
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_with_a_server_it_asks_that(start_kernel: Callable[..., TestKernel]) -> None:
+    served = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
+    served.run("%load_ext agent_kernel")
+    cell = served.send("%agent stats --days 3")
+    asked = served.event("ask")
+    assert (asked["topic"], asked["days"], asked["through_gateway"]) == ("usage", 3, False)
+    assert served.request("answer", question_id="ask_of_another", answer={})["ok"]
+    served.request("answer", question_id=asked["question_id"], answer=report().model_dump(mode="json"))
+    [plain] = served.result(cell).shown()
+    assert "gpt-5, api.openai.com" in plain
+    served.events.clear()
+    cell = served.send("%agent stats")
+    served.request("answer", question_id=served.event("ask")["question_id"], refusal="The log takes nothing.")
+    assert served.result(cell).reply["evalue"] == "The log takes nothing."

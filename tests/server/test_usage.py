@@ -1,0 +1,122 @@
+"""What was spent, for whoever asks the server, over HTTP or in a cell; a budget in dollars."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
+from genai_prices.types import ClauseRegex, ModelInfo, ModelPrice, Provider
+from traitlets import TraitError
+
+from agent_kernel.models import prices
+from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel_server.app import AgentKernelServer
+from tests.server.client import Api, Kernel
+from tests.server.test_answers import listed, start
+
+
+@pytest.fixture
+def paid(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The model's double, at this machine's address, wants money: a dollar for a million tokens."""
+    price = ModelPrice(input_mtok=Decimal(1), output_mtok=Decimal(1))
+    model = ModelInfo(id="any", match=ClauseRegex(""), prices=price)
+    provider = Provider(id="double", name="Double", api_pattern=r"http://127\.0\.0\.1", models=[model])
+    set_custom_snapshot(DataSnapshot([provider], from_auto_update=False))
+    monkeypatch.setattr(prices, "is_local", lambda _: False)
+    yield
+    set_custom_snapshot(None)
+
+
+async def test_it_is_empty_before_anything_was_asked(api: Api) -> None:
+    status, report = await api("GET", "usage")
+    assert status == 200
+    assert (report["days"], report["totals"]["turns"], report["totals"]["cost"]) == (30, 0, None)
+    assert report["by_day"] == []
+
+
+async def test_a_local_model_has_tokens_and_no_cost(api: Api, model: FakeOpenAI) -> None:
+    model.add(say("Hi.", usage=(1_000, 100)))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    [run] = (await api.ended(conversation_id))["runs"]
+    assert (run["usage"]["input_tokens"], run["usage"]["cost"]) == (1_000, None)
+    _, report = await api("GET", "usage")
+    [of_model] = report["by_model"]
+    assert (of_model["input_tokens"], of_model["output_tokens"], of_model["cost"]) == (1_000, 100, None)
+    assert of_model["host"].startswith("127.0.0.1:")
+    assert not report["totals"]["cost_is_partial"]
+
+
+@pytest.mark.usefixtures("paid")
+async def test_a_paid_model_has_a_cost_by_day_model_and_conversation(api: Api, model: FakeOpenAI) -> None:
+    model.add(say("Hi.", usage=(1_000, 100)), say("Ho.", usage=(2_000, 200)))
+    conversation_id = await api.new_conversation()
+    for _ in range(2):
+        await api.start_run(conversation_id)
+        await api.ended(conversation_id)
+    first, second = (await api("GET", "conversations", conversation_id))[1]["runs"]
+    assert (first["usage"]["cost"], second["usage"]["cost"]) == (0.0011, 0.0022)
+    _, report = await api("GET", "usage", params={"days": "1"})
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    assert (report["days"], report["since"]) == (1, today)
+    assert report["totals"]["cost"] == 0.0033
+    assert [(one["day"], one["turns"]) for one in report["by_day"]] == [(today, 2)]
+    [of_conversation] = report["by_conversation"]
+    assert (of_conversation["conversation_id"], of_conversation["cost"]) == (conversation_id, 0.0033)
+    assert (await api("DELETE", "conversations", conversation_id))[0] == 204
+    _, report = await api("GET", "usage")
+    assert (report["totals"]["cost"], report["by_conversation"]) == (0.0033, [])
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "", "many", "3661", "1e3", "9" * 50])
+async def test_days_that_are_no_days_are_named(api: Api, days: str) -> None:
+    status, refused = await api("GET", "usage", params={"days": days})
+    assert (status, refused["field"]) == (400, "days")
+
+
+@pytest.mark.kernel
+async def test_a_cell_asks_the_server(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
+    model.add(say("Hi.", usage=(1_234, 340)))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api.start_run(conversation_id)
+    await api.ended(conversation_id)
+    await kernel.run("%load_ext agent_kernel")
+    [shown] = [one for one in await kernel.run("%agent stats") if one["msg_type"] == "display_data"]
+    plain = " ".join(shown["content"]["data"]["text/plain"].split())
+    assert "30 days, since" in plain
+    assert "1 1,234 0 340" in plain
+    assert "text/html" in shown["content"]["data"]
+
+
+@pytest.mark.usefixtures("paid")
+class TestABudgetInDollars:
+    @pytest.fixture
+    def extension_traits(self) -> dict[str, Any]:
+        return {"default_budget": {"usd": 0.5}}
+
+    async def test_that_can_not_be_checked_is_lifted_by_a_person(self, api: Api, model: FakeOpenAI) -> None:
+        set_custom_snapshot(DataSnapshot([], from_auto_update=False))
+        model.add(say("Done."))
+        conversation_id, run_id = await start(api)
+        paused = await listed(api, "runs", "paused")
+        assert (paused["paused"]["reached"], paused["paused"]["unpriced"]) == (["usd"], True)
+        path = ("conversations", conversation_id, "runs", run_id, "budget")
+        pause_id = paused["paused"]["pause_id"]
+        for refused_body in ({"add": {"usd": 5}}, {"add": {}}, {"add": {"usd": -1}}, {"add": {}, "without_usd": "yes"}):
+            assert (await api("POST", *path, body={"pause_id": pause_id, **refused_body}))[0] == 400
+        status, _ = await api("POST", *path, body={"pause_id": pause_id, "add": {}, "without_usd": True})
+        assert status == 200
+        [ended] = (await api.ended(conversation_id))["runs"]
+        assert (ended["status"], ended["budget"]["usd"], ended["raises"][0]["without_usd"]) == ("complete", None, True)
+
+
+@pytest.mark.parametrize("usd", [-1, float("nan"), "much"])
+def test_a_site_is_told_of_a_budget_that_is_none(usd: Any) -> None:
+    with pytest.raises(TraitError, match="default_budget: usd"):
+        AgentKernelServer(default_budget={"usd": usd})
+
+
+def test_a_site_may_set_a_budget_in_dollars() -> None:
+    assert AgentKernelServer(default_budget={"usd": 2}).default_budget == {"usd": 2}
