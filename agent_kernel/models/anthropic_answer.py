@@ -10,6 +10,7 @@ from agent_kernel.models.answer_reading import DONE, AnswerBody, Deltas, load_ev
 from agent_kernel.models.base import ModelItem, ModelTurn, Notice, RequestedCall, TokenUsage, ToolCallDelta
 from agent_kernel.models.faults import Fault, code_of, detail_of, status_fault
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem
+from agent_kernel.models.usage import is_count, token_usage
 from agent_kernel.protocol.vocabulary import FinishReason
 
 _STATUSES = {
@@ -68,7 +69,7 @@ class MessagesReader:
         self._seen = False
         self._stop: str | None = None
         self._explanation = ""
-        self._usage: dict[str, int] = {}
+        self._usage: dict[str, Any] = {}
         self._blocks: list[_Block] = []
         self._open: dict[object, _Block] = {}
 
@@ -154,10 +155,14 @@ class MessagesReader:
 
     def _count(self, usage: dict[str, Any] | None) -> None:
         """The counters only grow, and some servers leave out, or send as 0, what they said before."""
-        counted = dict(usage or {})
-        counted["thinking_tokens"] = (counted.pop("output_tokens_details", None) or {}).get("thinking_tokens")
-        for name, value in counted.items():
-            if isinstance(value, int):
+        counted = dict(usage) if isinstance(usage, dict) else {}
+        details = counted.pop("output_tokens_details", None)
+        counted["thinking_tokens"] = details.get("thinking_tokens") if isinstance(details, dict) else None
+        for name in _COUNTERS:
+            value = counted.get(name)
+            if value is not None and not is_count(value):
+                self._usage[name] = value  # no later one makes it good
+            elif value is not None and is_count(self._usage.get(name, 0)):
                 self._usage[name] = max(value, self._usage.get(name, 0))
 
     def _start_block(self, event: dict[str, Any]) -> None:
@@ -277,15 +282,19 @@ class MessagesReader:
         return "content_filter" if self._stop == "refusal" else "stop"
 
     def _token_usage(self) -> TokenUsage:
-        cached = self._usage.get("cache_read_input_tokens", 0)
-        written = self._usage.get("cache_creation_input_tokens", 0)
-        return TokenUsage(
-            input_tokens=self._usage.get("input_tokens", 0) + cached + written,
-            output_tokens=self._usage.get("output_tokens", 0),
-            cached_tokens=cached,
-            cache_write_tokens=written,
-            reasoning_tokens=self._usage.get("thinking_tokens", 0),
-        )
+        new, cached, written, output, thinking = (self._usage.get(name, 0) for name in _COUNTERS)
+        # They are counted apart: where one is no count, the whole is none either.
+        whole = new + cached + written if all(map(is_count, (new, cached, written))) else None
+        return token_usage(whole, output, cached=cached, cache_write=written, reasoning=thinking)
+
+
+_COUNTERS = (
+    "input_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "output_tokens",
+    "thinking_tokens",
+)
 
 
 def _provider_items(blocks: list[_Block], origin: str) -> ProviderItems | None:

@@ -81,6 +81,11 @@ def _first(reported: dict[str, Any], paths: tuple[str, ...]) -> Any:
     return 0
 
 
+def is_count(value: Any) -> bool:
+    """Whether a figure may be one of tokens."""
+    return _count(value) is not None
+
+
 def _count(value: Any) -> int | None:
     if isinstance(value, float) and value.is_integer():  # not for what is not finite
         value = int(value)

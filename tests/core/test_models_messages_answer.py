@@ -156,6 +156,16 @@ def test_counters_add_up_and_never_shrink() -> None:
     assert turn.usage == TokenUsage(100, 25, cached_tokens=60, cache_write_tokens=30)
 
 
+@pytest.mark.parametrize("absurd", [-1, True, "812", 10**12, 1.5, {}])
+@pytest.mark.parametrize("counter", ["input_tokens", "cache_read_input_tokens", "output_tokens"])
+def test_a_counter_that_is_none_counts_as_not_reported(counter: str, absurd: Any) -> None:
+    first = start(TokenUsage(10, 1))
+    last = {**stop(), "usage": {"output_tokens": 9, counter: absurd}}
+    turn = read(event_stream([first, *text(0, "Hi"), last, {**stop(), "usage": {"output_tokens": 12}}, END]))[-1]
+    assert turn.content == "Hi"
+    assert turn.usage == TokenUsage()
+
+
 @pytest.mark.parametrize(
     ("sent", "kept"),
     [
