@@ -79,9 +79,10 @@ def _mode(mode: PolicyMode) -> str:
 
 
 def error_words(code: ErrorCode) -> str:
+    """What an error is called, before its own message."""
     match code:
-        case "BUDGET_EXCEEDED":
-            return "Budget reached."
+        case "BUDGET_EXCEEDED":  # its message says whether it was reached, or could not be checked
+            return ""
         case "LLM_ERROR":
             return "The model did not answer."
         case "KERNEL_DIED":

@@ -88,6 +88,8 @@ async def test_where_no_price_is_known_and_nobody_can_be_asked_the_run_ends_unas
     assert result.run.error is not None
     assert result.run.error.code == "BUDGET_EXCEEDED"
     assert result.run.error.message.startswith(NO_PRICE)
+    record = render_record(result.run, result.messages, result.tool_calls)["text/html"]
+    assert f"<p>{NO_PRICE}" in record.replace("&#x27;", "'")
 
 
 async def test_a_turn_that_nobody_priced_makes_a_budget_uncheckable(stages: Any) -> None:

@@ -124,6 +124,14 @@ def test_without_a_server_it_tells_of_this_kernel(kernel: TestKernel) -> None:
 
 @pytest.mark.kernel
 @pytest.mark.slow
+def test_a_headless_run_ends_unasked_where_its_dollars_can_not_be_counted(kernel: TestKernel) -> None:
+    kernel.run(PRICED.replace("facts=facts)", "facts=None), budget=ak.Budget(usd=0.5)"))
+    assert kernel.value("run.status, run.error.code, run.usage.steps") == "('error', 'BUDGET_EXCEEDED', 0)"
+    assert "No price is known for gpt-5, so the budget of $0.50 can't be checked." in kernel.value("run.error.message")
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
 def test_with_a_server_it_asks_that(start_kernel: Callable[..., TestKernel]) -> None:
     served = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
     served.run("%load_ext agent_kernel")

@@ -74,10 +74,11 @@ const CONFLICTS = { waiting: "Nothing was decided.", decided: "Already decided."
 
 export function ProblemWords({ problem, about = "decided" }: { problem: Problem; about?: keyof typeof CONFLICTS }): JSX.Element {
   const said = sentence(visible(inThisZone(problem.message.replace(/^Already decided: ./, (start) => start.slice(-1).toUpperCase()))));
+  const uncheckable = problem.code === "BUDGET_EXCEEDED" && said.includes("can't be checked");
   const meaning = about === "undo" || about === "run" ? "" : (MEANINGS[problem.code] ?? "");
   return (
     <span class="ak-grow">
-      <b>{problem.code === "CONFLICT" ? CONFLICTS[about] : TITLES[problem.code]}</b> {said} {said.includes(meaning) ? "" : meaning}
+      <b>{problem.code === "CONFLICT" ? CONFLICTS[about] : uncheckable ? "Budget not checked." : TITLES[problem.code]}</b> {said} {said.includes(meaning) ? "" : meaning}
     </span>
   );
 }
