@@ -27,7 +27,7 @@ SEEN = (
     "weeks, and is back at once. That looks like missing orders. I would count them."
 )
 COUNT = "orders = {39: 1290, 40: 1004, 41: 1012, 42: 1301}\nprint(orders)"
-DONE = "Weeks 40 and 41 have **280 orders less** than their neighbours, as the plot suggested: an export is missing."
+DONE = "Weeks 40 and 41 have **280 fewer orders** than their neighbours, as the plot suggested: an export is missing."
 SEEN_LINE = "The model has seen this plot."
 
 
@@ -80,9 +80,9 @@ def test_the_model_speaks_of_a_plot_that_it_has_seen_and_the_card_says_so_with_w
     assert pictures(model.requests()[0]) == []
     [(width, height)] = pictures(model.requests()[1])
     assert width > height > 100
-    expect(page.locator(".ak-run")).to_contain_text(re.compile(r"4\.8k tokens|4\.5k in · 360 out · \$0\.0\d+"))
+    expect(page.locator(".ak-run")).to_contain_text(re.compile(r"4\.5k in · 360 out · \$0\.0\d+"))
     notebook.press("Approve", card=1)
-    expect(page.locator("[data-role=answer]").last).to_contain_text("280 orders less")
+    expect(page.locator("[data-role=answer]").last).to_contain_text("280 fewer orders")
     expect(page.get_by_role("group", name="Agent run")).to_contain_text("Complete")
     screenshot(notebook, "a-plot-that-the-model-has-seen-light", 1)
     # A page that was loaded again keeps the cards; the file gets the record.
