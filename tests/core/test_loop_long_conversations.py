@@ -14,12 +14,14 @@ from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.turns import summary as summary_module
 from agent_kernel.loop.turns.compaction import tokens_of
+from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import ModelFacts, ModelRequest, ModelTurn, TextDelta, TokenUsage
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import BudgetLimits, NoticeView
+from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.wire.messages import refusal as refused
@@ -225,10 +227,12 @@ async def test_a_second_refusal_ends_the_run_and_it_can_be_tried_again(stages: A
     assert again.text == "Done."
 
 
-async def test_a_refusal_over_http_is_understood(stages: Any) -> None:
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_a_refusal_over_http_is_understood(stages: Any, api: ApiName) -> None:
     said = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
     async with FakeOpenAI([*looks(40), failure(400, said), say(SUMMARY), say("Done.")]) as server:
-        model = HttpModel("fake", SharedClient(Connection(base_url=server.url, key=lambda: FAKE_KEY)))
+        client = SharedClient(Connection(base_url=server.url, key=lambda: FAKE_KEY))
+        model = HttpModel("fake", client, api=make_api(api))
         stage = await stages(model, hands=seeing(700))
         result = await (await stage.start("Look.")).wait()
         await model.aclose()
