@@ -18,7 +18,7 @@ from agent_kernel.models.base import (
 from agent_kernel.models.chat_calls import CallAssembler
 from agent_kernel.models.faults import Fault, error_object_fault
 from agent_kernel.models.images import SHOWN_BY, absent_line, data_url
-from agent_kernel.models.usage import chat_usage
+from agent_kernel.models.usage import openai_usage
 from agent_kernel.protocol.vocabulary import ApiName, FinishReason
 
 Part = dict[str, Any]
@@ -158,7 +158,7 @@ class ChatReader:
             raise error_object_fault(event.get("error") or event)
         usage = event.get("usage")
         if usage:
-            self._usage = chat_usage(usage)
+            self._usage = openai_usage(usage)
         choices = event.get("choices")
         if not choices:
             if not self._body.streamed:

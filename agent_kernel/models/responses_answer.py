@@ -9,6 +9,7 @@ from agent_kernel.models.base import ModelItem, ModelTurn, TokenUsage
 from agent_kernel.models.faults import Fault, error_object_fault, status_fault
 from agent_kernel.models.provider_items import ProviderItems
 from agent_kernel.models.responses_items import Outputs, PartKind, arguments_of
+from agent_kernel.models.usage import openai_usage
 from agent_kernel.protocol.vocabulary import FinishReason
 
 _RETRIED = {"server_error": 500, "internal_error": 500, "rate_limit_exceeded": 429, "vector_store_timeout": 504}
@@ -157,7 +158,7 @@ class ResponsesReader:
             raise _failure(response.get("error") or response)
         if status in ("cancelled", "queued", "in_progress"):
             raise Fault("answer", f"the server ended the answer as {status}", retry=True)
-        self._usage = _usage(response.get("usage"))
+        self._usage = openai_usage(response.get("usage"))
         if status == "incomplete":
             self._finish = _incomplete(response.get("incomplete_details"))
         output = response.get("output")
@@ -240,17 +241,3 @@ def _incomplete(details: Any) -> FinishReason:
             return "stop"
         case _:
             return "length"
-
-
-def _usage(usage: Any) -> TokenUsage:
-    if not isinstance(usage, dict):
-        return TokenUsage()
-    read = usage.get("input_tokens_details") or {}
-    written = usage.get("output_tokens_details") or {}
-    return TokenUsage(
-        input_tokens=int(usage.get("input_tokens") or usage.get("prompt_tokens") or 0),
-        output_tokens=int(usage.get("output_tokens") or usage.get("completion_tokens") or 0),
-        cached_tokens=int(read.get("cached_tokens") or 0),
-        cache_write_tokens=int(read.get("cache_write_tokens") or 0),
-        reasoning_tokens=int(written.get("reasoning_tokens") or 0),
-    )

@@ -27,8 +27,8 @@ def token_usage(
     )
 
 
-def chat_usage(reported: Any) -> TokenUsage:
-    """Of the `usage` of an answer in the chat format, in the shapes that services give it."""
+def openai_usage(reported: Any) -> TokenUsage:
+    """Of the `usage` of an answer by an API of OpenAI's, in the shapes that services give it."""
     if not isinstance(reported, dict) or not any(name in reported for name in _INPUT + _OUTPUT):
         return TokenUsage()
     input_tokens, output_tokens = _first(reported, _INPUT), _first(reported, _OUTPUT)

@@ -252,6 +252,14 @@ def test_all_kinds_of_tokens_are_counted() -> None:
     assert read_turn(RESPONSES, event_stream([end])).usage == TokenUsage(100, 50)
 
 
+@pytest.mark.parametrize("absurd", [-1, True, "812", 10**12, 1.5, {}, [1]])
+def test_usage_that_is_no_count_is_not_reported_and_breaks_nothing(absurd: Any) -> None:
+    for spoilt in ({"input_tokens": absurd, "output_tokens": 5}, {"input_tokens": 5, "output_tokens": absurd}, absurd):
+        end = {"type": "response.completed", "response": response(output=[message("Hi")], usage=spoilt)}
+        turn = read_turn(RESPONSES, event_stream([end]))
+        assert (turn.content, turn.usage) == ("Hi", TokenUsage())
+
+
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_an_answer_whose_events_are_lost_repeated_or_out_of_order_is_whole_or_a_fault(data: st.DataObject) -> None:
