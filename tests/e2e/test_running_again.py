@@ -1,14 +1,33 @@
 """People run cells again, delete them, clear outputs, run all: no run is ever out of reach."""
 
-from playwright.sync_api import expect
+from pathlib import Path
+
+from playwright.sync_api import Browser, Locator, expect
 
 from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
-from tests.e2e.lab import LabServer
+from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
 from tests.programs import wait_until
 
 LOAD = "%load_ext agent_kernel"
+PLOT = "%%agent\nPlot body mass of the penguins."
+TABLE = "%%agent\nNow a table."
+RESULTS = Path(__file__).parents[2] / "test-results"
+
+
+def ahead(notebook: NotebookPage) -> Locator:
+    """What a queued run says of the one that it waits for."""
+    return notebook.page.locator("[data-role=ahead]")
+
+
+def press_ahead(notebook: NotebookPage, name: str) -> None:
+    ahead(notebook).get_by_role("button", name=name, exact=True).click()
+
+
+def set_theme(notebook: NotebookPage, theme: str) -> None:
+    notebook.command("apputils:change-theme", theme=theme)
+    expect(notebook.page.locator("body")).to_have_attribute("data-jp-theme-name", theme)
 
 
 def statuses(lab: LabServer, prompt: str) -> list[str]:
@@ -73,3 +92,84 @@ def test_run_all_three_times_leaves_one_run(open_notebook: OpenNotebook, model: 
     expect(notebook.record()).to_contain_text("Once.")
     notebook.run(2)
     assert notebook.text(2) == "2"
+
+
+def test_a_run_whose_output_was_cleared_is_answered_from_the_queued_one(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    model.says(call("run_python", code="print('plotted')"), say("A plot."), say("A table."))
+    notebook = open_notebook([LOAD, PLOT, TABLE])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.command("notebook:clear-cell-output")
+    expect(notebook.cards()).to_have_count(0)
+    notebook.run(2)
+    expect(ahead(notebook)).to_contain_text("Behind Plot body mass of the penguins., which waits for you.")
+    press_ahead(notebook, "Show here")
+    notebook.wait_for_state("awaiting_approval")
+    RESULTS.mkdir(exist_ok=True)
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        set_theme(notebook, theme)
+        notebook.page.screenshot(path=RESULTS / f"queued {theme}.png")
+    notebook.press("Approve")
+    expect(notebook.record()).to_contain_text("A table.")
+    expect(ahead(notebook)).to_have_count(0)
+    assert model.heard() == ["plotted"]
+
+
+def test_the_run_ahead_is_stopped_and_the_queued_one_goes_on(
+    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
+) -> None:
+    model.says(call("run_python", code="1"), say("A table."))
+    notebook = open_notebook([LOAD, PLOT, TABLE])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.run(2)
+    press_ahead(notebook, "Stop it and go on")
+    expect(notebook.record().nth(1)).to_contain_text("A table.")
+    expect(notebook.record().nth(0)).to_contain_text("ancelled")
+    assert statuses(lab, "Now a table.") == ["complete"]
+
+
+def test_after_a_reload_without_saving_the_waiting_run_is_still_in_reach(
+    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
+) -> None:
+    model.says(call("run_python", code="1"), call("run_python", code="2"), say("A plot."), say("A table."))
+    notebook = open_notebook([LOAD, PLOT, TABLE])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.reload()
+    expect(notebook.cards()).to_have_count(0)
+    notebook.run(2)
+    press_ahead(notebook, "Show here")
+    notebook.wait_for_state("awaiting_approval")
+    expect(notebook.card()).to_contain_text("1")
+
+    notebook.run(1)  # the same cell as before the reload: its run gives way, and the new one stands behind the table's
+    wait_until(lambda: statuses(lab, "Plot body mass") == ["cancelled", "queued"], "the first run to give way")
+    notebook.wait_for_state("awaiting_approval")
+    notebook.press("Approve")
+    expect(notebook.record().nth(1)).to_be_visible()
+
+
+def test_a_second_notebook_on_the_kernel_shows_what_it_waits_for(
+    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer, browser: Browser
+) -> None:
+    model.says(call("run_python", code="1"), say("A plot."), say("A table."))
+    first = open_notebook([LOAD, PLOT])
+    first.run_through(1)
+    first.wait_for_state("awaiting_approval")
+    (session,) = lab.api("GET", "api/sessions")
+    path = lab.write_notebook("second on the kernel.ipynb", [TABLE])
+    lab.api(
+        "POST",
+        "api/sessions",
+        {"path": path.name, "name": path.name, "type": "notebook", "kernel": {"id": session["kernel"]["id"]}},
+    )
+    with browser.new_context(viewport={"width": 1200, "height": 900}) as context:
+        second = NotebookPage(lab, context.new_page(), path)
+        second.run(0)
+        press_ahead(second, "Show here")
+        second.press("Approve")
+        expect(second.record()).to_contain_text("A table.")
+    expect(first.record()).to_contain_text("A plot.")

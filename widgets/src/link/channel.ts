@@ -1,6 +1,6 @@
 /** One conversation as a page sees it: its runs' states, the line to the brain, and what is not sent yet. */
 import type { ApprovalResponseCommand, BudgetCommand, ClientCommand, ErrorEvent, ServerEvent, SessionEvent } from "../protocol";
-import { callOf, emptyRun, patchCall, reduce, fromSnapshot, type Decider, type RunState } from "../state";
+import { callOf, emptyRun, patchCall, reduce, runEnded, fromSnapshot, type Decider, type RunState } from "../state";
 import { Decisions, type PendingDecision } from "./decisions";
 import { Sequence } from "./sequence";
 import type { Hearing, Transport } from "./transport";
@@ -57,6 +57,14 @@ export class Channel {
   /** Whether nothing was asked for in the conversation after a run. */
   isNewest(runId: string): boolean {
     return [...this.runs.keys()].at(-1) === runId;
+  }
+
+  /** The runs before this one that have not ended, the one that goes on first. */
+  ahead(runId: string): RunState[] {
+    const states = [...this.runs.values()];
+    const earlier = states.slice(0, Math.max(0, states.findIndex((state) => state.runId === runId)));
+    const open = earlier.filter((state) => state.run !== null && !runEnded(state));
+    return [...open.filter((state) => state.run?.status === "running"), ...open.filter((state) => state.run?.status !== "running")];
   }
 
   subscribe(listener: () => void): () => void {

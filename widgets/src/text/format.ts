@@ -7,6 +7,12 @@ export function duration(ms: number): string {
   return wholeSeconds(ms);
 }
 
+/** A prompt on one line, cut where it is long. */
+export function oneLine(text: string, characters: number): string {
+  const line = text.trim().replaceAll(/\s+/g, " ");
+  return line.length <= characters ? line : `${[...line].slice(0, characters).join("").trimEnd()}…`;
+}
+
 /** A clock that ticks: no tenths. */
 export function wholeSeconds(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));

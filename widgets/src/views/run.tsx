@@ -1,12 +1,13 @@
 /** A run: its header, then answers, calls and notices in the model's order. */
 import { Fragment, type JSX } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useReducer, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { announcement } from "../announcer";
 import { cardCommand, fieldOf } from "../keyboard";
 import type { Channel } from "../link/channel";
 import { passOn, recipientOf, SUPPRESS_SHORTCUTS } from "../notebook";
 import { callOf, callsInOrder, needsYou, pauseOf, runEnded, waitingCalls, type Call, type RunState } from "../state";
 import { byWhom } from "../text/words";
+import { AheadBar, AheadRun, aheadOf } from "./ahead";
 import { Message } from "./answer";
 import { BatchBar } from "./batch";
 import { BudgetCard, RaiseLine } from "./budget";
@@ -35,6 +36,8 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
   const state = channel.state(runId);
   const live = useAnnouncer(state, desk.live);
   const ended = runEnded(state);
+  const ahead = aheadOf(channel, state);
+  const [aheadShown, showAhead] = useState(false);
   // After a minute without a connection decisions go off, though nothing arrives that would say so.
   useSeconds(!ended && channel.connection.status !== "open");
   return (
@@ -52,10 +55,14 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
           <Header state={state} prompt={prompt} connection={channel.connection.status} stopping={desk.stopping} waiting={desk.waitingFor(state)} onStop={() => desk.stop()} />
           {!ended && <ConnectionBar connection={channel.connection} known={state.run !== null} onRetry={() => channel.retryNow()} />}
           {desk.interrupting && !ended && (desk.stopping || isBusy(state)) && <InterruptNote />}
+          <AheadBar ahead={ahead} shown={aheadShown} onShow={() => showAhead(!aheadShown)} onStop={(id) => channel.send({ type: "cancel", run_id: id })} />
           <Items state={state} desk={desk} />
           <div class="ak-sr" role="status" aria-live="polite">{live}</div>
         </div>
       </HearingContext.Provider>
+      {aheadShown && ahead[0] !== undefined && (
+        <AheadRun runId={ahead[0].runId} run={(id) => <Run key={id} channel={channel} runId={id} prompt="" />} />
+      )}
     </ActionsContext.Provider>
   );
 }

@@ -1,0 +1,82 @@
+/** A run that waits for its turn says what for, and nothing is out of reach meanwhile. */
+import { describe, expect, test } from "vitest";
+import { asks } from "./cards";
+import { brain, button, buttons, card, decisions, happens, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
+
+usePage();
+
+const QUEUED = "run_queued";
+
+/** The first run of a conversation, and another that was asked for behind it. */
+function queue(run: Recording, more: object = {}): Recording {
+  return run.send({ type: "run", run_id: QUEUED, run: { ...run.view, run_id: QUEUED, prompt: "And now a table.", status: "queued", ...more } });
+}
+
+/** A second cell's output, which shows the run that waits. */
+async function second(): Promise<HTMLElement> {
+  const recording = brain.recording as Recording;
+  const shown = Object.assign(Object.create(Object.getPrototypeOf(recording) as object) as Recording, recording, { run: QUEUED });
+  const root = view(shown);
+  await settle();
+  return root;
+}
+
+const bar = (root: HTMLElement): string => root.querySelector("[data-role=ahead]")?.textContent?.replaceAll(/\s+/g, " ") ?? "";
+const LONG = "Plot body mass by species, with one colour for each island, and say what stands out in two sentences.";
+
+describe("a run that waits for its turn", () => {
+  test("says behind which run, and that this one waits for you", async () => {
+    await show((run) => queue(asks(run)), { prompt: LONG });
+    const root = await second();
+    expect(bar(root)).toContain("Behind Plot body mass by species, with one colour for each island,…, which waits for you.");
+    expect(root.querySelector("[data-role=ahead] i")?.getAttribute("title")).toBe(LONG);
+    expect(root.querySelector(".ak-status")?.textContent).toBe("Queued");
+    expect(buttons(root.querySelector("[data-role=ahead]")!)).toEqual(["Show here", "Stop it and go on"]);
+  });
+
+  test("says that the run ahead is running, and how many more there are", async () => {
+    await show((run) => queue(run.send({ type: "run", run_id: "run_between", run: { ...run.view, run_id: "run_between", status: "queued" } })), { prompt: "First." });
+    expect(bar(await second())).toContain("Behind First., which is running, and 1 more.");
+  });
+
+  test("shows the cards of the run ahead, live, and they can be answered here", async () => {
+    await show((run) => queue(asks(run)), { prompt: "First." });
+    const root = await second();
+    expect(root.querySelectorAll("[data-tool-call-id]")).toHaveLength(0);
+    await press(root, "Show here");
+    await press(card(root, "t1"), "Approve");
+    expect(decisions()).toMatchObject([{ approval_id: "apr_t1", approved: true }]);
+    await happens((run) => run.answer("t1", true).start("t1", "run_python", { code: "1" }));
+    expect(card(root, "t1").dataset["state"]).toBe("executing");
+    expect(bar(root)).toContain("which is running");
+    await press(root, "Hide");
+    expect(root.querySelectorAll("[data-tool-call-id]")).toHaveLength(0);
+  });
+
+  test("begins by itself when the run ahead ends, and shows that one no longer", async () => {
+    await show((run) => queue(asks(run)), { prompt: "First." });
+    const root = await second();
+    await press(root, "Show here");
+    await happens((run) => queue(run.finish(), { status: "running" }));
+    expect(bar(root)).toBe("");
+    expect(root.querySelectorAll(".ak-run")).toHaveLength(1);
+    expect(root.querySelector(".ak-status")?.textContent).toBe("Running");
+  });
+
+  test("has the run ahead stopped once, and says so until it has ended", async () => {
+    await show((run) => queue(asks(run)), { prompt: "First." });
+    const root = await second();
+    await press(root, "Stop it and go on");
+    const first = (brain.recording as Recording).run;
+    expect(PlayedSocket.sent.filter((command) => command.type === "cancel")).toEqual([{ type: "cancel", run_id: first }]);
+    expect(button(root, "Stopping it…").getAttribute("aria-disabled")).toBe("true");
+    await happens((run) => run.finish("cancelled"));
+    expect(bar(root)).toBe("");
+  });
+
+  test("shows the prompt of the run ahead as text, with what is hidden in it", async () => {
+    await show((run) => queue(asks(run)), { prompt: "<b>First</b>\u202E" });
+    const root = await second();
+    expect(root.querySelector("[data-role=ahead] i")?.textContent).toBe("<b>First</b>U+202E");
+  });
+});
