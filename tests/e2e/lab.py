@@ -187,8 +187,9 @@ class LabServer:
         return f"{self.url}{place}/{path.relative_to(self.root)}{token}"
 
     def close_kernels(self) -> None:
-        for session in self.api("GET", "api/sessions"):
-            self.api("DELETE", f"api/sessions/{session['id']}")
+        # Not by their sessions: several notebooks may have one kernel.
+        for kernel in self.api("GET", "api/kernels"):
+            self.api("DELETE", f"api/kernels/{kernel['id']}")
 
 
 class NotebookPage:

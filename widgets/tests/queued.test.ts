@@ -36,7 +36,7 @@ describe("a run that waits for its turn", () => {
 
   test("says that the run ahead is running, and how many more there are", async () => {
     await show((run) => queue(run.send({ type: "run", run_id: "run_between", run: { ...run.view, run_id: "run_between", status: "queued" } })), { prompt: "First." });
-    expect(bar(await second())).toContain("Behind First., which is running, and 1 more.");
+    expect(bar(await second())).toContain("Behind First, which is running, and 1 more.");
   });
 
   test("shows the cards of the run ahead, live, and they can be answered here", async () => {

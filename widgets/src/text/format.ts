@@ -7,10 +7,10 @@ export function duration(ms: number): string {
   return wholeSeconds(ms);
 }
 
-/** A prompt on one line, cut where it is long. */
+/** A prompt on one line, as part of a sentence; cut where it is long. */
 export function oneLine(text: string, characters: number): string {
   const line = text.trim().replaceAll(/\s+/g, " ");
-  return line.length <= characters ? line : `${[...line].slice(0, characters).join("").trimEnd()}…`;
+  return line.length <= characters ? line.replace(/[.,:;]+$/, "") : `${[...line].slice(0, characters).join("").trimEnd()}…`;
 }
 
 /** A clock that ticks: no tenths. */
