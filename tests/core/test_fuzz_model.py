@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.models.base import ModelTurn
-from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.models.resolver import Endpoint, ModelResolver
 from agent_kernel.models.retry import RetryPolicy
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.testing import FakeOpenAI, calls, requested, say
 from agent_kernel.testing.wire.chat import chunks_of, event_stream, streamed
 from agent_kernel.testing.wire.reply import Reply, failure
@@ -139,13 +140,13 @@ ODD_ARGUMENTS = ("null", '"{}"', '"null"', "", " ", "7", "[]", '{"a": 1')
 """What servers send for no arguments, or wrongly: each goes back as an object, or some of them refuse the request."""
 
 
-async def converse(answers: list[Reply], policy: Any) -> None:
+async def converse(answers: list[Reply], policy: Any, api: ApiName = "chat") -> None:
     def act(call: Any, emit: Any) -> str:
         return call.arguments_json
 
     server = FakeOpenAI([*answers, say("Done.")], repeat=True)
     await asyncio.to_thread(server.start)
-    models = ModelResolver.from_environment(server.environment())
+    models = ModelResolver(default="it/fake", endpoints=[Endpoint("it", server.url, api=api)])
     models._retry = RetryPolicy(tries=2, first_delay=0.0)
     brain = await Brain.open(None, models, BrainSettings(token_flush_seconds=0.0), attended=False)
     try:
@@ -164,8 +165,10 @@ async def converse(answers: list[Reply], policy: Any) -> None:
         await brain.aclose()
         await models.aclose()
         await asyncio.to_thread(server.stop)
+    assert server.wrong == []
     for request in server.requests:
-        assert_each_call_answered_once(request.body["messages"])
+        if api == "chat":
+            assert_each_call_answered_once(request.body["messages"])
 
 
 @given(st.lists(replies(), min_size=1, max_size=4), st.sampled_from(["allow", "ask", "plan"]))

@@ -118,7 +118,7 @@ event_fields = {
     "sequence_number": json_values,
     "response": json_values | st.fixed_dictionaries({}, optional=whole),
 }
-responses_events = st.builds(
+RESPONSES_EVENTS = st.builds(
     lambda kind, event: {**event, "type": kind},
     st.sampled_from(["error", *(f"response.{kind}" for kind in KINDS.split())]),
     st.fixed_dictionaries({}, optional=event_fields),
@@ -126,7 +126,7 @@ responses_events = st.builds(
 
 
 @settings(max_examples=1000, deadline=None)
-@given(st.lists(responses_events | json_values, max_size=6))
+@given(st.lists(RESPONSES_EVENTS | json_values, max_size=6))
 def test_no_event_of_the_responses_api_raises_anything_but_a_fault(events: list[Any]) -> None:
     try:
         items = read(RESPONSES, responses.event_stream(events))

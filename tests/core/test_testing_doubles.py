@@ -13,7 +13,8 @@ import agent_kernel.testing
 from agent_kernel.errors import ModelRefused, ModelUnavailable
 from agent_kernel.loop.settings import ScriptedDecision
 from agent_kernel.models.base import ModelRequest, ModelTurn, RequestedCall, TextDelta
-from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.models.resolver import Endpoint, ModelResolver
+from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.testing import (
     FakeOpenAI,
     ScriptedModel,
@@ -132,9 +133,9 @@ def test_a_taken_port_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "variable"), [("fake_openai", "OPENAI_BASE_URL"), ("fake_anthropic", "ANTHROPIC_BASE_URL")]
+    ("program", "api"), [("fake_openai", "chat"), ("fake_openai", "responses"), ("fake_anthropic", "messages")]
 )
-async def test_the_fake_server_runs_as_a_program(tmp_path: Path, program: str, variable: str) -> None:
+async def test_the_fake_server_runs_as_a_program(tmp_path: Path, program: str, api: ApiName) -> None:
     path = tmp_path / "script.json"
     turns = [
         {"status": 429, "retry_after": "0.01", "times": 2},
@@ -148,7 +149,7 @@ async def test_the_fake_server_runs_as_a_program(tmp_path: Path, program: str, v
     try:
         assert process.stdout is not None
         url = (await process.stdout.readline()).decode().strip()
-        resolver = ModelResolver.from_environment({variable: url, "AGENT_KERNEL_MODEL": "fake"})
+        resolver = ModelResolver(default="it/fake", endpoints=[Endpoint("it", url, api=api)])
         assert (await turn_of(resolver.resolve())).tool_calls[0].arguments == '{"code": "1 + 1"}'
         both = await turn_of(resolver.resolve())
         assert [(one.name, one.arguments) for one in both.tool_calls] == [("a", '{"id": 1}'), ("b", "{}")]

@@ -1,5 +1,6 @@
 """The official clients' types as schemas: each request that the doubles receive and each event that they send fits."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
@@ -9,6 +10,11 @@ from pydantic import TypeAdapter
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+_CALL_ID = re.compile(r".{1,64}", re.DOTALL)
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_NOTHING = ("none", "user", "developer", "function_call_output")
+"""What follows reasoning that led to nothing, and what may not stand between a call and its output."""
 
 
 class WrongRequest(AssertionError):
@@ -23,6 +29,7 @@ def check_chat_request(body: dict[str, Any]) -> None:
 def check_responses_request(body: dict[str, Any]) -> None:
     """Raises `WrongRequest`."""
     _check(_responses_request(), body)
+    _check_order(body["input"])
 
 
 def check_messages_request(body: dict[str, Any]) -> None:
@@ -88,6 +95,28 @@ def _check(adapter: TypeAdapter[Any], body: dict[str, Any]) -> None:
         raise WrongRequest(str(error)) from None
     if made != body:
         raise WrongRequest(f"Fields that the client's types do not have: {_difference(made, body)}")
+
+
+def _check_order(items: list[dict[str, Any]]) -> None:
+    """What OpenAI's service refuses beside wrong types: calls without outputs, outputs without calls, ids and names
+    that are too long, and reasoning that nothing follows."""
+    waiting: list[str] = []
+    for item, following in zip(items, [*items[1:], {"type": "none"}], strict=True):
+        match item["type"]:
+            case "reasoning" if following.get("role", following["type"]) in _NOTHING:
+                raise WrongRequest(f"Item {item['id']!r} was provided without its required following item.")
+            case "function_call":
+                if not (_CALL_ID.fullmatch(item["call_id"]) and _NAME.fullmatch(item["name"])):
+                    raise WrongRequest(f"Invalid call_id or name: {item!r}")
+                waiting.append(item["call_id"])
+            case "function_call_output" if item["call_id"] not in waiting:
+                raise WrongRequest(f"No tool call found for function call output {item['call_id']!r}.")
+            case "function_call_output":
+                waiting.remove(item["call_id"])
+            case _ if waiting and item.get("role") in _NOTHING:
+                break
+    if waiting:
+        raise WrongRequest(f"No tool output found for function call {waiting[0]!r}.")
 
 
 def _read(value: Any) -> Any:
