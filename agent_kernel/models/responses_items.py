@@ -27,6 +27,10 @@ PARTS_APART = "\n\n"
 LARGEST_ITEM = 4 * 1024 * 1024
 """Bytes of one item that is kept for the provider."""
 
+_FIELDS: dict[str, type] = {"id": str, "status": str, "phase": str, "namespace": str, "caller": dict}
+"""Of items, beside what the message says of them."""
+_STATUSES = ("in_progress", "completed", "incomplete")
+
 PartKind = Literal["output_text", "refusal", "summary", "thought"]
 
 
@@ -364,7 +368,7 @@ def _message_frame(item: Output) -> dict[str, Any] | None:
     """The item but for its texts: in their place stands where they are in the item's share of the content."""
     parts = [part for part in item.parts if part.pieces]
     pieces = item.whole.get("content") if item.whole is not None else None
-    if item.whole is None or not isinstance(pieces, list):
+    if item.whole is None or not isinstance(pieces, list) or not _text(item.whole.get("id")):
         return None
     if [text for _, text in _message_texts(item.whole)] != [part.text for part in parts]:
         return None
@@ -376,32 +380,51 @@ def _message_frame(item: Output) -> dict[str, Any] | None:
             continue
         part = parts[len(content)]
         start, at = at + part.apart, at + part.apart + len(part.text)
-        content.append({**_without(raw, "logprobs"), name: [start, at]})
-    frame = {**_without(item.whole), "content": content}
+        place = {name: [start, at]}
+        cited = raw.get("annotations")
+        annotations = [one for one in cited if isinstance(one, dict)] if isinstance(cited, list) else []
+        said = {"type": "output_text", "annotations": annotations} if name == "text" else {"type": "refusal"}
+        content.append(said | place)
+    frame = {"id": item.whole["id"], "type": "message", "role": "assistant", "status": "completed"}
+    frame |= _own(item.whole, "status", "phase") | {"content": content}
     return frame if content and _storable(frame) else None
 
 
 def _call_frame(item: Output) -> dict[str, Any] | None:
     """The item but for what the message says of the call."""
-    if item.whole is None:
-        return None
-    frame = _without(item.whole, "arguments", "call_id", "name")
-    return frame if _storable(frame) else None
+    frame = _own(item.whole or {}, "id", "status", "namespace", "caller")
+    return frame if frame and _storable(frame) else None
 
 
 def _opaque(item: Output) -> dict[str, Any] | None:
-    """The item as it is sent back. Reasoning without its content is a reference to what the server did not store."""
-    if item.whole is None:
+    """The item as it is sent back; `None` for one that no service would take."""
+    if item.whole is None or not (item.kind and _text(item.whole.get("id"))):
         return None
-    raw = _without(item.whole)
-    if item.kind == "reasoning" and not (raw.get("encrypted_content") or raw.get("content")):
-        return None
+    raw = {name: value for name, value in item.whole.items() if value is not None}  # services send null, and refuse it
+    if item.kind == "reasoning":
+        raw = {"summary": []} | raw
+        if not _are_texts(raw["summary"], "summary_text"):
+            return None
+        if not _are_texts(raw.get("content", []), "reasoning_text"):
+            return None
+        # Without its content it is a reference to what the service did not store.
+        if not (_text(raw.get("encrypted_content")) or ("encrypted_content" not in raw and raw.get("content"))):
+            return None
     return raw if _storable(raw) else None
 
 
-def _without(raw: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Without `names`, and without what is null, which services send and refuse to take."""
-    return {name: value for name, value in raw.items() if value is not None and name not in names}
+def _are_texts(parts: Any, kind: str) -> bool:
+    return isinstance(parts, list) and all(
+        isinstance(part, dict) and part.get("type") == kind and isinstance(part.get("text"), str) for part in parts
+    )
+
+
+def _own(raw: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Of these fields those that say something."""
+    kept = {name: raw[name] for name in names if raw.get(name) and isinstance(raw[name], _FIELDS[name])}
+    if kept.get("status") not in _STATUSES:
+        kept.pop("status", None)
+    return kept
 
 
 def _storable(raw: dict[str, Any]) -> bool:

@@ -154,6 +154,7 @@ class FakeService:
             await self._closing.wait()
         finally:
             await runner.cleanup()
+            await asyncio.sleep(0)  # connections that were dropped close in the next round of the loop
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

@@ -92,14 +92,31 @@ def test_no_shape_of_an_event_raises_anything_but_a_fault(events: list[Any]) -> 
     assert isinstance(turn.content + turn.reasoning + "".join(one.name + one.arguments for one in turn.tool_calls), str)
 
 
-item_fields = st.sampled_from(
-    ["id", "type", "call_id", "name", "arguments", "content", "summary", "text", "refusal", "phase", "status", "role"]
+parts = st.dictionaries(st.sampled_from(["type", "text", "refusal", "annotations"]), json_values | st.just("Hm"))
+typed_parts = st.builds(
+    lambda kind, text: {"type": kind, "text": text, "annotations": []},
+    st.sampled_from(["output_text", "summary_text", "reasoning_text"]),
+    st.text(max_size=3),
 )
-item_values = json_values | st.lists(st.dictionaries(item_fields, json_values))
-typed_items = st.builds(
-    lambda kind, item: {**item, "type": kind},
-    st.sampled_from(["message", "reasoning", "function_call", "web_search_call"]),
-    st.dictionaries(item_fields, item_values),
+item_values = {
+    "id": json_values | st.text(max_size=3),
+    "status": json_values | st.sampled_from(["completed", "incomplete"]),
+    "call_id": json_values,
+    "name": json_values,
+    "arguments": json_values,
+    "content": json_values | st.lists(parts | typed_parts, max_size=3),
+    "summary": json_values | st.lists(parts | typed_parts, max_size=3),
+    "encrypted_content": json_values | st.text(max_size=3),
+}
+ITEM_FIELDS = {
+    "message": ("id", "status", "content"),
+    "reasoning": ("id", "summary", "content", "encrypted_content"),
+    "function_call": ("id", "status", "call_id", "name", "arguments"),
+}
+typed_items = st.sampled_from(list(ITEM_FIELDS)).flatmap(
+    lambda kind: st.fixed_dictionaries(
+        {"type": st.just(kind)}, optional={field: item_values[field] for field in ITEM_FIELDS[kind]}
+    )
 )
 whole = {"output": st.lists(typed_items | json_values), "status": json_values, "usage": json_values}
 KINDS = (
