@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "audit":
                 return _audit(options)
             case _:
-                return doctor()
+                return doctor(ask=not options.offline)
     except _CannotGoOn as error:
         print(f"agent-kernel: {error}", file=sys.stderr)
     return 1
@@ -63,7 +63,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--output", type=Path, help="where the executed notebook goes (in place)")
     run.add_argument("--timeout", type=float, help="seconds that one cell may take (no limit)")
 
-    commands.add_parser("doctor", help="say what is missing, and what to do about it")
+    examined = commands.add_parser(
+        "doctor",
+        help="say what is missing, and what to do about it; each model endpoint is asked once, for a few tokens",
+    )
+    examined.add_argument("--offline", action="store_true", help="ask no model")
 
     audit = commands.add_parser(
         "audit", help="print every decision and outcome of the log, oldest first, one JSON object a line"
@@ -210,11 +214,11 @@ def _default_log() -> Path:
     return default_log()
 
 
-def doctor() -> int:
+def doctor(*, ask: bool = True) -> int:
     """Exit code 1 where something must be mended before Agent Kernel works."""
     from agent_kernel.doctor import examine
 
-    findings = examine(os.environ)
+    findings = examine(os.environ, ask=ask)
     for finding in findings:
         print(f"{finding.mark:>4}  {finding.text}")
         if finding.advice:

@@ -1,23 +1,22 @@
 """What an installation needs, examined piece by piece: `agent-kernel doctor`."""
 
+import asyncio
 import importlib
 import importlib.metadata
 import importlib.resources
 import importlib.util
-import json
 import sqlite3
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from agent_kernel.log.opening import LOCAL, one_at_a_time
 
 OLDEST_KERNEL = (6, 29)
 DEMO_ADVICE = "Or try the recorded demo, which needs no model: agent-kernel demo"
-REACH_SECONDS = 5.0
+CONFIG_FILES = ("jupyter_config", "jupyter_server_config", "jupyter_agent_kernel_server_config")
+"""Where Jupyter looks for the settings of a server extension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,12 @@ class Finding:
     advice: str = ""
 
 
-def examine(environ: Mapping[str, str]) -> list[Finding]:
-    """All findings, the installation first and the model last. Asks the model's endpoint for its list of models."""
+def examine(environ: Mapping[str, str], *, ask: bool = True) -> list[Finding]:
+    """All findings, the installation first and the models last. With `ask` each endpoint is asked for one call of a
+    tool, which costs a few tokens."""
     loads = _loads()
     log = [_log()] if loads.mark == "ok" else []
-    return [_enabled(), loads, *_lab(), _bundle(), _widgets(), _kernel(), *log, _model(environ)]
+    return [_enabled(), loads, *_lab(), _bundle(), _widgets(), _kernel(), *log, *_models(environ, ask=ask)]
 
 
 def default_log() -> Path:
@@ -126,30 +126,58 @@ def _log() -> Finding:
     return Finding("ok", f"The log is {path}, {path.stat().st_size / 1e6:.1f} MB.")
 
 
-def _model(environ: Mapping[str, str]) -> Finding:
-    """The endpoint that the environment names; endpoints of a server's configuration are that server's own."""
-    key, base_url = environ.get("OPENAI_API_KEY"), environ.get("OPENAI_BASE_URL")
-    if environ.get("AGENT_KERNEL_MODEL") == "demo":
+def _models(environ: Mapping[str, str], *, ask: bool) -> Iterator[Finding]:
+    """The endpoints of the environment and of the server's configuration, asked as runs ask them."""
+    from agent_kernel.models.checkup import check_up
+    from agent_kernel.models.endpoints import configured
+    from agent_kernel.models.resolver import ModelResolver
+    from agent_kernel.models.retry import RetryPolicy
+
+    traits, faults = _server_configuration()
+    yield from (Finding("MEND", fault, "The server leaves such a file out.") for fault in faults)
+    endpoints = traits.get("endpoints") or {}
+    if not isinstance(endpoints, Mapping):
+        yield Finding("MEND", "c.AgentKernelServer.endpoints is not a dictionary.", "Set it to one: name -> settings.")
+        endpoints = {}
+    resolver = ModelResolver(
+        default=traits.get("default_model") or None,
+        endpoints=[configured(str(name), fields) for name, fields in endpoints.items()],
+        environ=dict(environ),
+        retry=RetryPolicy(tries=1),
+    )
+    if not resolver.endpoints and resolver.default in (None, "demo"):
+        yield _without_endpoints(resolver.default)
+        return
+
+    async def examined() -> list[Finding]:
+        try:
+            return [Finding(one.mark, one.text, one.advice) for one in await check_up(resolver, ask=ask)]
+        finally:
+            await resolver.aclose()
+
+    yield from asyncio.run(examined())
+
+
+def _without_endpoints(default: str | None) -> Finding:
+    if default == "demo":
         return Finding("ok", "The model is the recorded demo.")
-    if not key and not base_url:
-        advice = f"Set OPENAI_API_KEY, or OPENAI_BASE_URL and AGENT_KERNEL_MODEL. {DEMO_ADVICE}"
-        return Finding("note", "No model is configured in this environment.", advice)
-    return _reach(base_url or "https://api.openai.com/v1", key)
+    advice = f"Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or OPENAI_BASE_URL and AGENT_KERNEL_MODEL. {DEMO_ADVICE}"
+    return Finding("note", "No model is configured in this environment.", advice)
 
 
-def _reach(base_url: str, key: str | None) -> Finding:
-    url = f"{base_url.rstrip('/')}/models"
-    if not url.startswith(("http://", "https://")):
-        return Finding("MEND", f"OPENAI_BASE_URL is not a web address: {base_url}", "Set it to one, ending in /v1.")
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"} if key else {})
-    try:
-        with urllib.request.urlopen(request, timeout=REACH_SECONDS) as response:
-            json.load(response)
-    except urllib.error.HTTPError as error:
-        advice = "Check OPENAI_API_KEY." if error.code in (401, 403) else "Check OPENAI_BASE_URL: it often ends in /v1."
-        return Finding("MEND", f"{url} answers {error.code}.", advice)
-    except (OSError, ValueError) as error:
-        return Finding(
-            "MEND", f"{url} does not answer: {error}", f"Check OPENAI_BASE_URL and the network. {DEMO_ADVICE}"
-        )
-    return Finding("ok", f"The model's endpoint answers: {base_url}")
+def _server_configuration() -> tuple[Mapping[str, Any], list[str]]:
+    """The settings of the server extension in Jupyter's configuration files, and what was wrong with a file."""
+    from jupyter_core.paths import jupyter_config_path
+    from traitlets.config.loader import Config, ConfigFileNotFound, JSONFileConfigLoader, PyFileConfigLoader
+
+    config, faults = Config(), []
+    places = [(name, place) for name in CONFIG_FILES for place in reversed([str(Path.cwd()), *jupyter_config_path()])]
+    for name, place in places:
+        for loader in (PyFileConfigLoader(f"{name}.py", place), JSONFileConfigLoader(f"{name}.json", place)):
+            try:
+                config.merge(loader.load_config())
+            except ConfigFileNotFound:
+                continue
+            except Exception as error:  # noqa: BLE001 -- it is a program of the user's
+                faults.append(f"{loader.full_filename or name} can't be read: {type(error).__name__}: {error}")
+    return config.get("AgentKernelServer", {}), faults

@@ -165,6 +165,12 @@ class ModelResolver:
             name=endpoint.name, api=endpoint.first_api, models=models, left_out=listing.left_out, error=listing.fault
         )
 
+    def endpoint_of(self, name: str) -> Endpoint | BrokenEndpoint | None:
+        """Where a model of this name is asked; `None` for a recording. Raises as `resolve` does."""
+        if name in ("demo", *self._registered) or name.startswith("replay:"):
+            return None
+        return self._find_listed(name)[0]
+
     def register(self, model: Model) -> str:
         """Offer a Python object as a model. Returns the name that `resolve` now knows it by: its own, with a number if
         another object has that name."""

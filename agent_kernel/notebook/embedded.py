@@ -30,7 +30,7 @@ from agent_kernel.notebook.place import hears_while_blocked, kernel_of, somebody
 from agent_kernel.notebook.run import Run, RunEnd
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.views import RunView, UsageReport
+from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 
 FACE_SECONDS = 10.0
@@ -99,6 +99,9 @@ class EmbeddedHost:
 
     def cancel(self, run: Run, cause: StopCause) -> None:
         self._submit(self._cancel(run, cause))
+
+    def list_models(self) -> Future[ModelsView]:
+        return asyncio.run_coroutine_threadsafe(self._models.listed(), self._loop)
 
     def ended(self, end: RunEnd) -> None:
         run_id = end.run.run_id

@@ -13,6 +13,7 @@ from IPython.display import display
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook.agent import Agent, host_for, last_run, wait_or_cancel
 from agent_kernel.notebook.link import install
+from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
 from agent_kernel.notebook.options import Policy
 from agent_kernel.notebook.remote import look_for_server
 from agent_kernel.notebook.stats import stats_bundle
@@ -27,6 +28,7 @@ HELP = """\
 %%agent [options]           the prompt is the cell's text, in Markdown
 %agent [options] PROMPT     the same in one line
 %agent stats [--days N]     what was spent: tokens and US dollars
+%agent models               the models that there are, and what they take
 
   --model M       a model's name, replay:FILE, or demo (recorded, needs no key)
   --wait          hold the cell until the run has ended
@@ -36,6 +38,9 @@ HELP = """\
   --new           begin a new conversation; else each prompt continues the last one
 
 The last run is agent_kernel.last_run()."""
+
+
+_COMPLETED = ("%agent", "%%agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,9 @@ class AgentMagics(Magics):
         if cell is None and not line.strip():
             sys.stdout.write(f"{_state()}\n\n{HELP}\n")
             return
+        if cell is None and line.strip() == "models":
+            self._list_models()
+            return
         try:
             if cell is None and line.split()[0] == "stats" and (days := stats_days(line)) is not None:
                 self._show_stats(days)
@@ -76,6 +84,15 @@ class AgentMagics(Magics):
         run = last_run()
         report = host_for(workshop(), None).usage(days)
         display(stats_bundle(report, run.conversation_id if run is not None else self._conversation_id), raw=True)
+
+    def _list_models(self) -> None:
+        try:
+            models = model_list().wait(LIST_SECONDS)
+        except AgentKernelError as error:
+            raise UsageError(str(error)) from None
+        if models is None:
+            raise UsageError(f"The list of models did not come within {LIST_SECONDS:g} s. Try again in a moment.")
+        sys.stdout.write(table(models) + "\n")
 
     def _start(self, options: Options, cell: str | None) -> None:
         prompt = "\n".join(part for part in (options.prompt, cell) if part)
@@ -151,8 +168,12 @@ def load(shell: InteractiveShell) -> None:
     look_for_server(workshop())
     warm_up_here(workshop())
     shell.register_magics(AgentMagics)
+    for name in _COMPLETED:
+        shell.set_hook("complete_command", complete, str_key=name)
 
 
 def unload(shell: InteractiveShell) -> None:
     for magics in shell.magics_manager.magics.values():
         magics.pop("agent", None)
+    for name in _COMPLETED:
+        shell.strdispatchers["complete_command"].strs.pop(name, None)

@@ -17,7 +17,7 @@ class Questions:
     def __init__(self) -> None:
         self._open: dict[str, _Question] = {}
 
-    def ask(self, send: Callable[..., None], topic: str, **fields: Any) -> dict[str, Any]:
+    def ask(self, send: Callable[..., None], topic: str, tries: int = ASK_TRIES, **fields: Any) -> dict[str, Any]:
         """Ask, each second until there is an answer: a server that has just started hears late.
 
         Raises `ServerSilent` where none comes, or only a refusal.
@@ -25,14 +25,14 @@ class Questions:
         question_id, question = f"ask_{uuid.uuid4().hex}", _Question()
         self._open[question_id] = question
         try:
-            for _ in range(ASK_TRIES):
+            for _ in range(tries):
                 send("ask", question_id=question_id, topic=topic, **fields)
                 if question.answered.wait(ASK_SECONDS):
                     return question.result()
         finally:
             del self._open[question_id]
         raise ServerSilent(
-            f"The Jupyter server did not answer within {ASK_SECONDS * ASK_TRIES:g} s. Check that its extension is on "
+            f"The Jupyter server did not answer within {ASK_SECONDS * tries:g} s. Check that its extension is on "
             "(`jupyter server extension list` shows agent_kernel_server), then run the cell again."
         )
 

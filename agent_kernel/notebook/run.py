@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Future
 from typing import Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -16,7 +17,16 @@ from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.notebook.cell_requests import CellRequest
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import ErrorView, MessageView, PolicyView, RunView, ToolCallView, Usage, UsageReport
+from agent_kernel.protocol.views import (
+    ErrorView,
+    MessageView,
+    ModelsView,
+    PolicyView,
+    RunView,
+    ToolCallView,
+    Usage,
+    UsageReport,
+)
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.tools.function import Tool
 
@@ -48,6 +58,10 @@ class Host(Protocol):
         ...
 
     def cancel(self, run: "Run", cause: StopCause) -> None: ...
+
+    def list_models(self) -> "Future[ModelsView]":
+        """What the brain's endpoints offer. Asked for and come at once or later, or never."""
+        ...
 
     def ended(self, end: RunEnd) -> None:
         """Show the record in place of the live cards, or leave them where the run can be tried again. In any thread."""

@@ -1,14 +1,20 @@
 """The host of a kernel whose server has the extension: the brain is there, and shows the run to pages itself."""
 
+import threading
+from concurrent.futures import Future
+from typing import Any
+
 from agent_kernel.notebook.cards import Cards
 from agent_kernel.notebook.display import LiveView
 from agent_kernel.notebook.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
 from agent_kernel.notebook.place import is_served, kernel_of
 from agent_kernel.notebook.run import Run, RunEnd
 from agent_kernel.notebook.workshop import Workshop
-from agent_kernel.protocol.views import UsageReport
+from agent_kernel.protocol.views import ModelsView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 
+MODELS_TRIES = 10
+"""Seconds for which a list of models is waited for: the endpoints have half of them."""
 UNHEARD = (
     f"The Jupyter server did not answer within {ANNOUNCE_SECONDS * ANNOUNCE_TRIES:g} s. Check that its extension is "
     "on (`jupyter server extension list` shows agent_kernel_server), then run the cell again."
@@ -40,6 +46,18 @@ class ServedHost:
     def cancel(self, run: Run, cause: StopCause) -> None:
         self._link.send("cancel", run_id=run.run_id, cause=cause)
 
+    def list_models(self) -> Future[ModelsView]:
+        install()
+        listed: Future[ModelsView] = Future()
+        threading.Thread(target=self._ask_for_models, args=(listed,), name="agent-kernel-models", daemon=True).start()
+        return listed
+
+    def _ask_for_models(self, listed: Future[ModelsView]) -> None:
+        try:
+            listed.set_result(ModelsView.model_validate(self._ask("models", tries=MODELS_TRIES)))
+        except Exception as error:  # noqa: BLE001 -- whoever waits for the list hears of it
+            listed.set_exception(error)
+
     def ended(self, end: RunEnd) -> None:
         self._cards.ended(end)
 
@@ -51,6 +69,9 @@ class ServedHost:
 
     def usage(self, days: int) -> UsageReport:
         install()
+        return UsageReport.model_validate(self._ask("usage", days=days))
+
+    def _ask(self, topic: str, **fields: Any) -> dict[str, Any]:
+        """Raises `ServerSilent`."""
         through_gateway = not is_served(self._shop.shell)
-        answer = self._shop.questions.ask(self._link.send, "usage", days=days, through_gateway=through_gateway)
-        return UsageReport.model_validate(answer)
+        return self._shop.questions.ask(self._link.send, topic, through_gateway=through_gateway, **fields)

@@ -55,6 +55,13 @@ class ToolsHandler(AgentKernelHandler):
         self.send(tool_views(BUILTIN_TOOLS))
 
 
+class ModelsHandler(AgentKernelHandler):
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        self.send(await self.service.list_models())
+
+
 class ConversationsHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
@@ -156,6 +163,7 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/status", StatusHandler),
     (rf"{_API}/tools", ToolsHandler),
     (rf"{_API}/usage", UsageHandler),
+    (rf"{_API}/models", ModelsHandler),
     (rf"{_API}/conversations", ConversationsHandler),
     (rf"{_API}/conversations/{_ID}", ConversationHandler),
     (rf"{_API}/conversations/{_ID}/runs", RunsHandler),

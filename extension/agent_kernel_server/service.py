@@ -13,6 +13,7 @@ from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.views import ModelsView
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel.tools.hands import Hands
@@ -55,7 +56,7 @@ class Service:
         self.tasks = TaskOwner()
         self.channels: set[ChannelHandler] = set()
         self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
-        self.kernels = KernelBridge(self.brain, self.records, kernel_manager, logger, gateway_seconds)
+        self.kernels = KernelBridge(self.brain, self.list_models, self.records, kernel_manager, logger, gateway_seconds)
 
     async def brain(self) -> Brain:
         """The brain; the first caller opens its log. Raises `ConfigurationError` where that can't be done: those who
@@ -150,6 +151,10 @@ class Service:
             return (await asyncio.to_thread(self._models.resolve)).name
         except AgentKernelError:
             return None
+
+    async def list_models(self) -> ModelsView:
+        """What the endpoints offer. It holds no key."""
+        return await self._models.listed()
 
     def has_kernel(self, kernel_id: str) -> bool:
         return self.kernels.knows(kernel_id)

@@ -6,8 +6,6 @@ import nbformat
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.doctor import examine
-from agent_kernel.testing import FakeOpenAI
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -66,19 +64,6 @@ def test_run_says_so_when_there_is_no_such_notebook(tmp_path: Path, capsys: pyte
 def test_audit_says_so_when_there_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["audit", "--log", str(tmp_path / "none.sqlite")]) == 1
     assert "--log" in capsys.readouterr().err
-
-
-def test_doctor_names_what_to_set_where_no_model_is_configured() -> None:
-    model = examine({})[-1]
-    assert model.mark == "note"
-    assert "OPENAI_API_KEY" in model.advice
-    assert "agent-kernel demo" in model.advice
-
-
-def test_doctor_reaches_the_endpoint_of_the_environment() -> None:
-    with FakeOpenAI() as server:
-        assert examine(server.environment())[-1].mark == "ok"
-    assert examine(server.environment())[-1].mark == "MEND"
 
 
 def test_an_unknown_option_is_refused_and_named(capsys: pytest.CaptureFixture[str]) -> None:

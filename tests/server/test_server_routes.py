@@ -17,6 +17,7 @@ from tests.server.client import Api
 ROUTES = [
     ("GET", ("status",)),
     ("GET", ("tools",)),
+    ("GET", ("models",)),
     ("GET", ("conversations",)),
     ("POST", ("conversations",)),
     ("GET", ("conversations", "c")),

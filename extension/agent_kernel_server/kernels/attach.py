@@ -16,6 +16,7 @@ from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.runs.stopping import stop_for
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.protocol.views import ModelsView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel_server.kernels.calls import CallFeeds
 from agent_kernel_server.kernels.following import RunFollower
@@ -55,6 +56,7 @@ class AttachedKernel:
         kernel_id: str,
         open_reach: Callable[[Listener], Reach],
         brain: Callable[[], Awaitable[Brain]],
+        list_models: Callable[[], Awaitable[ModelsView]],
         records: RecordKeeper,
         log: Logger,
         release: Callable[[str], None],
@@ -62,6 +64,7 @@ class AttachedKernel:
         """`release` is called with the reason when the kernel is found to be lost for good."""
         self.kernel_id = kernel_id
         self._brain = brain
+        self._list_models = list_models
         self._records = records
         self._log = log
         self._feeds = CallFeeds()
@@ -136,10 +139,19 @@ class AttachedKernel:
         """The kernel may have been told already, or no longer wait: then it does nothing."""
         said: dict[str, Any] = {"question_id": question.question_id}
         try:
-            said["answer"] = (await (await self._brain()).usage(question.days)).model_dump(mode="json")
+            said["answer"] = (await self._find_out(question)).model_dump(mode="json")
         except AgentKernelError as error:
             said["refusal"] = str(error)
         await self._follower.tell(link, "answer", said)
+
+    async def _find_out(self, question: Ask) -> UsageReport | ModelsView:
+        match question.topic:
+            case "usage":
+                return await (await self._brain()).usage(question.days)
+            case "models":
+                return await self._list_models()
+            case _:
+                assert_never(question.topic)
 
     def _announce(self, event: Announce) -> None:
         if event.run_id in self._announced or len(self._asking) >= UNDECLARED_RUNS:

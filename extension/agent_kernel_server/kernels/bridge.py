@@ -17,6 +17,7 @@ from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.protocol.views import ModelsView
 from agent_kernel_server.kernels.attach import AttachedKernel
 from agent_kernel_server.kernels.gateway import GatewayReach, take_over
 from agent_kernel_server.kernels.hands import KernelHands
@@ -32,12 +33,14 @@ class KernelBridge:
     def __init__(
         self,
         brain: Callable[[], Awaitable[Brain]],
+        list_models: Callable[[], Awaitable[ModelsView]],
         records: RecordKeeper,
         kernel_manager: Any,
         log: Logger,
         gateway_seconds: float,
     ) -> None:
         self._brain = brain
+        self._list_models = list_models
         self._records = records
         self._manager = kernel_manager
         self._log = log
@@ -99,6 +102,7 @@ class KernelBridge:
             kernel_id,
             lambda listener: self._reach(kernel, listener),
             self._brain,
+            self._list_models,
             self._records,
             self._log,
             lambda reason: self._lost(kernel_id, reason),

@@ -1,0 +1,129 @@
+"""Asks each endpoint, as runs ask it, for one call of a tool, and says what is wrong and what to set.
+
+It costs a few tokens for each: the answer is left as soon as it has shown what it was to show.
+"""
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_kernel.errors import AgentKernelError
+from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, ToolCallDelta
+from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.protocol.views import EndpointView
+
+ANSWER_SECONDS = 60.0
+"""A local server may have to load the model first."""
+MOST_CHARACTERS = 1_000
+"""A model that talks on without a call is left here."""
+SHORTEST_CONTEXT = 16_384
+"""Tokens. Instructions and tools take some 2,000, what they bring a multiple of that."""
+LONGER = (
+    "Give it more: OLLAMA_CONTEXT_LENGTH=32768 where Ollama is started (or num_ctx in the model's Modelfile), "
+    "--max-model-len for vLLM, the context length with which LM Studio loads the model."
+)
+_PROMPT = "Call the tool `ready` now. Say nothing."
+_READY = {
+    "type": "function",
+    "function": {
+        "name": "ready",
+        "description": "Say that you are ready.",
+        "parameters": {"type": "object", "properties": {}},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    mark: Literal["ok", "note", "MEND"]
+    """`MEND` means that runs fail until it is done."""
+    text: str
+    advice: str = ""
+
+
+async def check_up(resolver: ModelResolver, *, ask: bool) -> list[Remark]:
+    """Something on each endpoint, and on which model is asked by default. Without `ask`, no endpoint hears of it."""
+    remarks: list[Remark] = []
+    if resolver.default:
+        remarks.append(Remark("ok", f"The default model is {resolver.default}. {resolver.default_reason}"))
+    endpoints = list(resolver.endpoints.values())
+    if not ask:
+        return remarks + [_unasked(endpoint) for endpoint in endpoints]
+    views = {view.name: view for view in (await resolver.listed()).endpoints}
+    parts = await asyncio.gather(*(_examine(resolver, endpoint, views[endpoint.name]) for endpoint in endpoints))
+    return remarks + [remark for part in parts for remark in part]
+
+
+def _unasked(endpoint: Endpoint | BrokenEndpoint) -> Remark:
+    if isinstance(endpoint, BrokenEndpoint):
+        return Remark("MEND", endpoint.fault)
+    return Remark("note", f"The endpoint {endpoint.name!r} was not asked (--offline).")
+
+
+async def _examine(resolver: ModelResolver, endpoint: Endpoint | BrokenEndpoint, view: EndpointView) -> list[Remark]:
+    if isinstance(endpoint, BrokenEndpoint):
+        return [Remark("MEND", endpoint.fault)]
+    name = _model_to_ask(resolver, endpoint, view)
+    if name is None:
+        if view.error:
+            return [Remark("MEND", f"{endpoint.name}: {view.error}")]
+        return [Remark("note", f"{endpoint.name}: it lists no models to ask.", "Name one with AGENT_KERNEL_MODEL.")]
+    remarks = await _ask(resolver, endpoint.name, name)
+    return remarks + await _look_at_context(resolver, endpoint, name)
+
+
+def _model_to_ask(resolver: ModelResolver, endpoint: Endpoint, view: EndpointView) -> str | None:
+    """The one that runs would ask: the default, one that the configuration names, one that takes tools, any."""
+    if resolver.default and resolver.endpoint_of(resolver.default) == endpoint:
+        return resolver.default
+    named = [model for model in (endpoint.default_model, *endpoint.models) if model and "*" not in model]
+    if named:
+        return f"{endpoint.name}/{named[0]}"
+    able = sorted(view.models, key=lambda model: not model.tools)
+    return able[0].name if able else None
+
+
+async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Remark]:
+    """One request; a few tokens of its answer."""
+    notices: list[str] = []
+    called, said = False, 0
+    request = ModelRequest(messages=({"role": "user", "content": _PROMPT},), tools=(_READY,))
+    try:
+        model = await asyncio.to_thread(resolver.resolve, name)
+        async with asyncio.timeout(ANSWER_SECONDS), aclosing(model.stream(request)) as items:  # type: ignore[type-var]
+            async for item in items:
+                if isinstance(item, Notice):
+                    notices.append(item.content)
+                    continue
+                called = isinstance(item, ToolCallDelta) or (isinstance(item, ModelTurn) and bool(item.tool_calls))
+                said += 0 if isinstance(item, ToolCallDelta) else len(item.content)
+                if called or said > MOST_CHARACTERS:
+                    break
+    except TimeoutError:
+        return [Remark("MEND", f"{endpoint}: {name} did not answer within {ANSWER_SECONDS:g} s.")]
+    except AgentKernelError as error:
+        return [Remark("MEND", f"{endpoint}: {error}")]
+    remarks = [Remark("note", f"{endpoint}: {notice}") for notice in notices]
+    if called:
+        return [
+            Remark("ok", f"{endpoint}: {name} answers and calls tools. It was asked once, for a few tokens."),
+            *remarks,
+        ]
+    advice = "Choose a model that takes tools: `%agent models` lists them."
+    return [Remark("note", f"{endpoint}: {name} answers, but made no call of the tool it was given.", advice), *remarks]
+
+
+async def _look_at_context(resolver: ModelResolver, endpoint: Endpoint, name: str) -> list[Remark]:
+    """A local server says only of a model that it has loaded how long its context is; now it has."""
+    if endpoint.provider is not None:
+        return []
+    views = (await resolver.listed(fresh=True)).endpoints
+    names = {name, name.removeprefix(f"{endpoint.name}/")}
+    rows = (model for view in views if view.name == endpoint.name for model in view.models)
+    context = next((model.context_tokens for model in rows if model.name in names), None)
+    if context is None or context >= SHORTEST_CONTEXT:
+        return []
+    text = f"{endpoint.name}: the context of {name} has {context:,} tokens. Longer prompts lose their tools."
+    return [Remark("note", text, LONGER)]

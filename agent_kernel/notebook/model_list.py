@@ -1,0 +1,121 @@
+"""The models that there are, as a user of the kernel meets them: `%agent models`, and the tab key after `--model`."""
+
+import functools
+import re
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from agent_kernel.errors import AgentKernelError
+from agent_kernel.notebook.agent import host_for
+from agent_kernel.notebook.workshop import Workshop, workshop
+from agent_kernel.protocol.views import EndpointView, ModelsView
+
+LIST_SECONDS = 10.0
+"""How long `%agent models` waits: the endpoints have half of it."""
+TAB_SECONDS = 0.4
+"""How long the tab key may hold the kernel, where nothing is known yet."""
+KEPT_SECONDS = 60.0
+SHOWN = 100
+"""Models of one endpoint that are printed; the tab key knows all."""
+ALWAYS = ("demo", "replay:")
+
+_WANTED = re.compile(r"--model[ =]\s*(\S*)$")
+
+
+class ModelList:
+    """What the host has said of its models. One per kernel; for the main thread."""
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop = shop
+        self._known: ModelsView | None = None
+        self._until = 0.0
+        self._asked: Future[ModelsView] | None = None
+
+    def wait(self, seconds: float) -> ModelsView | None:
+        """What is known, once what was asked for has come or this time is over. Never raises for a host that fails."""
+        if time.monotonic() >= self._until and self._asked is None:
+            self._asked = host_for(self._shop, None).list_models()
+        if self._asked is not None:
+            try:
+                self._known = self._asked.result(seconds)
+                self._until = time.monotonic() + KEPT_SECONDS
+                self._asked = None
+            except TimeoutError:
+                pass  # it may come yet: the next who asks takes it
+            except Exception:  # noqa: BLE001 -- whatever the host says, a key that was pressed raises nothing
+                self._asked = None
+        return self._known
+
+
+def table(models: ModelsView) -> str:
+    """As `%agent models` prints it."""
+    parts = [f"The default model is {models.default}. {models.default_reason}".rstrip()] if models.default else []
+    if not models.endpoints:
+        parts.append("No endpoint is configured. Set OPENAI_API_KEY, ANTHROPIC_API_KEY, or OPENAI_BASE_URL.")
+    elif not models.default:
+        parts.append("There is no default model: name one with --model, or set AGENT_KERNEL_MODEL.")
+    parts.extend(_endpoint(endpoint) for endpoint in models.endpoints)
+    parts.append("--model demo is a recording, which needs no key.")
+    return "\n\n".join(parts)
+
+
+def _endpoint(endpoint: EndpointView) -> str:
+    if endpoint.error:
+        return f"{endpoint.name}: {endpoint.error}"
+    if not endpoint.models:
+        return f"{endpoint.name}: it lists no models."
+    shown = endpoint.models[:SHOWN]
+    width = max(len("model"), *(len(model.name) for model in shown))
+    rows = [f"{endpoint.name}", f"  {'model':<{width}}  tools  images  context"]
+    rows += [
+        f"  {model.name:<{width}}  {_word(model.tools):<5}  {_word(model.images):<6}  {_tokens(model.context_tokens)}"
+        for model in shown
+    ]
+    more = len(endpoint.models) - len(shown) + endpoint.left_out
+    if more:
+        rows.append(f"  and {more:,} more")
+    return "\n".join(rows)
+
+
+def _word(value: bool | None) -> str:
+    return "?" if value is None else "yes" if value else "no"
+
+
+def _tokens(count: int | None) -> str:
+    return "?" if count is None else f"{count:,}"
+
+
+def completions(text: str, token: str, models: ModelsView | None) -> list[str]:
+    """What may stand in place of `token`, the last piece of the line `text` where IPython cut it."""
+    wanted = _WANTED.search(text)
+    if wanted is None or not wanted[1].endswith(token):
+        return []
+    kept = len(wanted[1]) - len(token)
+    listed = [model.name for endpoint in models.endpoints for model in endpoint.models] if models else []
+    default = [models.default] if models and models.default else []
+    names = dict.fromkeys((*default, *listed, *ALWAYS))
+    return [name[kept:] for name in names if name.startswith(wanted[1])]
+
+
+def complete(_: InteractiveShell, event: Any) -> list[str]:
+    """IPython's hook for a line that begins with the magic."""
+    text = event.text_until_cursor
+    if _WANTED.search(text) is None:
+        return []
+    try:
+        return completions(text, event.symbol, model_list().wait(TAB_SECONDS))
+    except AgentKernelError:
+        return []
+
+
+def model_list() -> ModelList:
+    """This kernel's."""
+    return _list_of(workshop())
+
+
+@functools.cache
+def _list_of(shop: Workshop) -> ModelList:
+    return ModelList(shop)

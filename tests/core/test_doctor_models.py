@@ -1,0 +1,166 @@
+"""What `agent-kernel doctor` says of the models: each endpoint is asked as runs ask it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel import cli
+from agent_kernel.doctor import Finding, examine
+from agent_kernel.models import checkup
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing.fake_anthropic import FakeAnthropic
+from agent_kernel.testing.wire.reply import Reply, failure
+
+READY = call("ready")
+
+
+@pytest.fixture(autouse=True)
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Jupyter's configuration directory."""
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_CONFIG_PATH"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def of_models(environ: dict[str, str], *, ask: bool = True) -> list[Finding]:
+    """The findings after those on the installation."""
+    whole = examine(environ, ask=ask)
+    (log,) = [index for index, one in enumerate(whole) if "log" in one.text.split()]
+    return whole[log + 1 :]
+
+
+def write_config(config: Path, text: str) -> None:
+    (config / "jupyter_server_config.py").write_text(text)
+
+
+def endpoints(config: Path, **fields: dict[str, Any]) -> None:
+    write_config(config, f"c.AgentKernelServer.endpoints = {fields!r}")
+
+
+def test_where_no_model_is_configured_it_says_what_to_set() -> None:
+    (found,) = of_models({})
+    assert found.mark == "note"
+    assert "OPENAI_API_KEY or ANTHROPIC_API_KEY" in found.advice
+    assert "agent-kernel demo" in found.advice
+
+
+def test_the_demo_is_a_model() -> None:
+    assert of_models({"AGENT_KERNEL_MODEL": "demo"}) == [Finding("ok", "The model is the recorded demo.")]
+
+
+def test_a_model_that_calls_its_tool_is_well_and_it_is_said_that_it_was_asked() -> None:
+    with FakeOpenAI([READY]) as server:
+        default, works = of_models(server.environment())
+    assert default == Finding("ok", "The default model is fake. AGENT_KERNEL_MODEL names it.")
+    assert works == Finding("ok", "openai: fake answers and calls tools. It was asked once, for a few tokens.")
+    (request,) = server.requests
+    assert [tool["function"]["name"] for tool in request.body["tools"]] == ["ready"]
+    assert len(json.dumps(request.body)) < 600
+
+
+def test_the_messages_api_is_asked_too() -> None:
+    with FakeAnthropic([READY]) as server:
+        assert of_models(server.environment())[1].mark == "ok"
+    assert server.requests[0].path == "/v1/messages"
+
+
+def test_a_model_that_talks_instead_is_left_and_said_to_make_no_calls() -> None:
+    with FakeOpenAI([say("I am ready! " * 500)]) as server:
+        found = of_models(server.environment())[1]
+    assert found.mark == "note"
+    assert "made no call of the tool" in found.text
+    assert "%agent models" in found.advice
+
+
+def test_a_server_that_refuses_tools_is_said_to() -> None:
+    with FakeOpenAI([failure(400, "fake does not support tools"), say("Ready.")]) as server:
+        found = of_models(server.environment())
+    assert [one.mark for one in found[1:]] == ["note", "note"]
+    assert "fake takes no tools" in found[2].text
+
+
+def test_a_key_that_is_refused_is_to_be_mended_and_not_shown() -> None:
+    with FakeOpenAI([failure(401, "Incorrect API key provided: sk-fake-0123456789abcdef")]) as server:
+        found = of_models(server.environment())[1]
+    assert found.mark == "MEND"
+    assert "Set OPENAI_API_KEY to a key that may use fake" in found.text
+    assert "0123456789" not in found.text
+
+
+def test_a_key_of_another_provider_is_said_to_be_one_without_being_sent() -> None:
+    found = of_models({"OPENAI_API_KEY": "sk-ant-api03-Ab12"})
+    assert "OpenAI does not know; it was not sent. Set it as ANTHROPIC_API_KEY" in found[-1].text
+    assert found[-1].mark == "MEND"
+    assert "Ab12" not in found[-1].text
+
+
+def test_an_address_where_nobody_is_says_so() -> None:
+    found = of_models({"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})[-1]
+    assert found.mark == "MEND"
+    assert "127.0.0.1:9/v1 can't be reached" in found.text
+
+
+def test_a_silent_server_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkup, "ANSWER_SECONDS", 0.05)
+    with FakeOpenAI([Reply(hang_after=0)]) as server:
+        assert "did not answer within 0.05 s" in of_models(server.environment())[1].text
+
+
+def test_a_local_context_that_cuts_the_tools_off_is_warned_of() -> None:
+    pages: dict[str, Any] = {
+        "/v1/models": {"data": [{"id": "fake", "owned_by": "library"}]},
+        "/api/ps": {"models": [{"model": "fake", "context_length": 4096}]},
+        "/api/show": {"capabilities": ["completion", "tools"]},
+    }
+    with FakeOpenAI([READY], pages=pages) as server:
+        found = of_models(server.environment())
+    assert found[-1].mark == "note"
+    assert "the context of fake has 4,096 tokens" in found[-1].text
+    assert "OLLAMA_CONTEXT_LENGTH" in found[-1].advice
+
+
+def test_the_endpoints_of_the_servers_configuration_are_asked(config: Path) -> None:
+    with FakeOpenAI([READY]) as lab, FakeOpenAI([READY]) as named:
+        pages = {"base_url": lab.url}
+        endpoints(config, lab=pages, named={"base_url": named.url, "models": ["m*", "qwen3"]})
+        found = of_models({})
+    assert [one.text.partition(" answers")[0] for one in found] == ["lab: lab/fake", "named: named/qwen3"]
+    assert named.requests[0].body["model"] == "qwen3"
+
+
+def test_an_endpoint_with_a_mistake_is_to_be_mended_and_the_others_are_asked(config: Path) -> None:
+    with FakeOpenAI([READY]) as lab:
+        endpoints(config, lab={"base_url": lab.url}, odd={"base_url": lab.url, "api": "soap"})
+        found = of_models({})
+    assert [one.mark for one in found] == ["ok", "MEND"]
+    assert "api must be one of" in found[1].text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("c.AgentKernelServer.endpoints = 7", "is not a dictionary"), ("1 / 0", "can't be read: ZeroDivisionError")],
+)
+def test_a_configuration_that_can_not_be_read_is_named(config: Path, text: str, said: str) -> None:
+    write_config(config, text)
+    found = of_models({})[0]
+    assert found.mark == "MEND"
+    assert said in found.text
+
+
+def test_offline_nobody_is_asked() -> None:
+    with FakeOpenAI() as server:
+        found = of_models(server.environment(), ask=False)
+    assert [one.mark for one in found] == ["ok", "note"]
+    assert "was not asked (--offline)" in found[1].text
+    assert server.asked == server.requests == []
+
+
+def test_the_command_line_knows_offline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeOpenAI() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        cli.main(["doctor", "--offline"])
+    assert "was not asked" in capsys.readouterr().out

@@ -1,0 +1,127 @@
+"""`%agent models`, and the tab key after `--model`."""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from agent_kernel.notebook.model_list import completions, table
+from agent_kernel.protocol.views import EndpointView, ModelsView, ModelView
+from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel.testing.wire.reply import Reply
+from tests.notebooks.kernel import TestKernel
+
+PAGES = {
+    "/v1/models": {"data": [{"id": "qwen3:8b", "max_model_len": 40_960}, {"id": "llava:13b", "max_model_len": 4_096}]}
+}
+VIEW = ModelsView(
+    default="qwen3:8b",
+    default_reason="AGENT_KERNEL_MODEL names it.",
+    endpoints=[
+        EndpointView(
+            name="openai",
+            api="chat",
+            models=[
+                ModelView(name="qwen3:8b", tools=True, context_tokens=40_960),
+                ModelView(name="llava", images=True),
+            ],
+            left_out=7,
+        ),
+        EndpointView(name="lab", error="The endpoint 'lab' is not configured as it should be: it has no base_url."),
+    ],
+)
+
+
+def test_the_list_says_what_takes_tools_and_images_and_how_long_the_context_is() -> None:
+    assert table(VIEW) == (
+        "The default model is qwen3:8b. AGENT_KERNEL_MODEL names it.\n\n"
+        "openai\n"
+        "  model     tools  images  context\n"
+        "  qwen3:8b  yes    ?       40,960\n"
+        "  llava     ?      yes     ?\n"
+        "  and 7 more\n\n"
+        "lab: The endpoint 'lab' is not configured as it should be: it has no base_url.\n\n"
+        "--model demo is a recording, which needs no key."
+    )
+
+
+def test_without_an_endpoint_the_list_says_what_to_set() -> None:
+    assert "Set OPENAI_API_KEY, ANTHROPIC_API_KEY, or OPENAI_BASE_URL" in table(ModelsView())
+
+
+@pytest.mark.parametrize(
+    ("text", "token", "found"),
+    [
+        ("%%agent --model ", "", ["qwen3:8b", "llava", "demo", "replay:"]),
+        ("%%agent --model q", "q", ["qwen3:8b"]),
+        ("%%agent --model qwen3:8", "8", ["8b"]),
+        ("%agent --wait --model=d", "d", ["demo"]),
+        ("%agent --model nothing", "nothing", []),
+        ("%agent --model demo hello", "hello", []),
+        ("%agent what is --modelled", "--modelled", []),
+    ],
+)
+def test_the_tab_key_completes_the_name_as_ipython_cut_it(text: str, token: str, found: list[str]) -> None:
+    assert completions(text, token, VIEW) == found
+
+
+def test_where_nothing_is_known_yet_the_demo_is() -> None:
+    assert completions("%agent --model ", "", None) == ["demo", "replay:"]
+
+
+def complete(kernel: TestKernel, code: str) -> list[str]:
+    reply = kernel.ask("complete_request", code=code, cursor_pos=len(code))
+    matches: list[str] = reply["matches"]
+    return [code[: reply["cursor_start"]] + match for match in matches]
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+class TestInAKernelWithoutAServer:
+    def test_lists_and_completes_what_the_endpoints_offer(self, start_kernel: Callable[..., TestKernel]) -> None:
+        with FakeOpenAI(pages=PAGES) as server:
+            kernel = start_kernel(**server.environment("qwen3:8b"))
+            kernel.run("%load_ext agent_kernel")
+            listed = kernel.run("%agent models").streams()
+            assert "The default model is qwen3:8b" in listed
+            assert "qwen3:8b   yes    ?       40,960" in listed
+            assert complete(kernel, "%%agent --model qw") == ["%%agent --model qwen3:8b"]
+            assert complete(kernel, "%agent --model llava:1") == ["%agent --model llava:13b"]
+        assert [asked.path for asked in server.asked] == ["/v1/models"]
+
+    def test_a_silent_endpoint_does_not_hold_the_tab_key(self, start_kernel: Callable[..., TestKernel]) -> None:
+        with FakeOpenAI(pages={"/v1/models": Reply(hang_after=0)}) as server:
+            kernel = start_kernel(**server.environment("m"))
+            kernel.run("%load_ext agent_kernel")
+            assert complete(kernel, "%agent --model de") == ["%agent --model demo"]
+            assert kernel.value("6 * 7") == "42"
+
+    def test_a_key_and_an_address_that_a_cell_sets_are_seen_by_the_next_run(self, kernel: TestKernel) -> None:
+        kernel.run("%load_ext agent_kernel\nimport agent_kernel as ak, os")
+        kernel.run("%agent hello")
+        assert "OPENAI_API_KEY" in kernel.value("ak.last_run().error.message")
+        with FakeOpenAI([say("Here.")]) as server:
+            kernel.run(f"os.environ.update({server.environment()!r})")
+            kernel.run("%agent hello")
+            assert kernel.value("ak.last_run().text") == "'Here.'"
+
+    def test_the_effort_of_a_cell_reaches_the_model(self, start_kernel: Callable[..., TestKernel]) -> None:
+        with FakeOpenAI([say("Here.")]) as server:
+            kernel = start_kernel(**server.environment())
+            kernel.run("%load_ext agent_kernel")
+            (shown,) = kernel.run("%agent --effort high hello").shown()
+            assert "fake · effort high" in shown
+        assert server.requests[0].body["reasoning_effort"] == "high"
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_served_kernel_asks_its_server_for_the_list(start_kernel: Callable[..., TestKernel]) -> None:
+    kernel = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
+    kernel.run("%load_ext agent_kernel")
+    cell = kernel.send("%agent models")
+    asked = kernel.event("ask")
+    assert (asked["topic"], asked["through_gateway"]) == ("models", False)
+    assert kernel.request("answer", question_id=asked["question_id"], answer=VIEW.model_dump(mode="json"))["ok"]
+    assert "qwen3:8b  yes    ?       40,960" in kernel.result(cell).streams()
+    assert complete(kernel, "%agent --model ll") == ["%agent --model llava"]
