@@ -58,12 +58,32 @@ class Catalogue:
         self._client = client
         self._kept: dict[str, _Kept] = {}
         self._asking = asyncio.Lock()
+        self._hearing: set[asyncio.Task[None]] = set()
         self._heard: dict[str, tuple[Endpoint, Mapping[str, Told]]] = {}
 
     async def listings(self, endpoints: Iterable[Endpoint | BrokenEndpoint], *, fresh: bool = False) -> list[Listing]:
         """One for each endpoint; those that fail say why."""
         async with self._asking:  # whoever comes second finds what the first one asked for
             return list(await asyncio.gather(*(self._listing(endpoint, fresh) for endpoint in endpoints)))
+
+    def hear(self, endpoint: Endpoint) -> None:
+        """Ask a local server, once and in the background, what its models take: nobody else knows."""
+        if endpoint.provider is not None or not endpoint.is_local or endpoint.name in self._kept:
+            return
+        task = asyncio.get_running_loop().create_task(self._hear(endpoint))
+        self._hearing.add(task)
+        task.add_done_callback(self._hearing.discard)
+
+    async def _hear(self, endpoint: Endpoint) -> None:
+        await self.listings([endpoint])
+
+    async def aclose(self) -> None:
+        """End what is asked in the background of this event loop."""
+        loop = asyncio.get_running_loop()
+        own = [task for task in self._hearing if task.get_loop() is loop]
+        for task in own:
+            task.cancel()
+        await asyncio.gather(*own, return_exceptions=True)
 
     def told(self, endpoint: Endpoint, wire_name: str) -> Told:
         """What is known of a model: from the configuration, from the service, where it was heard, and by its name."""
@@ -129,7 +149,7 @@ class _Asker:
         anthropic = self._endpoint.provider == "Anthropic"
         rows = rows_of(await self._get("models?limit=1000" if anthropic else "models"))
         found = list(read_rows(rows))
-        if self._endpoint.provider is not None or not self._endpoint.base_url.startswith("http://"):
+        if self._endpoint.provider is not None or not self._endpoint.is_local:
             return found
         if any(said != NOTHING_TOLD for _, said in found):
             return found

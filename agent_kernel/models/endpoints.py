@@ -86,6 +86,11 @@ class Endpoint:
         return HOMES.get(urlsplit(self.base_url).hostname or "")
 
     @property
+    def is_local(self) -> bool:
+        """Whether it is a server of one's own, by the look of it: a hosted one is asked over TLS."""
+        return self.base_url.startswith("http://")
+
+    @property
     def first_api(self) -> ApiName:
         """The API in which it is asked first."""
         if self.api is not None:

@@ -50,11 +50,13 @@ class HttpModel:
         api: Api | None = None,
         told: Callable[[], Told] = Told,
         with_tools: Callable[[], Iterable[str]] = list,
+        used: Callable[[], None] = lambda: None,
         name: str | None = None,
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`told` says what is known of the model, `with_tools` which models beside it take tools: see `Catalogue`."""
+        """`told` says what is known of the model, `with_tools` which models beside it take tools: see `Catalogue`.
+        `used` is called after each turn."""
         self._name = name or wire_name
         self._client = client
         self._api: Api = api or ChatApi()
@@ -66,6 +68,7 @@ class HttpModel:
         """Learned where the service refused a request and named it."""
         self._target = Target(wire_name, origin=f"{self._site.where} {wire_name}")
         self._told = told
+        self._used = used
         self._fallbacks = Fallbacks(self._site, with_tools=with_tools)
 
     def __repr__(self) -> str:
@@ -110,6 +113,7 @@ class HttpModel:
                         else:
                             yield item
                 if not parts[-1].paused or len(parts) > MOST_PAUSES:
+                    self._used()
                     yield joined(parts)
                     return
                 request, tried = continued(request, parts[-1]), 0

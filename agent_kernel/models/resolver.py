@@ -183,6 +183,7 @@ class ModelResolver:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop, and the registered models."""
+        await self._catalogue.aclose()
         for client in (*self._clients.values(), *self._left):
             await client.aclose()
         for model in self._registered.values():
@@ -197,6 +198,7 @@ class ModelResolver:
             self._client(endpoint),
             api=make_api(endpoint.first_api),
             told=lambda: self._catalogue.told(endpoint, wire_name),
+            used=lambda: self._catalogue.hear(endpoint),
             with_tools=lambda: [self._as_named(endpoint, other) for other in self._catalogue.with_tools(endpoint)],
             name=name,
             retry=self._retry,

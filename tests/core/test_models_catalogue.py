@@ -15,7 +15,7 @@ from agent_kernel.protocol.views import EndpointView, ModelsView, ModelView
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.fake_service import Page
 from agent_kernel.testing.wire.reply import Reply, failure
-from tests.core.model_fixtures import turn_of
+from tests.core.model_fixtures import turn_of, until
 
 Told = tuple[bool | None, bool | None, int | None]
 """Tools, images, context."""
@@ -237,6 +237,28 @@ async def test_what_a_service_says_of_a_model_is_known_of_it_from_then_on() -> N
         facts = model.facts
         assert (facts.images, facts.tools, facts.context_tokens) == (True, False, 4_096)
         await resolver.aclose()
+
+
+async def test_a_local_server_is_asked_what_its_model_takes_after_the_first_turn() -> None:
+    async with FakeOpenAI([say("Hi"), say("Hi")], pages=OLLAMA) as server:
+        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url})])
+        model = resolver.resolve("gemma3:4b")
+        await turn_of(model)
+        await until(lambda: model.facts.context_tokens == 4_096)
+        await turn_of(model)
+        await resolver.aclose()
+    assert [asked.path for asked in server.asked].count("/v1/models") == 1
+
+
+async def test_a_server_that_says_nothing_meanwhile_holds_up_nobody() -> None:
+    async with FakeOpenAI([say("Hi"), say("Hi")], pages={"/v1/models": Reply(hang_after=0)}) as server:
+        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url})])
+        model = resolver.resolve("gemma3:4b")
+        await turn_of(model)
+        await until(lambda: bool(server.asked))
+        assert (await turn_of(model)).content == "Hi"
+        async with asyncio.timeout(2):
+            await resolver.aclose()
 
 
 async def test_the_key_goes_to_the_endpoints_own_lists_and_a_redirect_is_not_followed() -> None:

@@ -22,6 +22,7 @@ async def test_a_kernel_chooses_neither_the_address_nor_who_gets_the_key(
 ) -> None:
     with FakeOpenAI() as attacker:
         await liar(f"%env OPENAI_BASE_URL={attacker.url}")
+        await liar(f"%env ANTHROPIC_BASE_URL={attacker.url}")
         names = [None, attacker.url, f"{attacker.url}/m", f"openai/{attacker.url}", f"@{attacker.url}", "evil/m"]
         for number, name in enumerate(names):
             model.add(say("Here."))
