@@ -50,13 +50,15 @@ class HttpModel:
         api: Api | None = None,
         told: Callable[[], Told] = Told,
         with_tools: Callable[[], Iterable[str]] = list,
+        takes_tools: bool = True,
         used: Callable[[], None] = lambda: None,
         name: str | None = None,
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
         """`told` says what is known of the model, `with_tools` which models beside it take tools: see `Catalogue`.
-        `used` is called after each turn."""
+        `takes_tools` is
+        false where the configuration says so; `used` is called after each turn."""
         self._name = name or wire_name
         self._client = client
         self._api: Api = api or ChatApi()
@@ -69,7 +71,7 @@ class HttpModel:
         self._target = Target(wire_name, origin=f"{self._site.where} {wire_name}")
         self._told = told
         self._used = used
-        self._fallbacks = Fallbacks(self._site, with_tools=with_tools)
+        self._fallbacks = Fallbacks(self._site, takes_tools=takes_tools, with_tools=with_tools)
 
     def __repr__(self) -> str:
         return f"HttpModel({self._target.wire_name!r} at {self._site.where})"

@@ -198,6 +198,7 @@ class ModelResolver:
             self._client(endpoint),
             api=make_api(endpoint.first_api),
             told=lambda: self._catalogue.told(endpoint, wire_name),
+            takes_tools=endpoint.told.tools is not False,
             used=lambda: self._catalogue.hear(endpoint),
             with_tools=lambda: [self._as_named(endpoint, other) for other in self._catalogue.with_tools(endpoint)],
             name=name,

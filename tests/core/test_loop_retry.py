@@ -11,8 +11,10 @@ from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.models.base import Model, ModelRequest, TextDelta
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.http import HttpModel
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from agent_kernel.tools.hands import Hands
 from tests.core.brain_fixtures import FunctionHands, OneModel, stage
 
@@ -49,6 +51,23 @@ async def test_it_goes_on_with_the_same_history_and_no_prompt_twice(stages: Any)
     # What it had begun to say is taken back: it is asked again.
     taken_back = [event for event in stage.of("message") if event.role == "assistant" and event.content == ""]
     assert [event.message_id for event in taken_back] == [stage.of("token")[0].message_id]
+
+
+async def test_a_key_that_can_not_be_sent_ends_the_run_with_what_to_do_and_can_be_mended(stages: Any) -> None:
+    keys = iter(["sk-of two words", "sk-of two words", "a-key"])
+    with FakeOpenAI([say("Done.")]) as server:
+        model = HttpModel("m", SharedClient(Connection(server.url, lambda: next(keys, "a-key"))))
+        stage = await stages(model)
+        handle = await stage.start()
+        error = (await handle.wait()).run.error
+        assert (error.code, error.message) == (
+            "LLM_ERROR",
+            "OPENAI_API_KEY holds characters that no API key has. Set it again.",
+        )
+        while (result := await (await stage.conversation.retry_run(handle.run_id)).wait()).run.error is not None:
+            pass
+        assert result.text == "Done."
+        await model.aclose()
 
 
 async def test_of_two_who_ask_the_first_does_and_a_run_that_goes_on_is_left_alone(stages: Any) -> None:

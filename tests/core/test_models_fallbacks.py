@@ -11,9 +11,11 @@ from agent_kernel.errors import ModelRefused
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import ModelRequest, Notice
 from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.endpoints import configured
 from agent_kernel.models.fallbacks import other_api, refuses_tools
 from agent_kernel.models.faults import Fault
 from agent_kernel.models.http import HttpModel
+from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
@@ -125,6 +127,18 @@ async def test_what_takes_no_tools_is_known_from_then_on() -> None:
         await collect(model, REQUEST)
         assert not model.facts.tools
         await model.aclose()
+
+
+async def test_a_model_that_is_configured_without_tools_is_never_asked_with_them() -> None:
+    async with FakeOpenAI([say("Hi")]) as server:
+        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url, "tools": False})])
+        model = resolver.resolve("m")
+        assert not model.facts.tools
+        notice, *_ = await collect(model, REQUEST)
+        await resolver.aclose()
+    assert isinstance(notice, Notice)
+    assert notice.content.startswith("m takes no tools (so it is configured), so it answers without them.")
+    assert "tools" not in server.requests[0].body
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import replace
 
-from agent_kernel.errors import ContextExceeded, InvalidArguments, ModelError
+from agent_kernel.errors import ConfigurationError, ContextExceeded, InvalidArguments, ModelError
 from agent_kernel.log import images, inbox, ledger
 from agent_kernel.log.journal import append_message
 from agent_kernel.loop.commits import Commit
@@ -42,7 +42,7 @@ async def call_model(run: ActiveRun) -> list[str]:
         return []
     try:
         streamed = await _stream_within_context(run)
-    except ModelError as error:
+    except (ModelError, ConfigurationError) as error:
         await run.fail("LLM_ERROR", str(error))
         return []
     if streamed is None:

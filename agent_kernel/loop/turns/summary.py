@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agent_kernel.errors import ModelError
+from agent_kernel.errors import ConfigurationError, ModelError
 from agent_kernel.loop.turns.compaction import BYTES_PER_TOKEN, Compaction, summary_tokens
 from agent_kernel.models.base import CONTEXT_OPEN, Model, ModelRequest, ModelTurn, TextDelta, TokenUsage, WireMessage
 from agent_kernel.tools.truncation import TextLimits, truncate
@@ -69,7 +69,7 @@ async def write_summary(model: Model, request: ModelRequest, limit: float) -> Su
     try:
         async with asyncio.timeout(SUMMARY_SECONDS):
             turn = await _read(model, request, 4 * characters)
-    except ModelError as error:
+    except (ModelError, ConfigurationError) as error:
         return Summary("", failure=str(error))
     except TimeoutError:
         return Summary("", failure=f"It took longer than {SUMMARY_SECONDS:g} s.")
