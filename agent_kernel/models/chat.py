@@ -60,8 +60,11 @@ class ChatApi:
 
 
 def _refuses_effort(fault: Fault) -> bool:
-    """OpenAI and most others name the field; Ollama says that the model does not think."""
+    """OpenAI and most others name the field; Ollama says that the model does not think. Where OpenAI takes an effort
+    with tools in its other API only, that is asked instead: see `Fallbacks`."""
     said = f"{fault.param} {fault.detail}"
+    if "/v1/responses" in said:
+        return False
     return fault.status in (400, 422) and ("reasoning_effort" in said or "not support thinking" in said)
 
 

@@ -25,6 +25,7 @@ from tests.core.model_fixtures import collect
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 MESSAGES = ({"role": "user", "content": "Hi"},)
 REQUEST = ModelRequest(messages=MESSAGES, tools=(TOOL,))
+CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 USE_RESPONSES = (
     "Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions. "
     "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
@@ -147,10 +148,35 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
         yield caplog
 
 
+async def test_a_model_that_is_served_in_the_responses_api_only_is_asked_there_after_one_refusal(
+    log: pytest.LogCaptureFixture,
+) -> None:
+    items, server = await items_of(refusal(USE_RESPONSES, param="reasoning_effort"), say("Hi"), say("Hi"), turns=2)
+    assert [request.path for request in server.requests] == [CHAT, RESPONSES, RESPONSES]
+    assert items[-1].content == "Hi"
+    assert not any(isinstance(item, Notice) for item in items)
+    (record,) = log.records
+    assert "in the API 'responses' from now on, not in 'chat': it said \"Function tools" in record.getMessage()
+
+
+async def test_an_effort_goes_over_to_the_other_api(log: pytest.LogCaptureFixture) -> None:
+    request = ModelRequest(messages=MESSAGES, tools=(TOOL,), effort="high")
+    _, server = await items_of(refusal(USE_RESPONSES, param="reasoning_effort"), say("Hi"), request=request)
+    assert server.requests[1].body["reasoning"]["effort"] == "high"
+    assert len(log.records) == 1
+
+
+async def test_a_server_without_the_messages_api_is_asked_in_chat(log: pytest.LogCaptureFixture) -> None:
+    items, server = await items_of(say("Hi"), api=make_api("messages"))
+    assert [request.path for request in server.requests] == [CHAT]
+    assert items[-1].content == "Hi"
+    assert len(log.records) == 1
+
+
 async def test_a_chat_only_server_is_asked_in_chat_after_one_refusal(log: pytest.LogCaptureFixture) -> None:
-    api = _Renamed("responses")
+    api = make_api("responses")
     items, server = await items_of(failure(404, "Not Found"), say("Hi"), say("Hi"), turns=2, api=api)
-    assert [request.path for request in server.requests] == ["/v1/chat/completions"] * 3
+    assert [request.path for request in server.requests] == [RESPONSES, CHAT, CHAT]
     assert not any(isinstance(item, Notice) for item in items)
     (record,) = log.records
     assert "in the API 'chat' from now on, not in 'responses': it said 'Not Found'" in record.getMessage()
@@ -158,7 +184,7 @@ async def test_a_chat_only_server_is_asked_in_chat_after_one_refusal(log: pytest
 
 async def test_the_change_is_made_once(log: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ModelRefused, match="404"):
-        await items_of(failure(404, "Not Found"), failure(404, "Not found", times=2), api=_Renamed("responses"))
+        await items_of(failure(404, "Not Found"), failure(404, "Not found", times=2), api=make_api("responses"))
     assert len(log.records) == 1
 
 
@@ -167,15 +193,6 @@ async def test_the_log_shows_no_key(log: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ModelRefused):
         await items_of(refusal(said), refusal("No.", 400))
     assert "secret" not in log.text
-
-
-class _Renamed:
-    """Chat Completions under another API's name."""
-
-    def __new__(cls, name: ApiName) -> Any:
-        api: Any = make_api("chat")
-        api.name = name
-        return api
 
 
 @pytest.mark.parametrize(

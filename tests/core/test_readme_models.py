@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from agent_kernel.models.apis import make_api
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.http import HttpModel
 from agent_kernel.models.resolver import ModelResolver
@@ -51,7 +50,7 @@ async def test_what_the_table_says_is_enough_for_a_turn(provider: str) -> None:
         there = ModelResolver(endpoints=[moved])
         assert (await turn_of(there.resolve(f"moved/{model.facts.wire_name}"))).content == "Hi"
         await there.aclose()
-    assert double.requests[0].path == PATHS[make_api(endpoint.first_api).name]
+    assert double.requests[0].path == PATHS[endpoint.first_api]
     assert double.requests[0].body["model"] == model.facts.wire_name
     if "OPENAI_API_KEY" in providers()[provider] or "ANTHROPIC_API_KEY" in providers()[provider]:
         assert double.requests[0].headers["authorization"] == "Bearer a-key"
