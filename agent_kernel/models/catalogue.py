@@ -57,18 +57,18 @@ class Catalogue:
     def __init__(self, client: Callable[[Endpoint], SharedClient]) -> None:
         self._client = client
         self._kept: dict[str, _Kept] = {}
-        self._asking = asyncio.Lock()
+        self._asking: dict[str, asyncio.Lock] = {}
         self._hearing: set[asyncio.Task[None]] = set()
         self._heard: dict[str, tuple[Endpoint, Mapping[str, Told]]] = {}
 
     async def listings(self, endpoints: Iterable[Endpoint | BrokenEndpoint], *, fresh: bool = False) -> list[Listing]:
         """One for each endpoint; those that fail say why."""
-        async with self._asking:  # whoever comes second finds what the first one asked for
-            return list(await asyncio.gather(*(self._listing(endpoint, fresh) for endpoint in endpoints)))
+        return list(await asyncio.gather(*(self._listing(endpoint, fresh) for endpoint in endpoints)))
 
     def hear(self, endpoint: Endpoint) -> None:
         """Ask a local server, once and in the background, what its models take: nobody else knows."""
-        if endpoint.provider is not None or not endpoint.is_local or endpoint.name in self._kept:
+        kept = self._kept.get(endpoint.name)
+        if endpoint.provider is not None or not endpoint.is_local or (kept is not None and kept.endpoint == endpoint):
             return
         task = asyncio.get_running_loop().create_task(self._hear(endpoint))
         self._hearing.add(task)
@@ -101,9 +101,13 @@ class Catalogue:
     async def _listing(self, endpoint: Endpoint | BrokenEndpoint, fresh: bool) -> Listing:
         if isinstance(endpoint, BrokenEndpoint):
             return Listing(endpoint.name, fault=endpoint.fault)
-        kept = self._kept.get(endpoint.name)
-        if kept is not None and kept.endpoint == endpoint and not fresh and time.monotonic() < kept.until:
-            return kept.listing
+        async with self._asking.setdefault(endpoint.name, asyncio.Lock()):  # who comes second finds what the first got
+            kept = self._kept.get(endpoint.name)
+            if kept is not None and kept.endpoint == endpoint and not fresh and time.monotonic() < kept.until:
+                return kept.listing
+            return await self._ask_and_keep(endpoint)
+
+    async def _ask_and_keep(self, endpoint: Endpoint) -> Listing:
         listing = await self._ask(endpoint)
         seconds = KEPT_FAULT_SECONDS if listing.fault else KEPT_SECONDS
         self._kept[endpoint.name] = _Kept(endpoint, listing, time.monotonic() + seconds)

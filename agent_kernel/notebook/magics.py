@@ -87,7 +87,7 @@ class AgentMagics(Magics):
 
     def _list_models(self) -> None:
         try:
-            models = model_list().wait(LIST_SECONDS)
+            models = model_list().wait(LIST_SECONDS, again=True)
         except AgentKernelError as error:
             raise UsageError(str(error)) from None
         if models is None:

@@ -34,9 +34,10 @@ class ModelList:
         self._until = 0.0
         self._asked: Future[ModelsView] | None = None
 
-    def wait(self, seconds: float) -> ModelsView | None:
-        """What is known, once what was asked for has come or this time is over. Never raises for a host that fails."""
-        if time.monotonic() >= self._until and self._asked is None:
+    def wait(self, seconds: float, *, again: bool = False) -> ModelsView | None:
+        """What is known, once what was asked for has come or this time is over. Never raises for a host that fails.
+        `again` asks the host, which keeps what endpoints say for a while itself, also where something is known."""
+        if self._asked is None and (again or time.monotonic() >= self._until):
             self._asked = host_for(self._shop, None).list_models()
         if self._asked is not None:
             try:
