@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_kernel.loop.settings import ScriptedDecision
-    from agent_kernel.notebook.agent import Agent, Budget, Policy, last_run
+    from agent_kernel.notebook.agent import Agent, Budget, Policy, last_run, runs
     from agent_kernel.notebook.run import Run
     from agent_kernel.tools.function import Tool, tool
 
@@ -28,6 +28,7 @@ __all__ = [
     "__version__",
     "last_run",
     "load_ipython_extension",
+    "runs",
     "tool",
     "unload_ipython_extension",
 ]
@@ -37,6 +38,7 @@ _PLACES = {
     "Budget": "agent_kernel.notebook.agent",
     "Policy": "agent_kernel.notebook.agent",
     "last_run": "agent_kernel.notebook.agent",
+    "runs": "agent_kernel.notebook.agent",
     "Run": "agent_kernel.notebook.run",
     "ScriptedDecision": "agent_kernel.loop.settings",
     "Tool": "agent_kernel.tools.function",

@@ -16,7 +16,7 @@ from agent_kernel.notebook.workshop import Workshop, workshop
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 
-__all__ = ["Agent", "Budget", "Policy", "last_run"]
+__all__ = ["Agent", "Budget", "Policy", "last_run", "runs"]
 
 
 class Agent:
@@ -103,6 +103,11 @@ def wait_or_cancel(run: Run) -> Run:
 def last_run() -> Run | None:
     """The run that was started last in this kernel, by whatever agent."""
     return workshop().last_run
+
+
+def runs() -> list[Run]:
+    """The runs of this kernel, of whatever agent, the oldest first: all that are open, and the last that have ended."""
+    return workshop().runs()
 
 
 def host_for(shop: Workshop, model: Any) -> Host:

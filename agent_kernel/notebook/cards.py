@@ -21,6 +21,13 @@ class Cards:
         self._replace(end)
         return True
 
+    def show_here(self, run_id: str) -> bool:
+        """Show the live cards in the cell that is being run, too. The record takes their place there as well."""
+        view = self.views.get(run_id)
+        if view is not None:
+            view.show()
+        return view is not None
+
     def goes_on(self, run_id: str) -> None:
         """A run that had failed is tried again."""
         self._failed.pop(run_id, None)

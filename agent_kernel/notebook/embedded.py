@@ -27,7 +27,7 @@ from agent_kernel.notebook.display import Hearing, LiveView, show_record
 from agent_kernel.notebook.face import FaceLine
 from agent_kernel.notebook.local_hands import LocalHands
 from agent_kernel.notebook.place import hears_while_blocked, kernel_of, somebody_is_there
-from agent_kernel.notebook.run import Run, RunEnd
+from agent_kernel.notebook.run import Run, RunEnd, WaitingCall
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
@@ -39,6 +39,7 @@ NO_FACE = (
     "Jupyter widgets, or a server with the extension agent_kernel_server."
 )
 CLOSE_SECONDS = 5.0
+WAITING = "awaiting_approval"
 SEND_IMAGES_VARIABLE = "AGENT_KERNEL_SEND_IMAGES"
 """Set to `no`, it keeps plots and prompts' pictures from models, as a server's `send_images` does."""
 
@@ -102,6 +103,17 @@ class EmbeddedHost:
 
     def list_models(self) -> Future[ModelsView]:
         return asyncio.run_coroutine_threadsafe(self._models.listed(), self._loop)
+
+    def show_here(self, run: Run) -> bool:
+        return self._cards.show_here(run.run_id)
+
+    def waiting(self) -> list[WaitingCall]:
+        async def read() -> list[WaitingCall]:
+            if self._brain is None:
+                return []
+            return [WaitingCall(call.run_id, call.tool_name) for call in await self._brain.approvals(WAITING)]
+
+        return asyncio.run_coroutine_threadsafe(read(), self._loop).result()
 
     def ended(self, end: RunEnd) -> None:
         run_id = end.run.run_id

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -11,6 +12,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.display import display
 
 from agent_kernel.errors import AgentKernelError
+from agent_kernel.notebook import commands
 from agent_kernel.notebook.agent import Agent, host_for, last_run, wait_or_cancel
 from agent_kernel.notebook.link import install
 from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
@@ -29,6 +31,12 @@ HELP = """\
 %agent [options] PROMPT     the same in one line
 %agent stats [--days N]     what was spent: tokens and US dollars
 %agent models               the models that there are, and what they take
+%agent status               the runs that are open, and what they wait for
+%agent show                 their cards, live, in this cell
+%agent stop                 stop them
+%agent new                  the next prompt begins a new conversation
+%agent rules                the policy in force, with its always-allow rules
+%agent history              what was asked in this kernel
 
   --model M       a model's name, replay:FILE, or demo (recorded, needs no key)
   --wait          hold the cell until the run has ended
@@ -37,7 +45,7 @@ HELP = """\
   --tools A,B     your own functions by name, or the built-in tools to offer
   --new           begin a new conversation; else each prompt continues the last one
 
-The last run is agent_kernel.last_run()."""
+The last run is agent_kernel.last_run(); all of this kernel are agent_kernel.runs()."""
 
 
 _COMPLETED = ("%agent", "%%agent")
@@ -76,9 +84,35 @@ class AgentMagics(Magics):
             if cell is None and line.split()[0] == "stats" and (days := stats_days(line)) is not None:
                 self._show_stats(days)
                 return
+            if cell is None and (command := self._commands().get(line.strip())) is not None:
+                _say(command())
+                return
             self._start(parse(line), cell)
         except AgentKernelError as error:
             raise UsageError(str(error)) from None
+
+    def _commands(self) -> dict[str, Callable[[], str]]:
+        """A prompt may begin with such a word; alone in its line it is a command."""
+        shop = workshop()
+        return {
+            "status": lambda: commands.status(shop.open_runs(), self._waiting()),
+            "show": lambda: commands.show(shop.open_runs()),
+            "stop": lambda: commands.stop(shop.open_runs()),
+            "new": self._begin_anew,
+            "rules": lambda: commands.rules(shop.last_run),
+            "history": lambda: commands.history(shop.runs()),
+        }
+
+    def _waiting(self) -> dict[str, list[str]]:
+        waiting: dict[str, list[str]] = {}
+        for host in {run.host for run in workshop().open_runs()}:
+            for call in host.waiting():
+                waiting.setdefault(call.run_id, []).append(call.tool_name)
+        return waiting
+
+    def _begin_anew(self) -> str:
+        self._conversation_id = new_conversation_id()
+        return "The next prompt begins a new conversation."
 
     def _show_stats(self, days: int) -> None:
         run = last_run()
@@ -156,6 +190,11 @@ def _value(name: str, text: str) -> Any:
     if name == "effort" and value not in get_args(Effort):
         raise UsageError(f"There is no effort {value!r}. Use low, medium or high.")
     return tuple(part for part in value.split(",") if part) if name == "tools" else value
+
+
+def _say(text: str) -> None:
+    if text:
+        sys.stdout.write(f"{text}\n")
 
 
 def _state() -> str:

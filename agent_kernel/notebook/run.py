@@ -6,7 +6,7 @@ import dataclasses
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, Protocol, Self
 
@@ -45,6 +45,12 @@ class RunEnd(BaseModel):
     usage: Usage | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class WaitingCall:
+    run_id: str
+    tool_name: str
+
+
 class Host(Protocol):
     """Where the run's brain is: at the server, or in this process."""
 
@@ -61,6 +67,14 @@ class Host(Protocol):
 
     def list_models(self) -> "Future[ModelsView]":
         """What the brain's endpoints offer. Asked for and come at once or later, or never."""
+        ...
+
+    def show_here(self, run: "Run") -> bool:
+        """Show a run's cards in the cell that is being run as well. False where there are none."""
+        ...
+
+    def waiting(self) -> Sequence[WaitingCall]:
+        """The calls of this kernel's runs that wait for a decision. Raises `ServerSilent`."""
         ...
 
     def ended(self, end: RunEnd) -> None:
@@ -109,7 +123,7 @@ class Run:
         self.heard = threading.Event()
         """Set when the server has asked for the declaration."""
         self._workshop = workshop
-        self._host = host
+        self.host = host
         self._lock = threading.Lock()
         self._view: RunView | None = None
         self._end: RunEnd | None = None
@@ -130,7 +144,7 @@ class Run:
     @property
     def blocks(self) -> bool:
         """Whether `%%agent` holds its cell for this run also without `--wait`."""
-        return self._host.blocks
+        return self.host.blocks
 
     @property
     def text(self) -> str:
@@ -163,13 +177,22 @@ class Run:
         """Stop the run. The call that runs is interrupted; what it did before that stays."""
         self.stop("script")
 
+    def show_here(self) -> bool:
+        """Show the run's cards in this cell, too. False where it has none."""
+        return self.host.show_here(self)
+
+    @property
+    def view(self) -> RunView | None:
+        """The run as the brain last told of it; `None` where it has not yet."""
+        return self._view
+
     def stop(self, cause: StopCause) -> None:
         """As `cancel`, for any reason. For any thread; of two reasons the first counts."""
         with self._lock:
             if self._end is not None or self.stop_cause is not None:
                 return
             self.stop_cause = cause
-        self._host.cancel(self, cause)
+        self.host.cancel(self, cause)
 
     def wait(self, timeout: float | None = None) -> Self:
         """Hold this thread until the run ends; on the main thread, run its calls here.
@@ -209,7 +232,7 @@ class Run:
 
     def _settle(self) -> Self:
         if self._end is not None and threading.current_thread() is threading.main_thread():
-            self._host.settled(self, self._end)
+            self.host.settled(self, self._end)
         return self
 
     @contextlib.contextmanager
@@ -271,7 +294,7 @@ class Run:
                 return
             self._end, self._view = end, end.run
         try:
-            self._host.ended(end)
+            self.host.ended(end)
         finally:
             with self._lock:
                 self._done.set()
@@ -283,7 +306,7 @@ class Run:
         with self._lock:
             self._end = self.stop_cause = None
             self._done.clear()
-        self._host.goes_on(self)
+        self.host.goes_on(self)
 
     def __repr__(self) -> str:
         count = len(self.tool_calls)

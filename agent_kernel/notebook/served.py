@@ -8,7 +8,7 @@ from agent_kernel.notebook.cards import Cards
 from agent_kernel.notebook.display import LiveView
 from agent_kernel.notebook.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
 from agent_kernel.notebook.place import is_served, kernel_of
-from agent_kernel.notebook.run import Run, RunEnd
+from agent_kernel.notebook.run import Run, RunEnd, WaitingCall
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.views import ModelsView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
@@ -57,6 +57,13 @@ class ServedHost:
             listed.set_result(ModelsView.model_validate(self._ask("models", tries=MODELS_TRIES)))
         except Exception as error:  # noqa: BLE001 -- whoever waits for the list hears of it
             listed.set_exception(error)
+
+    def show_here(self, run: Run) -> bool:
+        return self._cards.show_here(run.run_id)
+
+    def waiting(self) -> list[WaitingCall]:
+        answer = self._ask("waiting")
+        return [WaitingCall(call["run_id"], call["tool_name"]) for call in answer["calls"]]
 
     def ended(self, end: RunEnd) -> None:
         self._cards.ended(end)

@@ -78,6 +78,36 @@ def test_prompts_continue_one_conversation_until_a_new_one_is_asked_for(magic_ke
 
 @pytest.mark.kernel
 @pytest.mark.slow
+def test_a_prompt_may_begin_with_a_word_that_is_a_command_alone(magic_kernel: TestKernel) -> None:
+    for prompt in ("show me the data", "status of the run", "stop words of English", "new plot", "history of tea"):
+        magic_kernel.run(f"%agent {prompt}")
+        assert magic_kernel.value("ak.last_run().prompt") == repr(prompt)
+    before = magic_kernel.value("len(ak.runs())")
+    magic_kernel.run("%%agent --model demo\nstatus")
+    assert magic_kernel.value("ak.last_run().prompt") == "'status'"
+    magic_kernel.run("%agent history")
+    assert int(magic_kernel.value("len(ak.runs())")) == int(before) + 1
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_where_nothing_is_open_the_commands_say_so(magic_kernel: TestKernel) -> None:
+    for command in ("status", "show", "stop"):
+        assert magic_kernel.run(f"%agent {command}").streams() == "No run is open in this kernel.\n"
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_agent_new_begins_a_conversation_with_the_next_prompt(magic_kernel: TestKernel) -> None:
+    magic_kernel.run("%agent --model demo hello")
+    before = magic_kernel.value("ak.last_run().conversation_id")
+    assert magic_kernel.run("%agent new").streams() == "The next prompt begins a new conversation.\n"
+    magic_kernel.run("%agent --model demo hello")
+    assert magic_kernel.value("ak.last_run().conversation_id") != before
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
 def test_a_prompt_keeps_its_markdown(magic_kernel: TestKernel) -> None:
     magic_kernel.run("%%agent --model demo\n# Title\n\n- `{x}` and $y\n")
     assert magic_kernel.value("ak.last_run().prompt") == repr("# Title\n\n- `{x}` and $y")

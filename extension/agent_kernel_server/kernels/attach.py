@@ -139,17 +139,21 @@ class AttachedKernel:
         """The kernel may have been told already, or no longer wait: then it does nothing."""
         said: dict[str, Any] = {"question_id": question.question_id}
         try:
-            said["answer"] = (await self._find_out(question)).model_dump(mode="json")
+            said["answer"] = await self._answer_to(question)
         except AgentKernelError as error:
             said["refusal"] = str(error)
         await self._follower.tell(link, "answer", said)
 
-    async def _find_out(self, question: Ask) -> UsageReport | ModelsView:
+    async def _answer_to(self, question: Ask) -> dict[str, Any]:
         match question.topic:
             case "usage":
-                return await (await self._brain()).usage(question.days)
+                return (await (await self._brain()).usage(question.days)).model_dump(mode="json")
             case "models":
-                return await self._list_models()
+                return (await self._list_models()).model_dump(mode="json")
+            case "waiting":
+                waiting = await (await self._brain()).approvals("awaiting_approval")
+                ours = [call for call in waiting if call.run_id in self._follower.runs]
+                return {"calls": [{"run_id": call.run_id, "tool_name": call.tool_name} for call in ours]}
             case _:
                 assert_never(question.topic)
 

@@ -76,7 +76,7 @@ class Ask(KernelMessage):
 
     event: Literal["ask"]
     question_id: Identifier
-    topic: Literal["usage", "models"]
+    topic: Literal["usage", "models", "waiting"]
     days: int = Field(default=STATS_DAYS, ge=1, le=MOST_DAYS)
     through_gateway: bool = False
     """As in `Announce`."""

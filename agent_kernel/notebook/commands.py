@@ -1,0 +1,72 @@
+"""`%agent status` and the other words that are commands: what is open in this kernel, and a way to it."""
+
+from collections.abc import Mapping, Sequence
+
+from agent_kernel.notebook.run import Run
+from agent_kernel.protocol.vocabulary import Scope
+from agent_kernel.tools.hidden import reveal
+
+PROMPT_CHARACTERS = 60
+MOST_RUNS = 30
+NOTHING_OPEN = "No run is open in this kernel."
+
+_WHERE: dict[Scope, str] = {
+    "once": "this call",
+    "conversation": "this conversation",
+    "project": "this project",
+    "user": "all notebooks",
+}
+
+
+def status(runs: Sequence[Run], waiting: Mapping[str, Sequence[str]]) -> str:
+    """`waiting`: by run, the names of the tools whose calls wait for a decision."""
+    if not runs:
+        return NOTHING_OPEN
+    lines = [f"  {standing(run, waiting.get(run.run_id, ()))}: {_prompt(run)}" for run in runs]
+    return "\n".join([*lines, "", "%agent show brings the cards here. %agent stop stops what is open."])
+
+
+def standing(run: Run, waiting: Sequence[str]) -> str:
+    view = run.view
+    if waiting:
+        return f"Waiting for you ({', '.join(dict.fromkeys(waiting))})"
+    if view is not None and view.paused is not None:
+        return "Waiting for you (budget reached)"
+    return "Queued" if view is not None and view.status == "queued" else "Running"
+
+
+def stop(runs: Sequence[Run]) -> str:
+    for run in runs:
+        run.cancel()
+    return "\n".join(f"Stopped: {_prompt(run)}" for run in runs) or NOTHING_OPEN
+
+
+def show(runs: Sequence[Run]) -> str:
+    """Show the cards of runs here; what to say where there are none to show."""
+    if not runs:
+        return NOTHING_OPEN
+    hidden = [run for run in runs if not run.show_here()]
+    return "\n".join(f"No page shows cards of this run: {_prompt(run)}" for run in hidden)
+
+
+def rules(run: Run | None) -> str:
+    if run is None or run.view is None:
+        return "No agent has run in this kernel yet. A run asks before it acts, unless its policy says otherwise."
+    policy = run.view.policy
+    head = f"Policy of the last run: {policy.mode}."
+    if not policy.rules:
+        return f"{head} No always-allow rule is in force."
+    lines = [f"  {reveal(rule.text)} ({_WHERE[rule.scope]})" for rule in policy.rules]
+    return "\n".join([f"{head} Its always-allow rules:", *lines, "Remove one under the policy badge of a run."])
+
+
+def history(runs: Sequence[Run]) -> str:
+    if not runs:
+        return "No agent has run in this kernel yet."
+    left_out = [f"  and {len(runs) - MOST_RUNS} earlier ones"] if len(runs) > MOST_RUNS else []
+    return "\n".join([*left_out, *(f"  {run.status}: {_prompt(run)}" for run in runs[-MOST_RUNS:])])
+
+
+def _prompt(run: Run) -> str:
+    line = reveal(" ".join(run.prompt.split()))
+    return line if len(line) <= PROMPT_CHARACTERS else f"{line[: PROMPT_CHARACTERS - 1]}…"

@@ -1,0 +1,70 @@
+"""`%agent status`, `show`, `stop` and the like, with runs that are open. The brain is in the kernel."""
+
+import pytest
+
+from tests.notebooks.kernel import Cell, TestKernel
+from tests.notebooks.page import Page
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+SCRIPTED = (
+    "%load_ext agent_kernel\n"
+    "from agent_kernel.testing import ScriptedModel, call, say\n"
+    "import agent_kernel as ak\n"
+    "agent = ak.Agent(model=ScriptedModel([call('run_python', code='x = 1'), say('Done.'), say('And done.')]))\n"
+)
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+class OpenRuns(Page):
+    """A page with a run that waits for a decision, and another behind it."""
+
+    cell: Cell
+
+
+@pytest.fixture
+def page(kernel: TestKernel) -> OpenRuns:
+    kernel.run(SCRIPTED)
+    page = OpenRuns(kernel, "Plot it.\nIn blue.")
+    page.cell = kernel.result(kernel.send("first = agent.start('Plot it.\\nIn blue.')", allow_stdin=True))
+    page.open()
+    page.event("approval_request")
+    kernel.result(kernel.send("second = agent.start('A table.')", allow_stdin=True))
+    return page
+
+
+def test_status_says_what_is_open_and_what_it_waits_for(page: OpenRuns) -> None:
+    said = page.kernel.run("%agent status").streams()
+    assert said.splitlines()[:2] == ["  Waiting for you (run_python): Plot it. In blue.", "  Queued: A table."]
+    assert "%agent show brings the cards here." in said
+    assert page.kernel.value("[run.prompt for run in ak.runs()]") == "['Plot it.\\nIn blue.', 'A table.']"
+
+
+def test_show_brings_the_same_cards_into_the_cell_and_the_record_follows(page: OpenRuns) -> None:
+    shown = [data for data in page.kernel.run("%agent show").shown(VIEW) if data]
+    assert [one["model_id"] for one in shown][:1] == [data["model_id"] for data in page.cell.shown(VIEW)]
+    assert len(shown) == 2
+    approval = page.event("approval_request")
+    page.send(type="approval_response", approval_id=approval["approval_id"], approved=True)
+    page.kernel.run("for run in ak.runs(): run.wait(20)")
+    page.until(lambda: len(page.records) >= 2)
+    assert page.kernel.value("[run.text for run in ak.runs()]") == "['Done.', 'And done.']"
+
+
+def test_stop_ends_all_that_is_open(page: OpenRuns) -> None:
+    said = page.kernel.run("%agent stop").streams()
+    assert said == "Stopped: Plot it. In blue.\nStopped: A table.\n"
+    assert page.kernel.value("[run.wait(20).status for run in ak.runs()]") == "['cancelled', 'cancelled']"
+    history = page.kernel.run("%agent history").streams()
+    assert history == "  cancelled: Plot it. In blue.\n  cancelled: A table.\n"
+
+
+def test_rules_says_which_policy_is_in_force(page: OpenRuns) -> None:
+    assert (
+        page.kernel.run("%agent rules").streams() == "Policy of the last run: ask. No always-allow rule is in force.\n"
+    )
+    approval = page.event("approval_request")
+    page.send(type="approval_response", approval_id=approval["approval_id"], approved=True, scope="conversation")
+    page.kernel.run("first.wait(20); second.wait(20)")
+    said = page.kernel.run("%agent rules").streams()
+    assert "  allow run_python (this conversation)" in said
