@@ -6,6 +6,7 @@ from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
+from tests.e2e.records import assert_record_is_saved
 from tests.programs import wait_until
 
 LOAD = "%load_ext agent_kernel"
@@ -162,3 +163,24 @@ def test_a_second_notebook_on_the_kernel_shows_what_it_waits_for(
         second.press("Approve")
         expect(second.record()).to_contain_text("A table.")
     expect(first.record()).to_contain_text("A plot.")
+
+
+def test_agent_show_brings_the_cards_of_what_is_open_into_another_cell(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    model.says(call("run_python", code="print('plotted')"), say("A plot."))
+    notebook = open_notebook([LOAD, PLOT, "%agent status", "%agent show"])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.reload()  # without saving: the cell has no output any more
+    expect(notebook.cards()).to_have_count(0)
+    notebook.run(2)
+    assert "Waiting for you (run_python): Plot body mass of the penguins." in notebook.text(2)
+    notebook.run(3)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.save()
+    notebook.press("Approve")
+    expect(notebook.record()).to_contain_text("A plot.")
+    assert_record_is_saved(notebook.save(), 3, "A plot.", "plotted")
+    notebook.run(2)
+    assert notebook.text(2) == "No run is open in this kernel."
