@@ -16,7 +16,7 @@ from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.runs.stopping import stop_for
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.tasks import TaskOwner
-from agent_kernel.protocol.views import ModelsView, UsageReport
+from agent_kernel.protocol.views import ModelsView
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel_server.kernels.calls import CallFeeds
 from agent_kernel_server.kernels.following import RunFollower
