@@ -249,8 +249,8 @@ export class RunDesk implements Actions {
 
   tryAgain(): void {
     this.triedAt = this.state.items.length;
-    this.root()?.querySelector<HTMLElement>(".ak-badge")?.focus();
     this.channel.send({ type: "run_retry", run_id: this.runId });
+    this.handOver(null);
     this.frames.schedule();
   }
 
