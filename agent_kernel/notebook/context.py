@@ -1,6 +1,5 @@
 """Where the model is: the notebook, what its kernel holds and what was run last, in about 4,000 characters."""
 
-import os
 import platform
 from itertools import islice
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.notebook.inspecting import summarize, user_variables
+from agent_kernel.notebook.place import notebook_path
 
 MAX_CHARACTERS = 4_000
 _VARIABLES = 40
@@ -18,11 +18,9 @@ _SOURCE_CHARACTERS = 350
 _OUTPUT_CHARACTERS = 150
 
 
-def describe_environment(shell: InteractiveShell, notebook_path: str | None = None) -> str:
-    """`notebook_path`: as the server knows it, since the kernel's own idea is stale after a rename.
-
-    Safe in any thread and while the main thread is busy: it runs none of the user's code."""
-    path = notebook_path or os.environ.get("JPY_SESSION_NAME")
+def describe_environment(shell: InteractiveShell, told_path: str | None = None) -> str:
+    """Safe in any thread and while the main thread is busy: it runs none of the user's code."""
+    path = notebook_path(told_path)
     place = f"the notebook {path}" if path else "a notebook or script with no known path"
     parts = [f"You work in {place}, with Python {platform.python_version()}, in the folder {Path.cwd()}."]
     parts.append(_variables(shell))

@@ -26,7 +26,7 @@ from agent_kernel.notebook.cards import Cards
 from agent_kernel.notebook.display import Hearing, LiveView, show_record
 from agent_kernel.notebook.face import FaceLine
 from agent_kernel.notebook.local_hands import LocalHands
-from agent_kernel.notebook.place import hears_while_blocked, kernel_of, somebody_is_there
+from agent_kernel.notebook.place import hears_while_blocked, kernel_of, notebook_path, somebody_is_there
 from agent_kernel.notebook.run import Run, RunEnd, WaitingCall
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.commands import Decision
@@ -157,7 +157,7 @@ class EmbeddedHost:
             if run.model is not None and not isinstance(run.model, str):
                 spec = dataclasses.replace(spec, model=self._models.register(run.model))
             conversation = await brain.create_conversation(
-                conversation_id=run.conversation_id, notebook_path=os.environ.get("JPY_SESSION_NAME")
+                conversation_id=run.conversation_id, notebook_path=notebook_path()
             )
             carried = self._carried[run.run_id] = Carried(run, conversation, line)
             conversation.on_retry = self._go_on

@@ -15,6 +15,7 @@ from typing import Any
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.notebook.context import describe_environment
+from agent_kernel.notebook.place import notebook_path
 from agent_kernel.notebook.workshop import Workshop, workshop
 from agent_kernel.protocol.views import OutputView, RunView
 from agent_kernel.protocol.vocabulary import Approval
@@ -205,7 +206,9 @@ class _Requests:
         from agent_kernel.notebook.toolbox import picture_of
 
         try:
-            raw = await asyncio.to_thread(picture_of, content["path"])
+            notebook = notebook_path(content.get("notebook_path"))
+            cell_id = self._shop.cell_of(content.get("run_id"))
+            raw = await asyncio.to_thread(picture_of, content["path"], notebook, cell_id)
         except ToolFailed as refusal:
             return {"refusal": str(refusal)}
         return {"data": base64.b64encode(raw).decode()}

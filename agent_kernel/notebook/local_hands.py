@@ -7,6 +7,7 @@ from typing import Any
 from agent_kernel.notebook.between_cells import OwnShell
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.link import judge, waiting_behind, with_undo
+from agent_kernel.notebook.place import notebook_path
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import Approval
@@ -84,10 +85,11 @@ class LocalHands:
 
         return await asyncio.to_thread(preview_of, tool_name, arguments_json)
 
-    async def read_picture(self, path: str) -> bytes:
+    async def read_picture(self, address: str) -> bytes:
         from agent_kernel.notebook.toolbox import picture_of
 
-        return await asyncio.to_thread(picture_of, path)
+        cell_id = self._shop.cell_of(self._run_id)
+        return await asyncio.to_thread(picture_of, address, notebook_path(), cell_id)
 
     async def describe_environment(self) -> str:
         return describe_environment(self._shop.shell)

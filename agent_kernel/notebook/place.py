@@ -12,6 +12,12 @@ def kernel_of(shell: InteractiveShell) -> Any | None:
     return getattr(shell, "kernel", None)
 
 
+def notebook_path(told: str | None = None, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The notebook, as its server has `told`: the kernel's own idea, which it has from its start, is stale after a
+    rename."""
+    return told or environ.get("JPY_SESSION_NAME")
+
+
 def is_served(shell: InteractiveShell, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether a server with the extension started this kernel.
 

@@ -10,11 +10,12 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ToolDeclarationError, ToolFailed
-from agent_kernel.models.images import NoPicture, plain_picture
+from agent_kernel.models.images import NoPicture, decode, plain_picture
 from agent_kernel.notebook.executor import current_call
 from agent_kernel.notebook.inspecting import inspect_variables
 from agent_kernel.notebook.undo import backups
 from agent_kernel.notebook.values import ToolText
+from agent_kernel.tools.attachments import attached_name, read_attachment
 from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval
 from agent_kernel.tools.changes import planned_change
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -69,11 +70,14 @@ def preview_of(name: str, arguments_json: str) -> str | None:
     return file_diff(change, arguments["path"]) if change is not None else None
 
 
-def picture_of(path: str) -> bytes:
-    """A picture in the notebook's folder, as small as a model takes it: it may have a long way to go. Safe in any
-    thread. Raises `ToolFailed`."""
+def picture_of(address: str, notebook: str | None, cell_id: str | None) -> bytes:
+    """A picture that the prompt of a cell names, as small as a model takes it: it may have a long way to go. Safe in
+    any thread. Raises `ToolFailed`."""
+    name = attached_name(address)
     try:
-        return plain_picture(read_picture(FOLDER, path)).data
+        if name is None:
+            return plain_picture(read_picture(FOLDER, address)).data
+        return plain_picture(decode(read_attachment(FOLDER, notebook, name, cell_id))).data
     except NoPicture as reason:
         raise ToolFailed(str(reason)) from None
 

@@ -51,6 +51,11 @@ class Workshop:
             raise UnknownRun(run_id)
         return self._runs[run_id]
 
+    def cell_of(self, run_id: str | None) -> str | None:
+        """The cell that started a run, where the front end has named it."""
+        run = self._runs.get(run_id) if run_id is not None else None
+        return run.cell.cell_id if run is not None and run.cell is not None else None
+
     def runs(self) -> "list[Run]":
         """Those that the kernel still knows, the oldest first."""
         return list(self._runs.values())

@@ -71,8 +71,9 @@ class Hands(Protocol):
         """
         ...
 
-    async def read_picture(self, path: str) -> bytes:
-        """A picture in the notebook's folder that a prompt names. Raises `ToolFailed` with the reason why not."""
+    async def read_picture(self, address: str) -> bytes:
+        """A picture that a prompt names: a file in the notebook's folder, or with `attachment:` before its name one
+        that is attached to a Markdown cell. Raises `ToolFailed` with the reason why not."""
         ...
 
     async def describe_environment(self) -> str:

@@ -8,7 +8,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.paths import existing, read_text
 from agent_kernel.tools.truncation import TextLimits, truncate
 
-_NOTEBOOK_BYTES = 200 * 1024 * 1024
+NOTEBOOK_BYTES = 200 * 1024 * 1024
 _OUTPUT = TextLimits(characters=1_500, lines=40)
 _SOURCE = TextLimits(characters=20_000, lines=800)
 _TEXT_TYPES = ("text/plain", "text/markdown", "application/json")
@@ -16,12 +16,9 @@ _TEXT_TYPES = ("text/plain", "text/markdown", "application/json")
 
 def read_notebook(root: Path, path: str, first_cell: int = 0, cells: int = 100) -> str:
     """Cells with their sources and shortened outputs. Raises `ToolFailed` for what is not a notebook."""
-    text = read_text(existing(path, root), path, _NOTEBOOK_BYTES).text
-    try:
-        found = json.loads(text)["cells"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise ToolFailed(f"{path!r} is not a Jupyter notebook of format 4. Use read_file.") from None
-    if not isinstance(found, list) or not all(isinstance(cell, dict) for cell in found):
+    text = read_text(existing(path, root), path, NOTEBOOK_BYTES).text
+    found = cells_of(text)
+    if found is None:
         raise ToolFailed(f"{path!r} is not a Jupyter notebook of format 4. Use read_file.")
     if found and first_cell >= len(found):
         raise ToolFailed(f"{path!r} has {len(found)} cells, numbered from 0; there is no cell {first_cell}.")
@@ -30,6 +27,15 @@ def read_notebook(root: Path, path: str, first_cell: int = 0, cells: int = 100) 
     head = f"{path}: {len(found)} cells." if found else f"{path}: no cells."
     shown = [_cell(number, found[number]) for number in range(first_cell, last)]
     return "\n\n".join([head + more, *shown])
+
+
+def cells_of(notebook: str | bytes) -> list[dict[str, Any]] | None:
+    """The cells of a notebook's file; `None` where it is not one of format 4."""
+    try:
+        found = json.loads(notebook)["cells"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, list) and all(isinstance(cell, dict) for cell in found) else None
 
 
 def _cell(number: int, cell: dict[str, Any]) -> str:

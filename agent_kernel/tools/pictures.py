@@ -1,4 +1,4 @@
-"""Opens a picture that a prompt names: a file in the notebook's folder, and nothing to which a link leads."""
+"""Opens a file that a prompt names: one in the notebook's folder, and nothing to which a link leads."""
 
 import errno
 import os
@@ -14,8 +14,16 @@ _FOLLOWS_NOTHING = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) |
 
 
 def read_picture(root: Path, name: str) -> bytes:
+    """Raises `ToolFailed`, in words that follow a colon."""
+    try:
+        return read_below(root, name, MOST_BYTES)
+    except FileNotFoundError:
+        raise ToolFailed("there is no such file in the notebook's folder") from None
+
+
+def read_below(root: Path, name: str, most: int) -> bytes:
     """The bytes of a file below `root`. What is opened is what is judged: each part of the path is opened in the one
-    before it, and none may be a link. Raises `ToolFailed`, in words that follow a colon."""
+    before it, and none may be a link. Raises `FileNotFoundError`, and `ToolFailed`, in words that follow a colon."""
     parts = _parts(name)
     try:
         with ExitStack() as stack:
@@ -23,10 +31,12 @@ def read_picture(root: Path, name: str) -> bytes:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
                 raise ToolFailed("it is not a file")
-            if found.st_size > MOST_BYTES:
-                raise ToolFailed(f"it has {found.st_size:,} bytes, and at most {MOST_BYTES:,} are read")
+            if found.st_size > most:
+                raise ToolFailed(f"it has {found.st_size:,} bytes, and at most {most:,} are read")
             with os.fdopen(os.dup(descriptor), "rb") as file:
-                return file.read(MOST_BYTES)
+                return file.read(most)
+    except FileNotFoundError:
+        raise
     except (OSError, ValueError) as error:
         raise ToolFailed(_reason(error)) from None
 
@@ -60,8 +70,6 @@ def _open_below(stack: ExitStack, root: Path, parts: tuple[str, ...]) -> int:
 
 
 def _reason(error: OSError | ValueError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "there is no such file in the notebook's folder"
     if isinstance(error, OSError) and error.errno in (errno.ELOOP, errno.ENOTDIR):
         return "links are not followed"
     return (error.strerror if isinstance(error, OSError) else None) or "its name can't be used"

@@ -77,10 +77,10 @@ class FunctionHands:
     async def preview(self, tool_name: str, arguments_json: str) -> str | None:
         return self.diff
 
-    async def read_picture(self, path: str) -> bytes:
-        if path not in self.files:
+    async def read_picture(self, address: str) -> bytes:
+        if address not in self.files:
             raise ToolFailed("there is no such file in the notebook's folder")
-        return self.files[path]
+        return self.files[address]
 
     async def describe_environment(self) -> str:
         return "Notebook: test.ipynb"

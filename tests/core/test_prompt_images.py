@@ -70,7 +70,7 @@ async def test_a_model_that_takes_none_is_told_of_the_picture_and_its_size(stage
         ("//example.org/a.png", "only files in the notebook's folder are read"),
         ("data:image/png;base64,QUJD", "only files in the notebook's folder are read"),
         ("file:///etc/passwd", None),
-        ("attachment:image.png", "notebooks keep attachments for Markdown cells only"),
+        ("//[example.org", "only files in the notebook's folder are read"),
         ("bad.png", "it is neither PNG nor JPEG"),
     ],
 )
@@ -103,7 +103,7 @@ async def test_of_many_pictures_the_first_are_sent(stages: Any) -> None:
 
 async def test_a_kernel_that_is_gone_does_not_keep_the_prompt_from_the_model(stages: Any) -> None:
     class Gone(FunctionHands):
-        async def read_picture(self, path: str) -> bytes:
+        async def read_picture(self, address: str) -> bytes:
             raise KernelGone("The kernel died.")
 
     with ScriptedModel([say("Done.")], facts=SEES) as model:

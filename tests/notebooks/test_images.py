@@ -1,13 +1,16 @@
 """What a real kernel shows and what a prompt names, as it gets to a model that takes images."""
 
+import base64
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
-from tests.core.pictures import png_bytes
+from agent_kernel.testing import FakeOpenAI, say
+from tests.core.pictures import png_bytes, size_of
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
@@ -108,3 +111,30 @@ def test_a_prompts_picture_is_read_in_the_notebooks_folder(
     said = kernel.value("[notice.content for notice in run._end.run.notices]")
     assert "The picture 'link.png' is not sent to the model: links are not followed." in said
     assert "The picture '../secret.png' is not sent to the model: only files in the notebook's folder are read." in said
+
+
+def test_a_prompts_attachment_is_that_of_the_nearest_markdown_cell_above_it_in_the_saved_notebook(
+    start_kernel: Callable[..., TestKernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def attached(width: int) -> Any:
+        picture = base64.b64encode(png_bytes(width, 30)).decode()
+        return nbformat.v4.new_markdown_cell(
+            "![](attachment:image.png)", attachments={"image.png": {"image/png": picture}}
+        )
+
+    cells = [attached(20), attached(40), nbformat.v4.new_code_cell(id="asks"), attached(60)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "plots.ipynb")
+    monkeypatch.chdir(tmp_path)
+    prompt = "%%agent --model gpt-5 --wait\nWhat is ![](attachment:image.png)?"
+    with FakeOpenAI() as model:
+        model.add(say("A square."), say("I see none."))
+        root = os.fspath(Path(__file__).parents[2])
+        session = os.fspath(tmp_path / "plots.ipynb")
+        kernel = start_kernel(PYTHONPATH=root, JPY_SESSION_NAME=session, **model.environment())
+        kernel.run("%load_ext agent_kernel")
+        kernel.result(kernel.send_cell("asks", prompt))
+        unsaved = kernel.result(kernel.send_cell("new", prompt))
+        *_, shown = model.requests[0].body["messages"][-1]["content"]
+        assert size_of(shown["image_url"]["url"].partition(",")[2]) == (40, 30)
+        assert "image_url" not in str(model.requests[1].body["messages"][-1])
+    assert "3 Markdown cells have an attachment of this name" in str(unsaved.shown("text/html"))

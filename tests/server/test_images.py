@@ -1,8 +1,11 @@
 """A plot of a served kernel, and a picture that a prompt names, on their way to a model that takes images."""
 
+import base64
+import json
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
@@ -80,6 +83,30 @@ async def test_a_picture_in_the_prompt_is_read_in_the_notebooks_folder_and_nowhe
         "The picture 'link.png' is not sent to the model: links are not followed.",
         "The picture '../secret.png' is not sent to the model: only files in the notebook's folder are read.",
     ]
+
+
+async def test_an_attachment_in_the_prompt_is_read_from_the_notebook_also_after_it_was_renamed(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path, jp_fetch: Any
+) -> None:
+    [session] = json.loads((await jp_fetch("api", "sessions")).body)
+    renamed = json.dumps({"path": "folder/renamed.ipynb", "name": "renamed.ipynb"})
+    await jp_fetch("api", "sessions", session["id"], method="PATCH", body=renamed)
+    cells = [attached(40), nbformat.v4.new_code_cell(id="asks"), attached(60)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), notebook.with_name("renamed.ipynb"))
+    model.add(say("A square."))
+    await open_kernel.run(f"{SEEING}What is ![](attachment:image.png) and ![](attachment:gone.png)?", cell_id="asks")
+    conversation_id, _ = await the_run(api)
+    view = await api.ended(conversation_id)
+    assert pictures(model.requests[0].body["messages"][-1]) == [(40, 30)]
+    assert [notice["content"] for notice in view["runs"][0]["notices"]] == [
+        "The picture 'attachment:gone.png' is not sent to the model: no Markdown cell above this cell in the saved "
+        "notebook has this attachment. If you see it there, save the notebook first."
+    ]
+
+
+def attached(width: int) -> Any:
+    picture = base64.b64encode(png_bytes(width, 30)).decode()
+    return nbformat.v4.new_markdown_cell("![](attachment:image.png)", attachments={"image.png": {"image/png": picture}})
 
 
 class TestSiteThatKeepsPictures:

@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.loop.tool_calls.shown_images import MOST_IMAGES, NO_PICTURES, Prepared, prepare_one
 from agent_kernel.models.images import NoPicture
+from agent_kernel.tools.attachments import attached_name
 from agent_kernel.tools.hands import Hands
 
 if TYPE_CHECKING:
@@ -56,18 +57,20 @@ def picture_names(prompt: str) -> list[str]:
 
 async def _read(hands: Hands | None, name: str) -> bytes:
     """Raises `ToolFailed`, `KernelGone`, `TimeoutError`."""
-    scheme = urlsplit(name).scheme.lower() if name else ""
-    if scheme == "attachment":
-        raise ToolFailed(
-            "notebooks keep attachments for Markdown cells only, and a prompt's cell has none. "
-            "Save it beside the notebook and write the file's name"
-        )
-    if len(scheme) > 1 or name.startswith("//"):  # one letter is a drive
+    if attached_name(name) is None and _is_elsewhere(name):
         raise ToolFailed("only files in the notebook's folder are read")
     if hands is None:
         raise ToolFailed("this conversation has no kernel to read it")
     async with asyncio.timeout(READ_SECONDS):
         return await hands.read_picture(name)
+
+
+def _is_elsewhere(name: str) -> bool:
+    try:
+        scheme = urlsplit(name).scheme
+    except ValueError:  # a server's address that is none
+        return True
+    return len(scheme) > 1 or name.startswith("//")  # one letter is a drive
 
 
 def _shown(name: str) -> str:

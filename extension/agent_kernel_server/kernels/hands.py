@@ -124,12 +124,13 @@ class KernelHands:
         text = answer.get("text")
         return text if isinstance(text, str) and len(text) <= PREVIEW_CHARACTERS else None
 
-    async def read_picture(self, path: str) -> bytes:
+    async def read_picture(self, address: str) -> bytes:
         """Raises `ToolFailed`, `KernelGone`."""
         link = self._link()
         try:
             await link.ensure_installed()
-            answer = await link.control("picture", {"path": path})
+            wanted = {"path": address, "run_id": self._run_id, "notebook_path": self._notebook_path}
+            answer = await link.control("picture", wanted)
             if answer.get("refusal") is not None:
                 raise ToolFailed(str(answer["refusal"])[:PICTURE_REFUSAL_CHARACTERS])
             return decode(str(answer.get("data", "")))
