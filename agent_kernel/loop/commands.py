@@ -15,6 +15,7 @@ from agent_kernel.protocol.commands import (
     ResumeCommand,
     RuleRemoveCommand,
     RunRetryCommand,
+    ShownCommand,
     ToolCancelCommand,
     ToolContinueCommand,
     ToolResultCommand,
@@ -47,7 +48,7 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
             await conversation.retry_run(command.run_id)
         case CancelCommand():
             await conversation.cancel_run(command.run_id, Stop(decided_by=person))
-        case ResumeCommand() | PingCommand():
+        case ResumeCommand() | ShownCommand() | PingCommand():
             return  # answered by the connection itself
         case _:
             assert_never(command)

@@ -281,7 +281,10 @@ class EmbeddedHost:
 
     async def _cancel(self, run: Run, cause: StopCause) -> None:
         carried = self._carried.get(run.run_id)
-        if carried is not None:  # else it is stopped as soon as it has begun
+        if carried is None:
+            return  # it is stopped as soon as it has begun
+        moved = cause == "cell_deleted" and carried.line is not None and carried.line.on_screen
+        if not moved:
             with contextlib.suppress(UnknownRun):
                 await carried.conversation.cancel_run(run.run_id, stop_for(cause))
 

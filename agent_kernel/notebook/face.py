@@ -19,7 +19,13 @@ from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.faces.feed import Subscription
 from agent_kernel.loop.faces.greeting import greet, is_far_behind
 from agent_kernel.loop.tasks import TaskOwner
-from agent_kernel.protocol.commands import ClientCommand, PingCommand, ResumeCommand, client_command_adapter
+from agent_kernel.protocol.commands import (
+    ClientCommand,
+    PingCommand,
+    ResumeCommand,
+    ShownCommand,
+    client_command_adapter,
+)
 from agent_kernel.protocol.events import ErrorEvent, PongEvent
 from agent_kernel.protocol.vocabulary import ErrorCode
 
@@ -45,6 +51,8 @@ class FaceLine:
         self._last_seq = 0
         self._at_work: list[asyncio.Task[None]] = []
         self._greeting: asyncio.Task[None] | None = None
+        self.on_screen = False
+        """Whether the page shows the run just now. A page that is loaded again says so anew."""
         self.seen = asyncio.Event()
         """Set once a page has shown the widget and asked for events."""
 
@@ -113,7 +121,10 @@ class FaceLine:
     async def _obey(self, command: ClientCommand, conversation: Conversation) -> None:
         match command:
             case ResumeCommand():
+                self.on_screen = False
                 self._resume(conversation, command.last_seq)
+            case ShownCommand():
+                self.on_screen = command.shown
             case PingCommand():
                 pong = PongEvent(seq=conversation.last_seq, conversation_id=conversation.conversation_id)
                 self._put(pong.model_dump_json())

@@ -191,7 +191,8 @@ class Run:
         with self._lock:
             if self._end is not None or self.stop_cause is not None:
                 return
-            self.stop_cause = cause
+            if cause != "cell_deleted":  # the cell may only have been moved, which the brain finds out
+                self.stop_cause = cause
         self.host.cancel(self, cause)
 
     def wait(self, timeout: float | None = None) -> Self:

@@ -119,6 +119,15 @@ class ResumeCommand(Command):
     last_seq: int = Field(ge=0)
 
 
+class ShownCommand(Command):
+    """A page shows a run, or does no longer. A deleted cell whose run is still shown, because it was only moved, or is
+    shown in another place, does not end it."""
+
+    type: Literal["shown"] = "shown"
+    run_id: str
+    shown: bool = Field(strict=True)
+
+
 class PingCommand(Command):
     type: Literal["ping"] = "ping"
 
@@ -136,6 +145,7 @@ ClientCommand = Annotated[
     | RunRetryCommand
     | CancelCommand
     | ResumeCommand
+    | ShownCommand
     | PingCommand,
     Field(discriminator="type"),
 ]

@@ -29,11 +29,13 @@ ANNOUNCED_SECONDS = 5.0
 """How long a channel waits for its conversation: a page that shows a run may be here before the run is announced."""
 
 HOLD_SECONDS = 0.15
+RUNS_SHOWN = 1_000
+"""So many runs of a page are kept in mind."""
 ACCEPTED_FRAME_BYTES = 64 * 1024 * 1024
 """Tornado closes the socket on a larger frame, before anything can be answered. Frames between the protocol's
 `MAX_FRAME_BYTES` and this one are read and refused with INVALID_FORMAT."""
 
-READ_COMMANDS = frozenset({"ping", "resume"})
+READ_COMMANDS = frozenset({"ping", "resume", "shown"})
 """What someone who may only look may send: these change nothing."""
 
 
@@ -79,6 +81,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
 
     def open(self, *_: str, **__: str) -> None:
         super().open()
+        self.runs_shown: set[str] = set()
         self.set_nodelay(True)
         self._first_frame = asyncio.Event()
         self.service.channels.add(self)
@@ -148,6 +151,9 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
             return Reply("ACCESS_DENIED", "You may look at this conversation, but not act in it.")
         if command.type == "ping":
             return Reply("PONG")
+        if command.type == "shown":
+            self._note_shown(command.run_id, shown=command.shown)
+            return None
         if command.type == "resume":
             self._resume_from = command.last_seq
             self._rewind()
@@ -160,6 +166,12 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
                 self.log.exception("The command %s failed", command.type)
             return reply
         return None
+
+    def _note_shown(self, run_id: str, *, shown: bool) -> None:
+        if not shown:
+            self.runs_shown.discard(run_id)
+        elif len(self.runs_shown) < RUNS_SHOWN:
+            self.runs_shown.add(run_id)
 
     def _event(self, reply: Reply) -> Event:
         envelope: dict[str, Any] = {

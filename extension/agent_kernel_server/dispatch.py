@@ -35,6 +35,7 @@ COMMAND_TYPES = frozenset(
         "run_retry",
         "cancel",
         "resume",
+        "shown",
         "ping",
     }
 )

@@ -56,7 +56,9 @@ class Service:
         self.tasks = TaskOwner()
         self.channels: set[ChannelHandler] = set()
         self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
-        self.kernels = KernelBridge(self.brain, self.list_models, self.records, kernel_manager, logger, gateway_seconds)
+        self.kernels = KernelBridge(
+            self.brain, self.list_models, self.is_shown, self.records, kernel_manager, logger, gateway_seconds
+        )
 
     async def brain(self) -> Brain:
         """The brain; the first caller opens its log. Raises `ConfigurationError` where that can't be done: those who
@@ -155,6 +157,10 @@ class Service:
     async def list_models(self) -> ModelsView:
         """What the endpoints offer. It holds no key."""
         return await self._models.listed()
+
+    def is_shown(self, run_id: str) -> bool:
+        """Whether a page that is open shows a run just now."""
+        return any(run_id in channel.runs_shown for channel in self.channels)
 
     def has_kernel(self, kernel_id: str) -> bool:
         return self.kernels.knows(kernel_id)

@@ -74,6 +74,24 @@ def test_a_deleted_cell_ends_its_run(open_notebook: OpenNotebook, model: Written
     expect(notebook.record()).to_contain_text("The other one.")
 
 
+def test_a_cell_that_is_cut_and_pasted_keeps_its_run(
+    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
+) -> None:
+    model.says(call("run_python", code="print('moved')"), say("Moved."))
+    notebook = open_notebook([LOAD, "%%agent\nIn a cell that moves.", "6 * 7"])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.command("notebook:cut-cell")
+    expect(notebook.cards()).to_have_count(0)
+    notebook.command("notebook:paste-cell-below")
+    notebook.wait_for_state("awaiting_approval")
+    notebook.run(1)
+    assert notebook.text(1) == "42"
+    notebook.press("Approve")
+    expect(notebook.page.get_by_text("Moved.").first).to_be_visible()
+    assert statuses(lab, "In a cell that moves.") == ["complete"]
+
+
 def test_run_all_three_times_leaves_one_run(open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer) -> None:
     model.says(*(call("run_python", code=f"n = {number}") for number in range(3)), say("Once."))
     notebook = open_notebook([LOAD, "%%agent\nAll of it.", "n"])

@@ -57,6 +57,7 @@ class AttachedKernel:
         open_reach: Callable[[Listener], Reach],
         brain: Callable[[], Awaitable[Brain]],
         list_models: Callable[[], Awaitable[ModelsView]],
+        is_shown: Callable[[str], bool],
         records: RecordKeeper,
         log: Logger,
         release: Callable[[str], None],
@@ -65,6 +66,7 @@ class AttachedKernel:
         self.kernel_id = kernel_id
         self._brain = brain
         self._list_models = list_models
+        self._is_shown = is_shown
         self._records = records
         self._log = log
         self._feeds = CallFeeds()
@@ -129,6 +131,8 @@ class AttachedKernel:
 
     def _stop(self, run_id: str, cause: StopCause) -> None:
         """End a run, or have it end as soon as it has begun."""
+        if cause == "cell_deleted" and self._is_shown(run_id):
+            return  # JupyterLab calls deleted what was cut, though it has been pasted since
         conversation = self._follower.runs.get(run_id)
         if conversation is not None:
             self._tasks.spawn(conversation.cancel_run(run_id, stop_for(cause)), f"cancel {run_id}")

@@ -34,6 +34,7 @@ class KernelBridge:
         self,
         brain: Callable[[], Awaitable[Brain]],
         list_models: Callable[[], Awaitable[ModelsView]],
+        is_shown: Callable[[str], bool],
         records: RecordKeeper,
         kernel_manager: Any,
         log: Logger,
@@ -41,6 +42,7 @@ class KernelBridge:
     ) -> None:
         self._brain = brain
         self._list_models = list_models
+        self._is_shown = is_shown
         self._records = records
         self._manager = kernel_manager
         self._log = log
@@ -103,6 +105,7 @@ class KernelBridge:
             lambda listener: self._reach(kernel, listener),
             self._brain,
             self._list_models,
+            self._is_shown,
             self._records,
             self._log,
             lambda reason: self._lost(kernel_id, reason),

@@ -28,6 +28,8 @@ export class Channel {
   private readonly runs = new Map<string, RunState>();
   private readonly listeners = new Set<() => void>();
   private readonly sequence = new Sequence();
+  /** How many views of each run are on this page. */
+  private readonly views = new Map<string, number>();
   private outbox: ClientCommand[] = [];
   private fresh = true;
   /** This connection has had its `session`. */
@@ -65,6 +67,12 @@ export class Channel {
     const earlier = states.slice(0, Math.max(0, states.findIndex((state) => state.runId === runId)));
     const open = earlier.filter((state) => state.run !== null && !runEnded(state));
     return [...open.filter((state) => state.run?.status === "running"), ...open.filter((state) => state.run?.status !== "running")];
+  }
+
+  /** A view of a run is on this page, until the function that it gives back is called. */
+  viewed(runId: string): () => void {
+    this.count(runId, 1);
+    return () => this.count(runId, -1);
   }
 
   subscribe(listener: () => void): () => void {
@@ -125,6 +133,18 @@ export class Channel {
     this.listeners.clear();
   }
 
+  private count(runId: string, more: 1 | -1): void {
+    const views = (this.views.get(runId) ?? 0) + more;
+    if (views > 0) this.views.set(runId, views);
+    else this.views.delete(runId);
+    const changed = views === (more === 1 ? 1 : 0);
+    if (changed && this.connection.status === "open" && (this.hailed || !this.transport.greets)) this.transport.send({ type: "shown", run_id: runId, shown: more === 1 });
+  }
+
+  private tellViews(): void {
+    for (const runId of this.views.keys()) this.transport.send({ type: "shown", run_id: runId, shown: true });
+  }
+
   private opened(): void {
     this.connection = { status: "open", since: Date.now(), nextTryAt: null, why: null };
     this.sequence.reconnected();
@@ -133,6 +153,7 @@ export class Channel {
     if (!this.transport.greets) {
       this.fresh = false;
       this.flush(null);
+      this.tellViews();
     }
     this.changed();
   }
@@ -201,6 +222,7 @@ export class Channel {
       this.resume();
     }
     this.flush(new Set(event.pending.map((call) => call.approval_id)));
+    this.tellViews();
   }
 
   private begin(event: SessionEvent): void {

@@ -32,6 +32,7 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
   const [, render] = useReducer((n: number) => n + 1, 0);
   const desk = useMemo(() => new RunDesk(channel, runId, () => root.current), [channel, runId]);
   useEffect(() => desk.watch(() => render(undefined)), [desk]);
+  useEffect(() => channel.viewed(runId), [channel, runId]);
   useLayoutEffect(() => desk.followUp());
   const state = channel.state(runId);
   const live = useAnnouncer(state, desk.live);
