@@ -148,7 +148,7 @@ class MessagesReader:
         self._take_stop(message)
 
     def _take_stop(self, fields: dict[str, Any]) -> None:
-        self._stop = fields.get("stop_reason") or self._stop
+        self._stop = _string(fields.get("stop_reason")) or self._stop
         details = fields.get("stop_details")
         if details:
             self._explanation = str(details.get("explanation") or details.get("category") or "")

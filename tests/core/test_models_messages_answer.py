@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.models.anthropic_answer import MessagesReader
@@ -305,6 +305,7 @@ shapes = st.fixed_dictionaries(
 
 
 @settings(max_examples=500, deadline=None)
+@example([{"type": "message_delta", "delta": {"stop_reason": [None]}}])
 @given(st.lists(shapes | json_values, max_size=6))
 def test_no_shape_of_an_event_raises_anything_but_a_fault(events: list[Any]) -> None:
     try:
