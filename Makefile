@@ -21,6 +21,7 @@ demo: .venv/demo.stamp ## Open JupyterLab on the demo notebook (DEMO_ARGS=--no-b
 
 .PHONY: test
 test: lint unit-front unit notebooks e2e shapes ## Everything: lint, types, unit, server, front end, notebooks, JupyterLab
+# One after another, but for `unit`, whose halves share two cores: browser tests that share them wait for each other.
 
 .PHONY: lint
 lint: .venv/test.stamp ## Lint, formatting, types (Python and TypeScript)
@@ -34,9 +35,15 @@ format: .venv/test.stamp ## Format, and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-.PHONY: unit
+.PHONY: unit unit-core unit-kernels
 unit: .venv/test.stamp .venv/fuse.stamp ## Python tests with real kernels and servers, without a browser
-	$(PYTEST) -q tests --ignore=tests/e2e --ignore=tests/shapes
+	$(MAKE) --no-print-directory -j2 --output-sync=target unit-core unit-kernels
+
+unit-core: .venv/test.stamp
+	$(PYTEST) -q tests/architecture tests/core tests/widgets
+
+unit-kernels: .venv/test.stamp .venv/fuse.stamp
+	$(PYTEST) -q tests --ignore=tests/e2e --ignore=tests/shapes --ignore=tests/architecture --ignore=tests/core --ignore=tests/widgets
 
 .PHONY: unit-front
 unit-front: .venv/test.stamp ## The front end's tests
