@@ -120,6 +120,9 @@ class Connection(asyncio.Protocol):
             listed = json.dumps(self._answers.requests).encode()
             self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(listed), listed))
             return
+        if not head.startswith(b"POST"):  # a client that asks what the models take; nothing is known of them
+            self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+            return
         match = MODEL.search(body[:512]) or MODEL.search(body[-TAIL_BYTES:]) or MODEL.search(body)
         assert match is not None
         model = match.group(1).decode()
