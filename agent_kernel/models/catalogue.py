@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.models import prices
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.client import Client, SharedClient
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
 from agent_kernel.models.faults import Fault, Site, explain
-from agent_kernel.models.known import NOTHING_TOLD, Told, load_contexts, told_by_name
+from agent_kernel.models.known import NOTHING_TOLD, Told, told_by_name
 from agent_kernel.models.listings import read_ollama, read_rows, rows_of
 
 ANSWER_SECONDS = 5.0
@@ -132,7 +133,7 @@ class Catalogue:
             return Listing(endpoint.name, fault=str(error))
         except ConfigurationError as wrong:
             return Listing(endpoint.name, fault=str(wrong))
-        await asyncio.to_thread(load_contexts)
+        await asyncio.to_thread(prices.load)
         offers = [
             Offer(name, endpoint.told.over(said).over(told_by_name(name, endpoint.base_url)))
             for name, said in found[:MOST_OFFERS]

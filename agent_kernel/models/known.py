@@ -1,9 +1,9 @@
 """What is known of models by their names, without asking anybody."""
 
 import re
-import sys
 from dataclasses import dataclass
-from functools import lru_cache
+
+from agent_kernel.models import prices
 
 _BEYOND_TEXT = re.compile(
     r"(?i)embed|whisper|\btts\b|dall-e|transcri|realtime|moderation|rerank|\bsora|davinci|babbage|-live\b|speech"
@@ -54,21 +54,5 @@ def told_by_name(name: str, base_url: str) -> Told:
         images=True if both or _SEES.search(name) else None,
         tools=True if both or _ACTS.search(name) else None,
         # genai-prices takes a sixth of a second to load, which no first prompt waits for: see `resolver.warm_up`.
-        context_tokens=_listed_context(name, base_url) if "genai_prices.data" in sys.modules else None,
+        context_tokens=prices.listed_context(name, base_url) if prices.is_loaded() else None,
     )
-
-
-def load_contexts() -> None:
-    """Load what is known of contexts. Blocks."""
-    import genai_prices.data  # noqa: F401
-
-
-@lru_cache(maxsize=256)
-def _listed_context(name: str, base_url: str) -> int | None:
-    from genai_prices.data_snapshot import get_snapshot
-
-    try:
-        _, model = get_snapshot().find_provider_model(name, None, None, base_url)
-    except LookupError:
-        return None
-    return model.context_window

@@ -33,12 +33,34 @@ UNKNOWN = TurnCost(None, partial=True)
 
 
 @functools.cache
-def load() -> None:
-    """Read the table, a fifth of a second of work and 4 MB. For a thread."""
+def load() -> bool:
+    """Read the table, a fifth of a second of work and 4 MB; whether it could be read. For a thread."""
     try:
         import genai_prices.data  # noqa: F401
     except Exception:
         logger.warning("The table of prices can't be read, so no cost is shown.", exc_info=True)
+        return False
+    return True
+
+
+def is_loaded() -> bool:
+    """Whether the table was read, so that a look into it holds nobody up."""
+    return load.cache_info().currsize > 0 and load()
+
+
+@functools.lru_cache(maxsize=256)
+def listed_context(wire_name: str, base_url: str) -> int | None:
+    """How many tokens a model takes, as the table has it for its service. Reads the table where that was not done."""
+    try:
+        from genai_prices.data_snapshot import get_snapshot
+
+        _, model = get_snapshot().find_provider_model(wire_name, None, None, base_url)
+    except LookupError:
+        return None
+    except Exception:
+        logger.debug("No context could be made out for %s.", wire_name, exc_info=True)
+        return None
+    return model.context_window
 
 
 def wants_loading(model: Model) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agent_kernel.errors import ConfigurationError, NoModelError
+from agent_kernel.models import prices
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import Model
 from agent_kernel.models.catalogue import Catalogue, Listing
@@ -20,7 +21,7 @@ from agent_kernel.models.endpoints import (
     of_environment,
 )
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import OPENAI_NAMES, load_contexts
+from agent_kernel.models.known import OPENAI_NAMES
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.models.retry import Clock, RetryPolicy
 from agent_kernel.protocol.views import EndpointView, ModelsView, ModelView
@@ -279,4 +280,4 @@ def warm_up() -> None:
     import langgraph.graph  # noqa: F401
     import openai  # noqa: F401
 
-    load_contexts()
+    prices.load()

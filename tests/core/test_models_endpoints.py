@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.models import prices
 from agent_kernel.models.defaults import DEFAULT_MODELS
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.http import HttpModel
@@ -223,7 +224,7 @@ def test_of_all_others_nothing_is_assumed(name: str) -> None:
 
 
 def test_how_long_a_context_is_comes_from_the_makers_own_service_only() -> None:
-    import genai_prices.data  # noqa: F401 (as `warm_up` does)
+    prices.load()  # as `warm_up` does
 
     assert told_by_name(DEFAULT_MODELS["OpenAI"], "https://api.openai.com/v1").context_tokens == 1_050_000
     assert told_by_name(DEFAULT_MODELS["Anthropic"], "https://api.anthropic.com").context_tokens == 1_000_000
@@ -258,3 +259,14 @@ def test_the_default_models_are_names_that_the_providers_own_clients_know() -> N
 
     for name in DEFAULT_MODELS.values():
         assert get_snapshot().find_provider_model(name, None, None, None)[1].context_window
+
+
+def test_a_broken_table_of_prices_leaves_a_models_context_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise TypeError("the table is broken")
+
+    prices.load()
+    monkeypatch.setattr("genai_prices.data_snapshot.get_snapshot", fail)
+    prices.listed_context.cache_clear()
+    assert told_by_name("gpt-5", "https://api.openai.com/v1").context_tokens is None
+    prices.listed_context.cache_clear()
