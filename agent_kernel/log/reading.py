@@ -103,7 +103,8 @@ def outputs(sql: sqlite3.Connection, span: Span, said: Mapping[int, Said]) -> di
     )
     for conversation, *row in rows:
         for _, event in outputs_of(bodies(sql, conversation, tuple(row), said[conversation].texts)):
-            found[conversation][event["tool_call_id"]].append(event["output"])
+            # An older log's outputs have no metadata.
+            found[conversation][event["tool_call_id"]].append({"metadata": {}, **event["output"]})
     return found
 
 

@@ -18,6 +18,8 @@ LIVE_CHARACTERS = 1_048_576
 """Most stream text sent to faces for one call."""
 DISPLAY_CHARACTERS = 16_777_216
 """Most display data sent to faces for one call. A plot is about 50,000, a table 5,000, a Plotly page 4,700,000."""
+METADATA_CHARACTERS = 65_536
+"""Most metadata of one display: sizes and flags, in practice some hundred characters."""
 
 _PICTURES = ("image/png", "image/jpeg")
 _LIVE_NOTE = "\n[The live output stops here, at 1 MiB. The call goes on; the model gets the beginning and the end.]\n"
@@ -69,9 +71,12 @@ class OutputCapture:
             else:
                 self._flush_soon()
 
-    def display(self, data: Mapping[str, Any], display_id: str | None = None) -> None:
+    def display(
+        self, data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None, display_id: str | None = None
+    ) -> None:
         """Record a MIME bundle; a later one with the same `display_id` replaces it."""
         bundle = {mime: _json_value(mime, value) for mime, value in data.items()}
+        about = _bounded_metadata(metadata or {})
         with self._lock:
             if self._closed:
                 return
@@ -84,7 +89,8 @@ class OutputCapture:
             if too_large:
                 shown = _words(bundle, shown=False)[:2_000]
                 bundle = {"text/plain": f"{shown}\n[Too large to show here: {size:,} characters.]"}
-            self._emit(OutputView(kind="display", data=bundle, display_id=display_id))
+                about = {}
+            self._emit(OutputView(kind="display", data=bundle, metadata=about, display_id=display_id))
 
     def knows(self, display_id: str) -> bool:
         with self._lock:
@@ -236,6 +242,15 @@ def _json_value(mime: str, value: Any) -> Any:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):
         return str(value)
+
+
+def _bounded_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """A display is shown without metadata that is no JSON or too large: it says how to show it, and no more."""
+    try:
+        text = json.dumps(dict(metadata), allow_nan=False)
+    except (TypeError, ValueError):
+        return {}
+    return json.loads(text) if len(text) <= METADATA_CHARACTERS else {}
 
 
 def _words(bundle: Mapping[str, Any], *, shown: bool) -> str:

@@ -46,7 +46,7 @@ class CallPublisher:
             # A display of the user's own, made before this call.
             self._original.publish(data, metadata, transient=transient, update=True)
         else:
-            self._capture.display(data, display_id)
+            self._capture.display(data, metadata, display_id)
 
     def clear_output(self, wait: bool = False) -> None:
         self._capture.clear(wait)
@@ -70,9 +70,9 @@ class CallDisplayHook:
         if value is None or self._original.semicolon_at_end_of_expression(self._code):
             return
         formatter: Any = self._shell.display_formatter
-        data, _ = formatter.format(value)
+        data, metadata = formatter.format(value)
         if data:
-            self._capture.display(data)
+            self._capture.display(data, metadata)
 
 
 class ExitRefused(Exception):

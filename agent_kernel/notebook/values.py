@@ -24,9 +24,9 @@ def value_text(value: Any, shell: InteractiveShell, capture: OutputCapture) -> s
         return value
     formatter: Any = shell.display_formatter
     if not isinstance(value, bool | int | float | list | tuple | dict):
-        data, _ = formatter.format(value)
+        data, metadata = formatter.format(value)
         if set(data) - {"text/plain"}:
-            capture.display(data)
+            capture.display(data, metadata)
             return ""
     try:
         return json.dumps(value, ensure_ascii=False)

@@ -223,6 +223,8 @@ class OutputView(View):
     """MIME type to content; base64 for images."""
     display_id: str | None = None
     """Set where a later output with the same id replaces this one."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """Of the bundle, as nbformat has it: some keys are MIME types (`{"image/png": {"width": 640}}`)."""
 
 
 class ToolCallView(View):

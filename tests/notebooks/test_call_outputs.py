@@ -62,6 +62,21 @@ def test_a_display_that_is_updated_keeps_its_place(shared_kernel: TestKernel) ->
     assert found["outcome"]["content"] == "'second'"
 
 
+def test_a_displays_metadata_comes_with_it(shared_kernel: TestKernel) -> None:
+    code = (
+        "from IPython.display import display, Image\n"
+        "display({'text/plain': 'p'}, metadata={'text/plain': {'width': 3}}, raw=True)\n"
+        "class Sized:\n"
+        "    def _repr_html_(self): return '<b>x</b>', {'isolated': True}\n"
+        "display(Sized(), metadata={'deep': 'm' * 100_000})\n"
+        "display({'text/plain': 'q'}, metadata={'n': float('nan')}, raw=True)\n"
+        "Sized()"
+    )
+    found = shared_kernel.call("metadata", code)
+    told = [output["metadata"] for output in outputs(found, "display")]
+    assert told == [{"text/plain": {"width": 3}}, {}, {}, {"text/html": {"isolated": True}}]
+
+
 def test_cleared_output_is_gone_for_the_model_too(shared_kernel: TestKernel) -> None:
     code = "from IPython.display import clear_output\nprint('old')\nclear_output(wait=True)\nprint('new')"
     found = shared_kernel.call("cleared", code)

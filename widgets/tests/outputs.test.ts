@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { addOutput, hasRichOutput, NO_OUTPUTS, streamText, type Outputs, type StreamBlock } from "../src/state/outputs";
 import type { OutputView } from "../src/protocol";
 
-const EMPTY: OutputView = { kind: "stream", name: "stdout", text: "", data: {}, display_id: null };
+const EMPTY: OutputView = { kind: "stream", name: "stdout", text: "", data: {}, metadata: {}, display_id: null };
 
 function outputs(...views: Partial<OutputView>[]): Outputs {
   return views.reduce<Outputs>((all, one, index) => addOutput(all, index, { ...EMPTY, ...one }), NO_OUTPUTS);

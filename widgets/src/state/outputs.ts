@@ -23,6 +23,8 @@ export interface DisplayBlock {
   readonly kind: "display";
   readonly key: number;
   readonly data: Readonly<Record<string, unknown>>;
+  /** Of the bundle, as nbformat has it. */
+  readonly metadata: Readonly<Record<string, unknown>>;
   readonly displayId: string | null;
 }
 
@@ -75,7 +77,8 @@ function fold(outputs: Outputs, key: number, output: OutputView): Outputs {
     case "error":
       return append(outputs, { kind: "error", key, text: output.text });
     case "display":
-      return foldDisplay(outputs, { kind: "display", key, data: output.data, displayId: output.display_id });
+      // The events of an older log have no metadata.
+      return foldDisplay(outputs, { kind: "display", key, data: output.data, metadata: output.metadata ?? {}, displayId: output.display_id });
   }
 }
 
