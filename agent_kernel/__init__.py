@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agent_kernel.loop.settings import ScriptedDecision
     from agent_kernel.notebook.agent import Agent, Budget, Policy, last_run, runs
-    from agent_kernel.notebook.run import Run
+    from agent_kernel.notebook.handle import Run
     from agent_kernel.tools.function import Tool, tool
 
 __all__ = [
@@ -33,13 +33,14 @@ __all__ = [
     "unload_ipython_extension",
 ]
 
+_FOR_IPYTHON = {"load_ipython_extension", "unload_ipython_extension"}
 _PLACES = {
     "Agent": "agent_kernel.notebook.agent",
     "Budget": "agent_kernel.notebook.agent",
     "Policy": "agent_kernel.notebook.agent",
     "last_run": "agent_kernel.notebook.agent",
     "runs": "agent_kernel.notebook.agent",
-    "Run": "agent_kernel.notebook.run",
+    "Run": "agent_kernel.notebook.handle",
     "ScriptedDecision": "agent_kernel.loop.settings",
     "Tool": "agent_kernel.tools.function",
     "tool": "agent_kernel.tools.function",
@@ -60,7 +61,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """What a notebook's user may call, and no more."""
+    return sorted({*__all__} - _FOR_IPYTHON)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.notebook.cells import request_of
+from agent_kernel.notebook.handle import Run
 from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions, as_effort, as_policy
 from agent_kernel.notebook.place import is_served
 from agent_kernel.notebook.remote import is_served_from_afar
-from agent_kernel.notebook.run import Host, Run
+from agent_kernel.notebook.run import Host, RunState
 from agent_kernel.notebook.toolbox import offered_tools
 from agent_kernel.notebook.workshop import Workshop, workshop
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
@@ -71,7 +72,7 @@ class Agent:
             budget=self.budget.limits(),
             effort=self.effort,
         )
-        run = Run(
+        state = RunState(
             self._shop,
             host,
             spec,
@@ -81,10 +82,10 @@ class Agent:
             self.model,
             request_of(self._shop.shell),
         )
-        self._shop.add_run(run)
-        host.begin(run)
-        self._shop.cells.begun(run)
-        return run
+        self._shop.add_run(state)
+        host.begin(state)
+        self._shop.cells.begun(state)
+        return Run(state)
 
     def run(self, prompt: str, approvals: Sequence[Decision] | None = None) -> Run:
         """Start a run and wait for it; an interrupt cancels it. See `start`."""
@@ -102,12 +103,13 @@ def wait_or_cancel(run: Run) -> Run:
 
 def last_run() -> Run | None:
     """The run that was started last in this kernel, by whatever agent."""
-    return workshop().last_run
+    state = workshop().last_run
+    return Run(state) if state is not None else None
 
 
 def runs() -> list[Run]:
     """The runs of this kernel, of whatever agent, the oldest first: all that are open, and the last that have ended."""
-    return workshop().runs()
+    return [Run(state) for state in workshop().runs()]
 
 
 def host_for(shop: Workshop, model: Any) -> Host:

@@ -14,7 +14,7 @@ from agent_kernel.notebook.cell_requests import CellRequest, read_deleted, read_
 from agent_kernel.notebook.place import kernel_of
 
 if TYPE_CHECKING:
-    from agent_kernel.notebook.run import Run
+    from agent_kernel.notebook.run import RunState
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def request_of(shell: InteractiveShell) -> CellRequest | None:
 class Cells:
     """One per kernel process."""
 
-    def __init__(self, shell: InteractiveShell, open_runs: "Callable[[], Sequence[Run]]") -> None:
+    def __init__(self, shell: InteractiveShell, open_runs: "Callable[[], Sequence[RunState]]") -> None:
         self._shell = shell
         self._open_runs = open_runs
         self._queued: dict[str, list[CellRequest]] = {}
@@ -41,7 +41,7 @@ class Cells:
             shell.events.register("pre_run_cell", self._cell_begins)
             watch_requests(kernel, self.asked_for)
 
-    def begun(self, run: "Run") -> None:
+    def begun(self, run: "RunState") -> None:
         """A run was started. Its cell may have been asked for again before that."""
         if run.cell is not None and self._queued.get(run.cell.cell_id):
             run.stop("cell_run_again")
@@ -69,7 +69,7 @@ class Cells:
         for run in self._of(cell_ids):
             run.stop("cell_deleted")
 
-    def _of(self, cell_ids: Iterable[str]) -> "list[Run]":
+    def _of(self, cell_ids: Iterable[str]) -> "list[RunState]":
         wanted = frozenset(cell_ids)
         return [run for run in self._open_runs() if run.cell is not None and run.cell.cell_id in wanted]
 

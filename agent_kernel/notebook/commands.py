@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from agent_kernel.notebook.run import Run
+from agent_kernel.notebook.run import RunState
 from agent_kernel.protocol.vocabulary import Scope
 from agent_kernel.tools.hidden import reveal
 
@@ -18,7 +18,7 @@ _WHERE: dict[Scope, str] = {
 }
 
 
-def status(runs: Sequence[Run], waiting: Mapping[str, Sequence[str]]) -> str:
+def status(runs: Sequence[RunState], waiting: Mapping[str, Sequence[str]]) -> str:
     """`waiting`: by run, the names of the tools whose calls wait for a decision."""
     if not runs:
         return NOTHING_OPEN
@@ -26,7 +26,7 @@ def status(runs: Sequence[Run], waiting: Mapping[str, Sequence[str]]) -> str:
     return "\n".join([*lines, "", "%agent show brings the cards here. %agent stop stops what is open."])
 
 
-def standing(run: Run, waiting: Sequence[str]) -> str:
+def standing(run: RunState, waiting: Sequence[str]) -> str:
     view = run.view
     if waiting:
         return f"Waiting for you ({', '.join(dict.fromkeys(waiting))})"
@@ -35,13 +35,13 @@ def standing(run: Run, waiting: Sequence[str]) -> str:
     return "Queued" if view is not None and view.status == "queued" else "Running"
 
 
-def stop(runs: Sequence[Run]) -> str:
+def stop(runs: Sequence[RunState]) -> str:
     for run in runs:
-        run.cancel()
+        run.stop("script")
     return "\n".join(f"Stopped: {_prompt(run)}" for run in runs) or NOTHING_OPEN
 
 
-def show(runs: Sequence[Run]) -> str:
+def show(runs: Sequence[RunState]) -> str:
     """Show the cards of runs here; what to say where there are none to show."""
     if not runs:
         return NOTHING_OPEN
@@ -49,7 +49,7 @@ def show(runs: Sequence[Run]) -> str:
     return "\n".join(f"No page shows cards of this run: {_prompt(run)}" for run in hidden)
 
 
-def rules(run: Run | None) -> str:
+def rules(run: RunState | None) -> str:
     if run is None or run.view is None:
         return "No agent has run in this kernel yet. A run asks before it acts, unless its policy says otherwise."
     policy = run.view.policy
@@ -60,13 +60,13 @@ def rules(run: Run | None) -> str:
     return "\n".join([f"{head} Its always-allow rules:", *lines, "Remove one under the policy badge of a run."])
 
 
-def history(runs: Sequence[Run]) -> str:
+def history(runs: Sequence[RunState]) -> str:
     if not runs:
         return "No agent has run in this kernel yet."
     left_out = [f"  and {len(runs) - MOST_RUNS} earlier ones"] if len(runs) > MOST_RUNS else []
     return "\n".join([*left_out, *(f"  {run.status}: {_prompt(run)}" for run in runs[-MOST_RUNS:])])
 
 
-def _prompt(run: Run) -> str:
+def _prompt(run: RunState) -> str:
     line = reveal(" ".join(run.prompt.split()))
     return line if len(line) <= PROMPT_CHARACTERS else f"{line[: PROMPT_CHARACTERS - 1]}…"

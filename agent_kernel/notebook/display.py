@@ -7,7 +7,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from agent_kernel.notebook.place import kernel_of
-from agent_kernel.notebook.run import Run, RunEnd
+from agent_kernel.notebook.run import RunEnd, RunState
 
 Transport = Literal["server", "kernel"]
 Hearing = Literal["usually", "between-cells"]
@@ -16,7 +16,9 @@ Hearing = Literal["usually", "between-cells"]
 class LiveView:
     """The widget in the cell's output, until the record takes its place."""
 
-    def __init__(self, shell: InteractiveShell, run: Run, transport: Transport, hearing: Hearing = "usually") -> None:
+    def __init__(
+        self, shell: InteractiveShell, run: RunState, transport: Transport, hearing: Hearing = "usually"
+    ) -> None:
         kernel: Any = kernel_of(shell)
         self._kernel = kernel
         self._topic = getattr(shell.display_pub, "topic", b"display_data")

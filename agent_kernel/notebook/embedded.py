@@ -27,7 +27,7 @@ from agent_kernel.notebook.display import Hearing, LiveView, show_record
 from agent_kernel.notebook.face import FaceLine
 from agent_kernel.notebook.local_hands import LocalHands
 from agent_kernel.notebook.place import hears_while_blocked, kernel_of, notebook_path, somebody_is_there
-from agent_kernel.notebook.run import Run, RunEnd, WaitingCall
+from agent_kernel.notebook.run import RunEnd, RunState, WaitingCall
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
@@ -48,7 +48,7 @@ SEND_IMAGES_VARIABLE = "AGENT_KERNEL_SEND_IMAGES"
 class Carried:
     """A run that the brain of this process carries out, or could try again."""
 
-    run: Run
+    run: RunState
     conversation: Conversation
     line: FaceLine | None
     turn: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
@@ -78,7 +78,7 @@ class EmbeddedHost:
         shop.polling.watch(self._say_hearing)
         atexit.register(self._close)
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: RunState) -> None:
         for run_id in self._cards.asked_for_more(run.conversation_id):
             self._loop.call_soon_threadsafe(self._let_go, run_id)
         attended = self._attended()
@@ -98,13 +98,13 @@ class EmbeddedHost:
         for view in list(self._views.values()):
             view.say_hearing(self._hearing())
 
-    def cancel(self, run: Run, cause: StopCause) -> None:
+    def cancel(self, run: RunState, cause: StopCause) -> None:
         self._submit(self._cancel(run, cause))
 
     def list_models(self) -> Future[ModelsView]:
         return asyncio.run_coroutine_threadsafe(self._models.listed(), self._loop)
 
-    def show_here(self, run: Run) -> bool:
+    def show_here(self, run: RunState) -> bool:
         return self._cards.show_here(run.run_id)
 
     def waiting(self) -> list[WaitingCall]:
@@ -126,10 +126,10 @@ class EmbeddedHost:
         elif line is not None and not line.seen.is_set():
             self._submit(self._give_up_unseen(run_id, line))
 
-    def goes_on(self, run: Run) -> None:
+    def goes_on(self, run: RunState) -> None:
         self._cards.goes_on(run.run_id)
 
-    def settled(self, run: Run, end: RunEnd) -> None:
+    def settled(self, run: RunState, end: RunEnd) -> None:
         if run.run_id not in self._shown:
             self._shown.add(run.run_id)
             show_record(end)
@@ -149,7 +149,7 @@ class EmbeddedHost:
     def _submit(self, work: Coroutine[Any, Any, None]) -> Future[None]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    async def _carry(self, run: Run, line: FaceLine | None, attended: bool) -> None:
+    async def _carry(self, run: RunState, line: FaceLine | None, attended: bool) -> None:
         """One run from its start to its end, on the brain's loop. Whatever fails, the run ends."""
         try:
             brain = await self._open(attended)
@@ -222,7 +222,9 @@ class EmbeddedHost:
         find: Any = getattr(resolved, "scripted_decisions", None)
         return tuple(find(prompt)) if find is not None else ()
 
-    async def _watch(self, run: Run, conversation: Conversation, events: Subscription, line: FaceLine | None) -> None:
+    async def _watch(
+        self, run: RunState, conversation: Conversation, events: Subscription, line: FaceLine | None
+    ) -> None:
         async for frame in events:
             event = json.loads(frame)
             if event.get("run_id") != run.run_id:
@@ -279,7 +281,7 @@ class EmbeddedHost:
         if self._own_shell is not None and not hears_while_blocked(self._shop.shell):
             await self._own_shell.reached()
 
-    async def _cancel(self, run: Run, cause: StopCause) -> None:
+    async def _cancel(self, run: RunState, cause: StopCause) -> None:
         carried = self._carried.get(run.run_id)
         if carried is None:
             return  # it is stopped as soon as it has begun

@@ -14,6 +14,7 @@ from IPython.display import display
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook import commands
 from agent_kernel.notebook.agent import Agent, host_for, last_run, wait_or_cancel
+from agent_kernel.notebook.handle import state_of
 from agent_kernel.notebook.link import install
 from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
 from agent_kernel.notebook.options import Policy
@@ -143,7 +144,7 @@ class AgentMagics(Magics):
         )
         agent.conversation_id = self._conversation_id
         run = agent.start(prompt.strip("\n"))
-        if options.wait or run.blocks:
+        if options.wait or state_of(run).blocks:
             wait_or_cancel(run)
 
 

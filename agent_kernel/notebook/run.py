@@ -1,4 +1,4 @@
-"""`Run`: one run of an agent, as the notebook's user holds it."""
+"""`RunState`: one run of an agent, as this kernel and its hosts keep it. What the user holds is `handle.Run`."""
 
 import asyncio
 import contextlib
@@ -6,13 +6,12 @@ import dataclasses
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from agent_kernel.errors import RunFailed
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.notebook.cell_requests import CellRequest
 from agent_kernel.notebook.workshop import Workshop
@@ -59,17 +58,17 @@ class Host(Protocol):
         """Whether `%%agent` holds its cell also without `--wait`."""
         ...
 
-    def begin(self, run: "Run") -> None:
+    def begin(self, run: "RunState") -> None:
         """Start the run. Raises `ConfigurationError`."""
         ...
 
-    def cancel(self, run: "Run", cause: StopCause) -> None: ...
+    def cancel(self, run: "RunState", cause: StopCause) -> None: ...
 
     def list_models(self) -> "Future[ModelsView]":
         """What the brain's endpoints offer. Asked for and come at once or later, or never."""
         ...
 
-    def show_here(self, run: "Run") -> bool:
+    def show_here(self, run: "RunState") -> bool:
         """Show a run's cards in the cell that is being run as well. False where there are none."""
         ...
 
@@ -81,11 +80,11 @@ class Host(Protocol):
         """Show the record in place of the live cards, or leave them where the run can be tried again. In any thread."""
         ...
 
-    def goes_on(self, run: "Run") -> None:
+    def goes_on(self, run: "RunState") -> None:
         """A run that had ended is tried again. Called in any thread."""
         ...
 
-    def settled(self, run: "Run", end: RunEnd) -> None:
+    def settled(self, run: "RunState", end: RunEnd) -> None:
         """The main thread has waited for the end; where no cards were shown, the record is shown now."""
         ...
 
@@ -94,8 +93,8 @@ class Host(Protocol):
         ...
 
 
-class Run:
-    """Started by an agent. `await run` or `run.wait()` holds the cell until it ends; meanwhile its calls run there."""
+class RunState:
+    """Hosts change it, in any thread; `handle.Run` shows it to the user, on the main one."""
 
     def __init__(
         self,
@@ -147,35 +146,8 @@ class Run:
         return self.host.blocks
 
     @property
-    def text(self) -> str:
-        """The answer, in Markdown; "" until it is known. Raises `RunFailed` where the run failed without one."""
-        if self._end is None:
-            return ""
-        if self._end.run.status == "error" and not self._end.text:
-            raise RunFailed(self.error.message if self.error is not None else "The run failed.")
-        return self._end.text
-
-    @property
-    def tool_calls(self) -> list[ToolCallView]:
-        """Each call with its arguments, its state, who decided, and its result."""
-        return [] if self._end is None else list(self._end.tool_calls)
-
-    @property
-    def messages(self) -> list[MessageView]:
-        return [] if self._end is None else list(self._end.messages)
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens and calls spent so far."""
-        return self._view.usage if self._view is not None else Usage()
-
-    @property
-    def error(self) -> ErrorView | None:
-        return None if self._end is None else self._end.run.error
-
-    def cancel(self) -> None:
-        """Stop the run. The call that runs is interrupted; what it did before that stays."""
-        self.stop("script")
+    def end(self) -> RunEnd | None:
+        return self._end
 
     def show_here(self) -> bool:
         """Show the run's cards in this cell, too. False where it has none."""
@@ -187,7 +159,7 @@ class Run:
         return self._view
 
     def stop(self, cause: StopCause) -> None:
-        """As `cancel`, for any reason. For any thread; of two reasons the first counts."""
+        """Have the run stopped. For any thread; of two reasons the first counts."""
         with self._lock:
             if self._end is not None or self.stop_cause is not None:
                 return
@@ -308,15 +280,6 @@ class Run:
             self._end = self.stop_cause = None
             self._done.clear()
         self.host.goes_on(self)
-
-    def __repr__(self) -> str:
-        count = len(self.tool_calls)
-        calls = f", {count} tool call{'' if count == 1 else 's'}" if count else ""
-        return f"<Run {self.status}{calls}: {self.prompt.strip()[:60]!r}>"
-
-    def _repr_mimebundle_(self, **_: Any) -> Mapping[str, str]:
-        """Small on purpose: the cell that started the run shows the run itself."""
-        return {"text/plain": repr(self)}
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from agent_kernel.notebook.cards import Cards
 from agent_kernel.notebook.display import LiveView
 from agent_kernel.notebook.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
 from agent_kernel.notebook.place import is_served, kernel_of
-from agent_kernel.notebook.run import Run, RunEnd, WaitingCall
+from agent_kernel.notebook.run import RunEnd, RunState, WaitingCall
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.views import ModelsView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
@@ -29,7 +29,7 @@ class ServedHost:
         self._link = Link(kernel_of(shop.shell))
         self._cards = Cards()
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: RunState) -> None:
         install()
         self._cards.asked_for_more(run.conversation_id)
         view = self._cards.views[run.run_id] = LiveView(self._shop.shell, run, "server")
@@ -43,7 +43,7 @@ class ServedHost:
             lambda: run.fail(UNHEARD),
         )
 
-    def cancel(self, run: Run, cause: StopCause) -> None:
+    def cancel(self, run: RunState, cause: StopCause) -> None:
         self._link.send("cancel", run_id=run.run_id, cause=cause)
 
     def list_models(self) -> Future[ModelsView]:
@@ -58,7 +58,7 @@ class ServedHost:
         except Exception as error:  # noqa: BLE001 -- whoever waits for the list hears of it
             listed.set_exception(error)
 
-    def show_here(self, run: Run) -> bool:
+    def show_here(self, run: RunState) -> bool:
         return self._cards.show_here(run.run_id)
 
     def waiting(self) -> list[WaitingCall]:
@@ -68,10 +68,10 @@ class ServedHost:
     def ended(self, end: RunEnd) -> None:
         self._cards.ended(end)
 
-    def goes_on(self, run: Run) -> None:
+    def goes_on(self, run: RunState) -> None:
         self._cards.goes_on(run.run_id)
 
-    def settled(self, run: Run, end: RunEnd) -> None:
+    def settled(self, run: RunState, end: RunEnd) -> None:
         """Nothing: the record is where the cards were."""
 
     def usage(self, days: int) -> UsageReport:

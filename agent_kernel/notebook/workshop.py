@@ -17,7 +17,7 @@ from agent_kernel.notebook.shell_polling import ShellPolling
 from agent_kernel.tools.function import Tool
 
 if TYPE_CHECKING:
-    from agent_kernel.notebook.run import Run
+    from agent_kernel.notebook.run import RunState
 
 KEPT_RUNS = 200
 """Runs that the kernel still knows by id, besides those that go on; a `Run` that somebody holds lives on."""
@@ -33,19 +33,19 @@ class Workshop:
         self.questions = Questions()
         self.told_served = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
-        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._runs: OrderedDict[str, RunState] = OrderedDict()
         self.cells = Cells(shell, self.open_runs)
         self.polling = ShellPolling(shell, self.cells.asked_for)
         self._tools: dict[str, Tool] = {}
 
-    def add_run(self, run: "Run") -> None:
+    def add_run(self, run: "RunState") -> None:
         self._runs[run.run_id] = run
         self._tools.update({tool.declaration.name: tool for tool in run.tools})
         over = [run_id for run_id, one in self._runs.items() if one.done][: max(0, len(self._runs) - KEPT_RUNS)]
         for run_id in over:
             del self._runs[run_id]
 
-    def run(self, run_id: str) -> "Run":
+    def run(self, run_id: str) -> "RunState":
         """Raises `UnknownRun`."""
         if run_id not in self._runs:
             raise UnknownRun(run_id)
@@ -56,16 +56,16 @@ class Workshop:
         run = self._runs.get(run_id) if run_id is not None else None
         return run.cell.cell_id if run is not None and run.cell is not None else None
 
-    def runs(self) -> "list[Run]":
+    def runs(self) -> "list[RunState]":
         """Those that the kernel still knows, the oldest first."""
         return list(self._runs.values())
 
-    def open_runs(self) -> "list[Run]":
+    def open_runs(self) -> "list[RunState]":
         """Those that have not ended, the oldest first. For any thread."""
         return [run for run in self.runs() if not run.done]
 
     @property
-    def last_run(self) -> "Run | None":
+    def last_run(self) -> "RunState | None":
         return next(reversed(self._runs.values()), None)
 
     def find_tool(self, run_id: str | None, name: str) -> Tool | None:

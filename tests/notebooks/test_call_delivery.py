@@ -99,7 +99,8 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
     kernel.run(
         "import agent_kernel.notebook as n; n.install()\n"
         "from agent_kernel.loop.settings import RunSpec\n"
-        "from agent_kernel.notebook.run import Run\n"
+        "from agent_kernel.notebook.handle import Run\n"
+        "from agent_kernel.notebook.run import RunState\n"
         "from agent_kernel.notebook.workshop import workshop\n"
         "class Host:\n"
         "    blocks = False\n"
@@ -107,8 +108,8 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
         "    def cancel(self, run): pass\n"
         "    def ended(self, end): pass\n"
         "    def settled(self, run, end): pass\n"
-        "run = Run(workshop(), Host(), RunSpec(run_id='r', prompt='p'), 'c', ())\n"
-        "workshop().add_run(run); counter = 0; loop_saw = []"
+        "state = RunState(workshop(), Host(), RunSpec(run_id='r', prompt='p'), 'c', ())\n"
+        "workshop().add_run(state); run = Run(state); counter = 0; loop_saw = []"
     )
     beside = "import asyncio; task = asyncio.get_running_loop().call_later(0.01, loop_saw.append, 1)\n"
     cell = kernel.send(f"{beside if 'await' in waiting else ''}{waiting}\ncounter")

@@ -1,0 +1,76 @@
+"""What a user finds on a `Run`, an `Agent` and the package: what they may call, and no more."""
+
+import pydoc
+
+import pytest
+
+import agent_kernel
+from agent_kernel.notebook.handle import Run
+from tests.notebooks.kernel import TestKernel
+
+OF_A_RUN = [
+    "cancel",
+    "conversation_id",
+    "done",
+    "error",
+    "messages",
+    "prompt",
+    "run_id",
+    "show_here",
+    "status",
+    "text",
+    "tool_calls",
+    "usage",
+    "wait",
+]
+OF_AN_AGENT = ["budget", "conversation_id", "effort", "model", "policy", "run", "start", "system", "tools"]
+OF_THE_PACKAGE = [
+    "Agent",
+    "Budget",
+    "Policy",
+    "Run",
+    "ScriptedDecision",
+    "Tool",
+    "__version__",
+    "last_run",
+    "runs",
+    "tool",
+]
+PUBLIC = "print([name for name in dir({}) if not name.startswith('_')])"
+SCRIPTED = (
+    "import agent_kernel as ak\n"
+    "from agent_kernel.testing import ScriptedModel, say\n"
+    "agent = ak.Agent(model=ScriptedModel([say('Done.')] * 2))\n"
+)
+
+
+def test_the_package_lists_what_a_user_may_call() -> None:
+    assert dir(agent_kernel) == OF_THE_PACKAGE
+    assert all(getattr(agent_kernel, name) is not None for name in dir(agent_kernel))
+
+
+def test_each_name_of_a_run_says_what_it_is() -> None:
+    assert [name for name in dir(Run) if not name.startswith("_")] == OF_A_RUN
+    assert [name for name in OF_A_RUN if not getattr(Run, name).__doc__] == []
+    helped = pydoc.render_doc(Run, renderer=pydoc.plaintext)
+    assert "One run of an agent: a prompt, what was done about it, and the answer." in helped
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_tab_on_a_run_and_on_an_agent_offers_what_a_user_may_call(kernel: TestKernel) -> None:
+    kernel.run(SCRIPTED + "run = agent.run('Say it.')")
+    assert kernel.run(PUBLIC.format("run")).streams() == f"{OF_A_RUN}\n"
+    assert kernel.run(PUBLIC.format("agent")).streams() == f"{OF_AN_AGENT}\n"
+    assert kernel.value("run") == "<Run complete: 'Say it.'>"
+    offered = kernel.ask("complete_request", code="run.", cursor_pos=4)["matches"]
+    assert [name.rpartition(".")[2] for name in offered if "._" not in f".{name}"] == OF_A_RUN
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_run_is_the_same_run_however_it_is_reached(kernel: TestKernel) -> None:
+    kernel.run(SCRIPTED + "first = agent.run('One.'); last = agent.run('Two.')")
+    assert kernel.value("first == ak.runs()[0], last == ak.last_run(), first == last, {last: 1}[ak.last_run()]") == (
+        "(True, True, False, 1)"
+    )
