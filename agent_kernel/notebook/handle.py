@@ -1,11 +1,15 @@
 """`Run`: one run of an agent, as the notebook's user holds it. What the kernel keeps of it is `run.RunState`."""
 
 from collections.abc import Generator, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agent_kernel.errors import RunFailed
-from agent_kernel.notebook.run import RunState, Status
+from agent_kernel.notebook.run import RunState
 from agent_kernel.protocol.views import ErrorView, MessageView, ToolCallView, Usage
+
+if TYPE_CHECKING:
+    # Not for jedi, by which the tab key completes names: it fails on a class with a property that is a `Literal`.
+    from agent_kernel.notebook.run import Status
 
 
 class Run:
@@ -26,7 +30,7 @@ class Run:
         return self._state.prompt
 
     @property
-    def status(self) -> Status:
+    def status(self) -> "Status":
         """One of "running", "complete", "cancelled" or "error".
 
         It is "running" also while the run waits for an earlier one of its conversation, or for an approval.
