@@ -7,8 +7,10 @@ SHELL := bash
 
 PYTHON ?= python3
 BIN := .venv/bin
-BUNDLE := widgets/agent_kernel_widgets/static/index.js
-BUNDLE_SOURCES := $(shell find widgets/src widgets/scripts -type f ! -name "*.gen.ts") widgets/package.json widgets/package-lock.json
+# The last file that `npm run build` writes.
+FRONT_END := widgets/lab/labextension/install.json
+FRONT_END_SOURCES := $(shell find widgets/src widgets/scripts widgets/lab/src widgets/lab/container.ts -type f ! -name "*.gen.ts") widgets/package.json widgets/package-lock.json
+LAB_TYPES := widgets/lab/node_modules/.package-lock.json
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help
@@ -24,11 +26,11 @@ test: lint unit-front unit notebooks e2e shapes ## Everything: lint, types, unit
 # One after another, but for `unit`, whose halves share two cores: browser tests that share them wait for each other.
 
 .PHONY: lint
-lint: .venv/test.stamp ## Lint, formatting, types (Python and TypeScript)
+lint: .venv/test.stamp $(LAB_TYPES) ## Lint, formatting, types (Python and TypeScript)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	cd widgets && PYTHON="$(CURDIR)/$(BIN)/python" npm run --silent types && npm run --silent check
+	cd widgets && PYTHON="$(CURDIR)/$(BIN)/python" npm run --silent types && npm run --silent check && npm run --silent check:lab
 
 .PHONY: format
 format: .venv/test.stamp ## Format, and fix what can be fixed
@@ -73,21 +75,25 @@ bench: .venv/test.stamp .venv/browser.stamp ## Measure against the performance g
 
 .PHONY: clean
 clean: ## Remove what was installed and built
-	rm -rf .venv widgets/node_modules widgets/agent_kernel_widgets/static dist build test-results .agent-kernel
+	rm -rf .venv widgets/node_modules widgets/agent_kernel_widgets/static widgets/lab/node_modules widgets/lab/labextension dist build test-results .agent-kernel
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 
-$(BUNDLE): $(BUNDLE_SOURCES)
+$(FRONT_END): $(FRONT_END_SOURCES)
 	@command -v npm >/dev/null || { echo 'npm is missing: install Node 20 or newer' >&2; exit 1; }
 	cd widgets && npm install --no-audit --no-fund && npm run build
 
-.venv/demo.stamp: pyproject.toml $(BUNDLE) | $(BIN)/python
+$(LAB_TYPES): widgets/lab/package.json widgets/lab/package-lock.json
+	cd widgets/lab && npm ci --ignore-scripts --no-audit --no-fund
+
+# An editable install copies the JupyterLab extension to .venv/share/jupyter/labextensions, so it follows each build.
+.venv/demo.stamp: pyproject.toml $(FRONT_END) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[demo]'
 	touch $@
 
-.venv/test.stamp: pyproject.toml $(BUNDLE) | $(BIN)/python
+.venv/test.stamp: pyproject.toml $(FRONT_END) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[demo,test,dev]'
 	touch $@ .venv/demo.stamp
 

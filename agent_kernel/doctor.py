@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.resources
 import importlib.util
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from agent_kernel.log.opening import LOCAL, one_at_a_time
 
 OLDEST_KERNEL = (6, 29)
 DEMO_ADVICE = "Or try the recorded demo, which needs no model: agent-kernel demo"
+LAB_EXTENSION = "agent-kernel"
 CONFIG_FILES = ("jupyter_config", "jupyter_server_config", "jupyter_agent_kernel_server_config")
 """Where Jupyter looks for the settings of a server extension."""
 
@@ -32,7 +34,8 @@ def examine(environ: Mapping[str, str], *, ask: bool = True) -> list[Finding]:
     tool, which costs a few tokens."""
     loads = _loads()
     log = [_log()] if loads.mark == "ok" else []
-    return [_enabled(), loads, *_lab(), _bundle(), _widgets(), _kernel(), *log, *_models(environ, ask=ask)]
+    front_end = [*_lab(), _bundle(), _widgets(), *_lab_extension()]
+    return [_enabled(), loads, *front_end, _kernel(), *log, *_models(environ, ask=ask)]
 
 
 def default_log() -> Path:
@@ -91,6 +94,26 @@ def _widgets() -> Finding:
         f"JupyterLab does not find {' and '.join(missing)}.",
         "Run: pip install --force-reinstall anywidget ipywidgets",
     )
+
+
+def _lab_extension() -> Iterator[Finding]:
+    """Everything else works without it, so nothing has to be mended."""
+    if importlib.util.find_spec("jupyterlab_server") is None:
+        return
+    from jupyter_core.paths import jupyter_path
+    from jupyterlab_server.config import get_page_config
+
+    settings = Path(sys.prefix) / "share" / "jupyter" / "lab" / "settings"
+    page = get_page_config(jupyter_path("labextensions"), str(settings))
+    without = "Code of a run can't be inserted as cells, and keys in records of reopened notebooks reach the notebook"
+    if not any(one["name"] == LAB_EXTENSION for one in page["federated_extensions"]):
+        advice = "Run: pip install --force-reinstall agent-kernel (in a checkout: make .venv/test.stamp)"
+        yield Finding("note", f"JupyterLab does not find the extension {LAB_EXTENSION}. {without}.", advice)
+    elif off := [name for name in page["disabledExtensions"] if name.split(":")[0] == LAB_EXTENSION]:
+        advice = f"Run: jupyter labextension enable {' '.join(off)}"
+        yield Finding("note", f"The JupyterLab extension is disabled: {', '.join(off)}. {without}.", advice)
+    else:
+        yield Finding("ok", "The JupyterLab extension is enabled.")
 
 
 def _names(labextensions: Path) -> Iterator[str]:

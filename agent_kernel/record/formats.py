@@ -41,7 +41,7 @@ class _Room:
 def to_html(story: Story) -> str:
     room, pictures = _Room(_BODIES), _Room(_PICTURES)
     parts = [
-        f'<div data-agent-record="{escape(story.run_id)}">',
+        f'<div class="agent-record" data-agent-record="{escape(story.run_id)}">',
         f"<p><strong>Agent run: {story.status}.</strong> {escape_prose(story.facts)} {escape(story.figures)}".rstrip()
         + "</p>",
     ]

@@ -61,7 +61,7 @@ def test_the_record_says_how_much_the_model_was_asked_to_reason() -> None:
 
 def test_the_head_says_how_it_ended_with_which_model_and_policy() -> None:
     html = bundle([])["text/html"]
-    assert '<div data-agent-record="run_1">' in html
+    assert '<div class="agent-record" data-agent-record="run_1">' in html
     assert (
         "<p><strong>Agent run: complete.</strong> gpt-5.2, asks before acting. "
         "20 November 2026, 14:02 UTC, 9 min 51 s, 20.1k in · 1.4k out · $0.039.</p>"

@@ -9,6 +9,11 @@ export const SUPPRESS_SHORTCUTS = "data-lm-suppress-shortcuts";
 const MEANT_MS = 800;
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"]);
 
+/** The record of a run. JupyterLab takes the attribute out of notebooks that it does not trust, and keeps the class. */
+export const RECORD = ".agent-record, [data-agent-record]";
+/** Who keeps keys in records: the first that comes, be it the JupyterLab extension or a widget of any version. */
+const KEEPING = Symbol.for("agent-kernel: keys in records");
+
 let pressedAt = Number.NEGATIVE_INFINITY;
 let dropsAt: HTMLElement | null = null;
 let dropping: ReturnType<typeof setTimeout> | undefined;
@@ -91,11 +96,14 @@ function dropWhatWasMeant(event: KeyboardEvent): void {
 
 /** A record is plain HTML, whose keys are looked after from here, once for a page. */
 export function keepsKeysInRecords(): void {
+  const page = globalThis as { [KEEPING]?: true };
+  if (page[KEEPING]) return;
+  page[KEEPING] = true;
   globalThis.addEventListener("keydown", keyInRecord, { capture: true });
 }
 
 function keyInRecord(event: KeyboardEvent): void {
-  const record = event.target instanceof Element ? event.target.closest("[data-agent-record]") : null;
+  const record = event.target instanceof Element ? event.target.closest(RECORD) : null;
   if (record !== null) passOn(event, record, recipientOf(event, false));
 }
 

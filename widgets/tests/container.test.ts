@@ -1,0 +1,29 @@
+import { expect, it } from "vitest";
+import { container } from "../lab/container";
+
+const of = (value: unknown, loaded?: number): { get: () => Promise<() => unknown>; loaded?: number } => ({
+  get: () => Promise.resolve(() => value),
+  ...(loaded === undefined ? {} : { loaded }),
+});
+
+async function load(scope: Parameters<ReturnType<typeof container>["init"]>[0]): Promise<unknown> {
+  const made = container(["@jupyterlab/notebook"], (require, module) => {
+    module.exports = { uses: require("@jupyterlab/notebook") };
+  });
+  made.init(scope);
+  return (await made.get())();
+}
+
+it("takes the version of a package that the page has in use", async () => {
+  const scope = { "@jupyterlab/notebook": { "4.4.9": of("in use", 1), "4.10.0": of("newer") } };
+  expect(await load(scope)).toEqual({ uses: "in use" });
+});
+
+it("takes the newest where none is in use yet", async () => {
+  const scope = { "@jupyterlab/notebook": { "4.4.9": of("older"), "4.10.0": of("newest"), "4.10.0-rc.1": of("none") } };
+  expect(await load({ ...scope })).toEqual({ uses: "newest" });
+});
+
+it("says which package the page does not have", async () => {
+  await expect(load({})).rejects.toThrow("The application does not share @jupyterlab/notebook.");
+});
