@@ -270,6 +270,16 @@ def list_calls(
     return [_view(row) for row in rows]
 
 
+def list_open(sql: sqlite3.Connection, conversation: int) -> list[ToolCallView]:
+    """The calls of a conversation that have not ended, or about whose unknown outcome nobody has said anything."""
+    rows = sql.execute(
+        f"{_SELECT} WHERE conversation = ? AND (state IN {UNFINISHED} OR state = 'unknown' AND unknown_answer IS NULL) "
+        "ORDER BY tool_calls.number",
+        (conversation,),
+    )
+    return [_view(row) for row in rows]
+
+
 def count_waiting(sql: sqlite3.Connection) -> int:
     """How many calls wait for a decision."""
     (count,) = sql.execute("SELECT count(*) FROM tool_calls WHERE state = 'awaiting_approval'").fetchone()

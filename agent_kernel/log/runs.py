@@ -165,6 +165,66 @@ def open_runs(sql: sqlite3.Connection) -> list[RunView]:
     return [_view(*row) for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedRun:
+    """A run, and what says where it belongs."""
+
+    conversation: int
+    kernel_id: str | None
+    notebook_path: str | None
+    """The conversation's; its spec may name another."""
+    spec: dict[str, Any]
+    values: dict[str, Any]
+    """What `RunView` has."""
+
+
+_PLACED = (
+    f"SELECT conversation, kernel_id, notebook_path, spec, {RUN} "
+    "FROM runs JOIN conversations ON conversation = conversations.number"
+)
+
+
+def read_placed(sql: sqlite3.Connection, run_id: str) -> PlacedRun:
+    """Raises `UnknownRun`."""
+    row = sql.execute(f"{_PLACED} WHERE run_id = ?", (run_id,)).fetchone()
+    if row is None:
+        raise UnknownRun(run_id)
+    return _placed(*row)
+
+
+def list_placed(sql: sqlite3.Connection, ended: int) -> list[PlacedRun]:
+    """All runs that are open and so many of the others, the newest of them; the oldest first."""
+    rows = sql.execute(
+        f"{_PLACED} WHERE status IN ('queued', 'running') OR runs.number IN "
+        "(SELECT number FROM runs WHERE status NOT IN ('queued', 'running') ORDER BY number DESC LIMIT ?) "
+        "ORDER BY runs.number",
+        (ended,),
+    )
+    return [_placed(*row) for row in rows]
+
+
+def _placed(
+    conversation: int, kernel_id: str | None, notebook_path: str | None, spec: str, view: str | bytes, usage: str | None
+) -> PlacedRun:
+    try:
+        asked = orjson.loads(spec)
+    except ValueError:  # another version of Agent Kernel wrote it
+        asked = {}
+    return PlacedRun(conversation, kernel_id, notebook_path, asked, run_values(view, usage))
+
+
+def rename_notebooks(sql: sqlite3.Connection, old: str, new: str) -> None:
+    """A notebook, or a folder of some, has another path from now on."""
+    path = "CASE WHEN json_valid(spec) THEN json_extract(spec, '$.notebook_path') END"
+    names = {"old": old, "new": new, "below": f"{old}/"}
+    for table, column in (("conversations", "notebook_path"), ("runs", path)):
+        renamed = f":new || substr({column}, length(:old) + 1)"
+        change = f"spec = json_set(spec, '$.notebook_path', {renamed})" if table == "runs" else f"{column} = {renamed}"
+        sql.execute(
+            f"UPDATE {table} SET {change} WHERE {column} = :old OR substr({column}, 1, length(:below)) = :below", names
+        )
+
+
 def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:
     """The runs that a process which is no more had queued or begun, oldest first. They are this process's now."""
     rows = sql.execute(

@@ -15,6 +15,7 @@ from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import AuditListener
 from agent_kernel.log.turns import read_report
 from agent_kernel.loop.conversation import Conversation
+from agent_kernel.loop.faces import lists
 from agent_kernel.loop.faces.snapshots import read_list
 from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.runs import recovery
@@ -27,7 +28,7 @@ from agent_kernel.loop.turns import unknowns
 from agent_kernel.loop.turns.results import read_result
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
-from agent_kernel.protocol.views import RunView, ToolCallView, UsageReport
+from agent_kernel.protocol.views import ListedCall, ListedRun, RunView, ToolCallView, UsageReport
 from agent_kernel.protocol.vocabulary import UnknownAnswer
 from agent_kernel.tools.hands import Hands
 
@@ -194,11 +195,18 @@ class Brain:
         work = unknowns.unanswered if state == "unanswered" else partial(ledger.list_calls, state=state)
         return [with_offers(call) for call in await self._host.log.read_apart(work)]
 
-    async def open_runs(self, state: str | None = None) -> list[RunView]:
-        """The runs that are queued or running, of all conversations, the oldest first; or those of them in a state,
-        which may be `paused`."""
-        views = await self._host.log.read_apart(runs.open_runs)
-        return [view for view in views if state in (None, "paused" if view.paused else view.status)]
+    async def list_calls(self, state: str | None = None) -> list[ListedCall]:
+        """As `approvals`, each with where it belongs."""
+        return await self._host.log.read_apart(lambda sql: lists.read_calls(sql, state))
+
+    async def list_runs(self, ended: int = lists.ENDED_RUNS) -> list[ListedRun]:
+        """All runs that are queued or running, and so many of those that have ended, of all conversations, the oldest
+        first."""
+        return await self._host.log.read_apart(lambda sql: lists.read_runs(sql, ended))
+
+    async def rename_notebooks(self, old: str, new: str) -> None:
+        """A notebook, or a folder of some, has another path from now on."""
+        await self._host.log.write(lambda t: runs.rename_notebooks(t.sql, old, new))
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
         """Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""

@@ -37,6 +37,10 @@ class RunSpec:
     """How much the model should reason; `None` leaves it to the model."""
     widget_model_id: str | None = None
     """The widget that shows the run: the key by which its record finds its place in the saved notebook."""
+    cell_id: str | None = None
+    """The cell that started it, where its front end names cells."""
+    notebook_path: str | None = None
+    """The notebook of that cell, as the server that hosts the run knows it; the log follows it when it is renamed."""
     watched: bool = False
     """Whether somebody follows the run without a page: it waits for answers as where a page shows it."""
 

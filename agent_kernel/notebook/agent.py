@@ -61,6 +61,7 @@ class Agent:
         if not prompt.strip():
             raise ConfigurationError("The prompt is empty. Say what the agent should do.")
         host = host_for(self._shop, self.model)
+        cell = request_of(self._shop.shell)
         spec = RunSpec(
             run_id=new_run_id(),
             prompt=prompt,
@@ -71,6 +72,7 @@ class Agent:
             system=self.system,
             budget=self.budget.limits(),
             effort=self.effort,
+            cell_id=cell.cell_id if cell is not None else None,
         )
         state = RunState(
             self._shop,
@@ -80,7 +82,7 @@ class Agent:
             self.tools,
             as_decisions(approvals),
             self.model,
-            request_of(self._shop.shell),
+            cell,
         )
         self._shop.add_run(state)
         host.begin(state)

@@ -320,6 +320,45 @@ class ModelsView(View):
     endpoints: list[EndpointView] = Field(default_factory=list)
 
 
+PROMPT_CHARACTERS = 1_000
+"""How much of its run's prompt a listed call has."""
+
+
+class ListedCall(ToolCallView):
+    """A call in the list of approvals, with the place that it belongs to."""
+
+    notebook: str | None = None
+    """The notebook's path, where one is known."""
+    kernel_id: str | None = None
+    cell_id: str | None = None
+    """The cell that started the run, where its front end names cells."""
+    prompt: str = ""
+    """What the run was asked: no more than the beginning of it."""
+
+
+class WaitView(View):
+    """Something that a run waits for: a decision on a call, an answer to its question, what is to become of its unknown
+    outcome; a larger budget; the end of an earlier run."""
+
+    kind: Literal["approval", "answer", "outcome", "budget", "run"]
+    tool_call_id: str | None = None
+    approval_id: str | None = None
+    tool_name: str | None = None
+    run_id: str | None = None
+    """The earlier run."""
+
+
+class ListedRun(RunView):
+    """A run in the list of runs, with the place that it belongs to."""
+
+    notebook: str | None = None
+    """This and the next two as in `ListedCall`."""
+    kernel_id: str | None = None
+    cell_id: str | None = None
+    waits_for: list[WaitView] = Field(default_factory=list)
+    """Empty while it works, and once it has ended."""
+
+
 class ConversationView(View):
     conversation_id: str
     kernel_id: str | None

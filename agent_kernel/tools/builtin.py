@@ -187,8 +187,11 @@ _RUN_SHELL = ToolDeclaration(
     ),
 )
 
+ASK_USER = "ask_user"
+"""A question to the person; it is executing while it waits for the answer."""
+
 _ASK_USER = ToolDeclaration(
-    name="ask_user",
+    name=ASK_USER,
     description=(
         "Ask the user one question and wait for the answer. Use it when you can't go on without a decision that only "
         "they can make. They may skip it."

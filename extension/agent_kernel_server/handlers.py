@@ -1,6 +1,5 @@
 """The HTTP routes. Each is thin: it checks who asks, reads the body, asks the brain and dumps a view."""
 
-import re
 from typing import NoReturn, get_args
 
 from jupyter_server.auth.decorator import authorized
@@ -8,17 +7,20 @@ from pydantic import BaseModel, ConfigDict, Field
 from tornado import web
 
 from agent_kernel.loop.faces.greeting import tool_views
-from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS
-from agent_kernel.protocol.vocabulary import CallState, Effort
+from agent_kernel.loop.faces.lists import ENDED_RUNS
+from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS, RunView
+from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel_server.answers import ApprovalHandler, BudgetHandler, CancelHandler, OutcomeHandler, RetryHandler
 from agent_kernel_server.channel import ChannelHandler
 from agent_kernel_server.requests import AgentKernelHandler, Refusal
 
-LIMIT = re.compile("[0-9]{1,9}")
 CALL_STATES: frozenset[str] = frozenset({*get_args(CallState), "unanswered"})
 """What the list of approvals can be asked for. `unanswered`: see `Brain.approvals`."""
-RUN_STATES: frozenset[str] = frozenset({"queued", "running", "paused"})
+RUN_STATUSES: frozenset[str] = frozenset(get_args(RunStatus))
+RUN_STATES: frozenset[str] = RUN_STATUSES | {"paused", "open"}
+"""What the list of runs can be asked for: a run that is paused is not `running` then; `open` are all that have not
+ended."""
 
 
 class NewConversation(BaseModel):
@@ -66,11 +68,8 @@ class ConversationsHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        after, limit = self.get_query_argument("after", None), self.get_query_argument("limit", None)
-        if limit is not None and LIMIT.fullmatch(limit) is None:
-            raise Refusal(400, f"limit: {limit[:20]!r} is not a number of conversations", field="limit")
-        most = -1 if limit is None else int(limit)
-        self.send(await (await self.brain()).list_conversations(after=after, limit=most))
+        after, limit = self.get_query_argument("after", None), self.wanted_number("limit", -1)
+        self.send(await (await self.brain()).list_conversations(after=after, limit=limit))
 
     @web.authenticated
     @authorized
@@ -112,26 +111,42 @@ class OpenRunsHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        state = self.wanted_state(RUN_STATES)
-        self.send(await (await self.brain()).open_runs(state))
+        state, status = self.wanted("state", RUN_STATES), self.wanted("status", RUN_STATUSES)
+        runs = await self.service.list_runs(self.wanted_number("limit", ENDED_RUNS))
+        if state is not None:
+            runs = [run for run in runs if state in _states(run)]
+        if status is not None:
+            runs = [run for run in runs if run.status == status]
+        self.send(self.of_notebook(runs))
 
 
 class ApprovalsHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        state = self.wanted_state(CALL_STATES)
-        self.send(await (await self.brain()).approvals(state))
+        state, status = self.wanted("state", CALL_STATES), self.wanted("status", CALL_STATES)
+        calls = await self.service.list_calls(state or status)
+        if state is not None and status is not None:
+            alike = {call.approval_id for call in await self.service.list_calls(status)}
+            calls = [call for call in calls if call.approval_id in alike]
+        self.send(self.of_notebook(calls))
+
+
+def _states(run: RunView) -> set[str]:
+    """What the list of runs can be asked for to have this one."""
+    if run.status not in ("queued", "running"):
+        return {run.status}
+    return {"open", "paused" if run.paused else run.status}
 
 
 class UsageHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        days = self.get_query_argument("days", str(STATS_DAYS))
-        if LIMIT.fullmatch(days) is None or not 1 <= int(days) <= MOST_DAYS:
-            raise Refusal(400, f"days: {days[:20]!r} is not a number from 1 to {MOST_DAYS}", field="days")
-        self.send(await (await self.brain()).usage(int(days)))
+        days = self.wanted_number("days", STATS_DAYS)
+        if not 1 <= days <= MOST_DAYS:
+            raise Refusal(400, f"days: {days} is not a number from 1 to {MOST_DAYS}", field="days")
+        self.send(await (await self.brain()).usage(days))
 
 
 class UnknownRouteHandler(AgentKernelHandler):

@@ -17,6 +17,7 @@ from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
 from agent_kernel.loop.run import RunResult
+from agent_kernel_server.places import NotebookPlaces
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 CONTENTS_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
@@ -49,7 +50,7 @@ class Record:
 class RecordKeeper:
     def __init__(self, kernel_manager: Any, session_manager: Any, contents_manager: Any, log: Logger) -> None:
         self._kernels = kernel_manager
-        self._sessions = session_manager
+        self.places = NotebookPlaces(session_manager, contents_manager)
         self._contents = contents_manager
         self._log = log
         self._records: OrderedDict[str, Record] = OrderedDict()
@@ -66,14 +67,9 @@ class RecordKeeper:
         """How many records a save would put in place."""
         return len(self._records)
 
-    async def notebook_path(self, kernel_id: str) -> str | None:
-        """The notebook of a kernel, by the server's sessions: the kernel's own idea is stale after a rename."""
-        for session in await ensure_async(self._sessions.list_sessions()):
-            kernel = session.get("kernel") or {}
-            if kernel.get("id") == kernel_id and session.get("type") == "notebook":
-                path: str = session["path"]
-                return path.strip("/")
-        return None
+    async def notebook_path(self, kernel_id: str, cell_id: str | None = None) -> str | None:
+        """The notebook of a kernel, or of a cell that was run in it."""
+        return await self.places.notebook_of(kernel_id, cell_id)
 
     async def keep(self, widget_model_id: str | None, result: RunResult, path: str | None) -> None:
         """Keep the record of a run that has ended, by the widget that shows it, for the notebook at `path`."""

@@ -1,5 +1,6 @@
 """What all routes share: who asks, the body as a model, answers as JSON, and the brain's errors as refusals."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from contextvars import Context
 from typing import Any, TypeVar
@@ -23,9 +24,11 @@ from agent_kernel.errors import (
 from agent_kernel.loop.brain import Brain
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel_server.identity import AUTH_RESOURCE, person_of
+from agent_kernel_server.places import ListedT
 from agent_kernel_server.service import Service
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
+NUMBER = re.compile("[0-9]{1,9}")
 
 
 class Refusal(Exception):
@@ -91,12 +94,26 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         except ValidationError as error:
             raise invalid_body(error) from error
 
-    def wanted_state(self, known: Collection[str]) -> str | None:
-        """The state that a list is asked for. Raises `Refusal` 400."""
-        state = self.get_query_argument("state", None)
-        if state is not None and state not in known:
-            raise Refusal(400, f"state: {state[:40]!r} is none of {', '.join(sorted(known))}", field="state")
-        return state
+    def wanted(self, name: str, known: Collection[str]) -> str | None:
+        """The word that a list is asked for by. Raises `Refusal` 400."""
+        word = self.get_query_argument(name, None)
+        if word is not None and word not in known:
+            raise Refusal(400, f"{name}: {word[:40]!r} is none of {', '.join(sorted(known))}", field=name)
+        return word
+
+    def wanted_number(self, name: str, default: int) -> int:
+        """A number that a list is asked for by. Raises `Refusal` 400."""
+        text = self.get_query_argument(name, None)
+        if text is None:
+            return default
+        if NUMBER.fullmatch(text) is None:
+            raise Refusal(400, f"{name}: {text[:20]!r} is not a number", field=name)
+        return int(text)
+
+    def of_notebook(self, listed: Sequence[ListedT]) -> Sequence[ListedT]:
+        """Those of the notebook that is asked for, or all."""
+        path = self.get_query_argument("notebook", None, strip=False)
+        return listed if path is None else [one for one in listed if one.notebook == path.strip("/")]
 
     def send(self, body: bytes | BaseModel | Mapping[str, Any] | Sequence[BaseModel], status: int = 200) -> None:
         """An answer; `bytes` are JSON already."""

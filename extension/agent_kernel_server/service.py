@@ -5,7 +5,7 @@ from logging import Logger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone
+from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable
 from agent_kernel.log.opening import LOCAL
 from agent_kernel.loop.brain import Brain, Recovered
 from agent_kernel.loop.conversation import Conversation
@@ -13,7 +13,7 @@ from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.views import ModelsView
+from agent_kernel.protocol.views import ListedCall, ListedRun, ModelsView
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel.tools.hands import Hands
@@ -188,7 +188,9 @@ class Service:
         run_id = new_run_id()
         hands = await self.kernels.hands(conversation, run_id)
         tools = BUILTIN_TOOLS if hands is not None else ()
-        spec = RunSpec(run_id=run_id, prompt=content, tools=tools, watched=watched, effort=effort)
+        kernel_id = conversation.kernel_id
+        path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
+        spec = RunSpec(run_id=run_id, prompt=content, tools=tools, watched=watched, effort=effort, notebook_path=path)
         handle = await conversation.start_run(spec, hands, asked_by=asked_by)
         return handle.run_id
 
@@ -196,11 +198,32 @@ class Service:
         """Hear of kernels that start and end, and of notebooks that are renamed."""
         self._event_logger.add_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
         self._event_logger.add_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
+        self._event_logger.add_listener(schema_id=CONTENTS_ACTIONS, listener=self.on_contents_action)
+        self._event_logger.add_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.places.on_contents_action)
+
+    async def on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
+        """A listener of Jupyter's contents events: what the log says of a notebook follows its rename."""
+        old, new = str(data.get("source_path", "")).strip("/"), str(data.get("path", "")).strip("/")
+        if data.get("action") == "rename" and old and new and self._brain is not None:
+            try:
+                await self._brain.rename_notebooks(old, new)
+            except LogUnavailable as error:
+                self._logger.warning("The log does not know yet that %s is %s now: %s", old, new, error)
+
+    async def list_calls(self, state: str | None) -> list[ListedCall]:
+        """Calls of all conversations with the places they belong to, as those are now."""
+        return await self.records.places.follow(await (await self.brain()).list_calls(state))
+
+    async def list_runs(self, ended: int) -> list[ListedRun]:
+        """The same of runs; `ended` is how many of those that are over, the newest."""
+        return await self.records.places.follow(await (await self.brain()).list_runs(ended))
 
     async def aclose(self) -> None:
         """End everything: channels, kernels, tasks, then the brain, which ends its runs honestly."""
         self._event_logger.remove_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
         self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
+        self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.on_contents_action)
+        self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.places.on_contents_action)
         for channel in list(self.channels):
             channel.close(1001, "The server is shutting down.")
         await self.kernels.aclose()

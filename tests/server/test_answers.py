@@ -46,7 +46,8 @@ class TestABudget:
         assert (paused["run_id"], paused["conversation_id"]) == (run_id, conversation_id)
         assert (paused["status"], paused["paused"]["reached"]) == ("running", ["steps"])
         [shown] = (await api("GET", "conversations", conversation_id))[1]["runs"]
-        assert shown == paused
+        assert shown == {name: paused[name] for name in shown}
+        assert [wait["kind"] for wait in paused["waits_for"]] == ["budget"]
         path = ("conversations", conversation_id, "runs", run_id, "budget")
         answer = {"pause_id": paused["paused"]["pause_id"], "add": {"steps": 3}}
         status, raised = await api("POST", *path, body=answer)
@@ -58,7 +59,8 @@ class TestABudget:
         [ended] = (await api.ended(conversation_id))["runs"]
         assert (ended["status"], ended["budget"]["steps"], len(ended["raises"])) == ("complete", 4, 1)
         assert (await api("POST", *path, body=answer | {"pause_id": "pause_else"}))[0] == 409
-        assert (await api("GET", "runs"))[1] == []
+        assert (await api("GET", "runs", params={"state": "open"}))[1] == []
+        assert [(run["status"], run["waits_for"]) for run in (await api("GET", "runs"))[1]] == [("complete", [])]
 
     async def test_that_stays_reached_is_not_raised_and_the_field_is_named(self, api: Api, model: FakeOpenAI) -> None:
         model.add(FAULTY)

@@ -29,7 +29,7 @@ def anew(last: Declared | None, prompt: str) -> RunSpec:
     """The same for another prompt, which no cell of the notebook shows."""
     if last is None:
         return RunSpec(run_id=new_run_id(), prompt=prompt)
-    return replace(last.spec, run_id=new_run_id(), prompt=prompt, widget_model_id=None)
+    return replace(last.spec, run_id=new_run_id(), prompt=prompt, widget_model_id=None, cell_id=None)
 
 
 async def find_hands(host: "Host", conversation: "Conversation", spec: RunSpec, last: Declared | None) -> Hands | None:

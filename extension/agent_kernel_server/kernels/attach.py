@@ -100,11 +100,11 @@ class AttachedKernel:
             self._link = KernelLink(self._reach)
         return self._link
 
-    async def hands(self, conversation: Conversation, run_id: str) -> KernelHands:
+    async def hands(self, conversation: Conversation, run_id: str, cell_id: str | None = None) -> KernelHands:
         """Hands for a run of this conversation, and for those that follow it there."""
         self._conversations[conversation.conversation_id] = conversation
         conversation.on_retry = partial(self._follow_again, conversation.conversation_id)
-        path = await self._records.notebook_path(self.kernel_id)
+        path = await self._records.notebook_path(self.kernel_id, cell_id)
         return KernelHands(lambda: self.link, self._feeds, run_id, path, self._log)
 
     def hear(self, event: KernelEvent) -> None:
@@ -194,13 +194,11 @@ class AttachedKernel:
         if begun is None:
             self._stops.pop(run_id, None)
             return
-        declaration, conversation, handle = begun
-        if declaration.stop is not None:
-            self._stops[run_id] = declaration.stop
+        spec, conversation, handle = begun
         self._followed(run_id, conversation)
-        await self._follower.follow(declaration.spec(), conversation, handle, link)
+        await self._follower.follow(spec, conversation, handle, link)
 
-    async def _begin(self, run_id: str, link: KernelLink) -> tuple[RunDeclaration, Conversation, RunHandle] | None:
+    async def _begin(self, run_id: str, link: KernelLink) -> tuple[RunSpec, Conversation, RunHandle] | None:
         """`None` where it can't; whoever waits for it is told."""
         try:
             declaration = await self._declaration_of(run_id, link)
@@ -211,13 +209,17 @@ class AttachedKernel:
         finally:
             self._asking.discard(run_id)
         try:
-            conversation = await self._conversation_of(declaration)
-            handle = await conversation.start_run(declaration.spec(), await self.hands(conversation, run_id))
+            path = await self._records.notebook_path(self.kernel_id, declaration.cell_id)
+            conversation = await self._conversation_of(declaration, path)
+            spec = declaration.spec(path)
+            handle = await conversation.start_run(spec, await self.hands(conversation, run_id, spec.cell_id))
         except AgentKernelError as error:
             self._log.warning("The run %s can't start: %s", run_id, error)
             await self._follower.tell(link, "finish", {"result": refused_result(declaration, str(error))})
             return None
-        return declaration, conversation, handle
+        if declaration.stop is not None:
+            self._stops[run_id] = declaration.stop
+        return spec, conversation, handle
 
     def _followed(self, run_id: str, conversation: Conversation) -> None:
         """A run has begun, or goes on after a restart of the server: what ends it reaches it from here on."""
@@ -274,13 +276,13 @@ class AttachedKernel:
         again = self._follower.follow(spec, self._conversations[conversation_id], handle, self.link, again=True)
         self._tasks.spawn(again, f"run {spec.run_id}")
 
-    async def _conversation_of(self, declaration: RunDeclaration) -> Conversation:
+    async def _conversation_of(self, declaration: RunDeclaration, notebook_path: str | None) -> Conversation:
         """The declared conversation. A kernel speaks for its own conversations only."""
         brain = await self._brain()
         conversation = await brain.create_conversation(
             kernel_id=self.kernel_id,
             conversation_id=declaration.conversation_id,
-            notebook_path=await self._records.notebook_path(self.kernel_id),
+            notebook_path=notebook_path,
         )
         if conversation.kernel_id != self.kernel_id:
             raise AgentKernelError("This conversation belongs to another kernel.")

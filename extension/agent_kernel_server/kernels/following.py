@@ -66,13 +66,16 @@ class RunFollower:
             subscription.close()
             feeder.cancel()
             await asyncio.gather(feeder, return_exceptions=True)
-        await self._records.keep(spec.widget_model_id, result, await self._records.notebook_path(self._kernel_id))
+        await self._records.keep(spec.widget_model_id, result, await self._notebook_of(spec))
         finish = {"result": finished_result(result)}
         if isinstance(link.gone, OutOfReach):
             # Asked anew, it is sent when the kernel is back, and a cell that waits for the run goes on.
             self._tasks.spawn(self.tell(self._link(), "finish", finish), f"end of {spec.run_id}")
         else:
             await self.tell(link, "finish", finish)
+
+    async def _notebook_of(self, spec: RunSpec) -> str | None:
+        return await self._records.notebook_path(self._kernel_id, spec.cell_id)
 
     async def _feed_state(self, run_id: str, subscription: Any, link: KernelLink) -> None:
         """Keep the kernel's `Run` up to date with the run's own events."""

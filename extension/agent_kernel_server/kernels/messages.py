@@ -115,10 +115,11 @@ class RunDeclaration(KernelMessage):
     budget: BudgetLimits = Field(default_factory=BudgetLimits)
     tools: tuple[ToolDeclaration, ...] = ()
     widget_model_id: str | None = None
+    cell_id: str | None = Field(default=None, max_length=200)
     stop: StopCause | None = None
     """Set where the kernel has asked for the run's end already."""
 
-    def spec(self) -> RunSpec:
+    def spec(self, notebook_path: str | None) -> RunSpec:
         return RunSpec(
             run_id=self.run_id,
             prompt=self.prompt,
@@ -130,6 +131,8 @@ class RunDeclaration(KernelMessage):
             budget=self.budget,
             effort=self.effort,
             widget_model_id=self.widget_model_id,
+            cell_id=self.cell_id,
+            notebook_path=notebook_path,
         )
 
 

@@ -1,0 +1,83 @@
+"""NotebookPlaces says which notebook a run is in: by the server's sessions, which follow a rename, and where several
+notebooks use one kernel, by its cell."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from jupyter_core.utils import ensure_async
+from tornado.web import HTTPError
+
+from agent_kernel.protocol.views import ListedCall, ListedRun
+
+MOST_BYTES = 20_000_000
+"""A notebook that is larger is not looked into for a cell."""
+
+ListedT = TypeVar("ListedT", ListedCall, ListedRun)
+
+
+class NotebookPlaces:
+    def __init__(self, session_manager: Any, contents_manager: Any) -> None:
+        self._sessions = session_manager
+        self._contents = contents_manager
+        self._renamed: dict[str, tuple[str, str]] = {}
+        """By session, what its path still is and what it should be: a page tells its session of a rename later, and
+        where no page is open, nobody does."""
+
+    async def by_kernel(self) -> dict[str, list[str]]:
+        """The notebooks of each kernel that has one."""
+        found: dict[str, list[str]] = {}
+        for session in await self._list_sessions():
+            found.setdefault(str((session.get("kernel") or {}).get("id")), []).append(self._path_of(session))
+        return found
+
+    async def _list_sessions(self) -> list[dict[str, Any]]:
+        sessions = await ensure_async(self._sessions.list_sessions())
+        return [session for session in sessions if session.get("type") == "notebook"]
+
+    def _path_of(self, session: dict[str, Any]) -> str:
+        path: str = session["path"].strip("/")
+        before, now = self._renamed.get(session["id"], (path, path))
+        return now if path == before else path
+
+    async def on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
+        """A listener of Jupyter's contents events: a session follows its notebook, or a folder above it."""
+        old, new = str(data.get("source_path", "")).strip("/"), str(data.get("path", "")).strip("/")
+        if data.get("action") != "rename" or not old:
+            return
+        sessions = await self._list_sessions()
+        known = {session["id"] for session in sessions}
+        self._renamed = {one: paths for one, paths in self._renamed.items() if one in known}
+        for session in sessions:
+            path = self._path_of(session)
+            if path == old or path.startswith(f"{old}/"):
+                self._renamed[session["id"]] = (session["path"].strip("/"), new + path[len(old) :])
+
+    async def notebook_of(self, kernel_id: str, cell_id: str | None = None) -> str | None:
+        """The notebook of a kernel; of several the one that has the cell, as far as it was saved, or the first."""
+        paths = (await self.by_kernel()).get(kernel_id, [])
+        if len(paths) > 1 and cell_id is not None:
+            for path in paths:
+                if await self._has_cell(path, cell_id):
+                    return path
+        return paths[0] if paths else None
+
+    async def _has_cell(self, path: str, cell_id: str) -> bool:
+        try:
+            size = (await ensure_async(self._contents.get(path, type="notebook", content=False))).get("size")
+            if size is not None and size > MOST_BYTES:
+                return False
+            model = await ensure_async(self._contents.get(path, type="notebook", content=True))
+        except HTTPError:
+            return False
+        cells = model["content"].get("cells")
+        return any(isinstance(cell, dict) and cell.get("id") == cell_id for cell in cells or ())
+
+    async def follow(self, listed: Iterable[ListedT]) -> list[ListedT]:
+        """The same with the notebooks' paths as they are now, where their kernels still have sessions."""
+        paths = await self.by_kernel()
+
+        def followed(one: ListedT) -> ListedT:
+            now = paths.get(one.kernel_id or "")
+            return one if now is None or one.notebook in now else one.model_copy(update={"notebook": now[0]})
+
+        return [followed(one) for one in listed]

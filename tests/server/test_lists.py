@@ -1,0 +1,163 @@
+"""The lists of calls and of runs name the notebook, the kernel, the cell and the prompt of each."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel_server.app import AgentKernelServer
+from tests.server.client import Api, Kernel
+
+PROMPT = "Which penguins are heavy?"
+CELL = "cell-of-the-agent"
+
+
+@pytest.fixture
+def notebooks(jp_root_dir: Path) -> list[str]:
+    """Two notebooks; the second has the agent's cell."""
+    for name, cell_id in (("first.ipynb", "another-cell"), ("second.ipynb", CELL)):
+        cell = nbformat.v4.new_code_cell(f"%%agent\n{PROMPT}", id=cell_id)
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), jp_root_dir / name)
+    return ["first.ipynb", "second.ipynb"]
+
+
+async def open_notebook(jp_fetch: Any, path: str, kernel_id: str | None = None) -> str:
+    """A session as a page makes it; the id of its kernel."""
+    kernel = {"name": "python3"} if kernel_id is None else {"id": kernel_id}
+    body = {"path": path, "name": path, "type": "notebook", "kernel": kernel}
+    answer = await jp_fetch("api", "sessions", method="POST", body=json.dumps(body))
+    return str(json.loads(answer.body)["kernel"]["id"])
+
+
+@pytest.fixture
+async def in_second(extension: AgentKernelServer, jp_fetch: Any, notebooks: list[str]) -> Any:
+    """The kernel of the second notebook, with the extension loaded."""
+    kernel = Kernel(await open_notebook(jp_fetch, notebooks[1]), extension.serverapp.kernel_manager)
+    await kernel.run("%load_ext agent_kernel")
+    yield kernel
+    await kernel.close()
+
+
+async def listed(api: Api, what: str, **params: str) -> list[Any]:
+    status, found = await api("GET", what, params=params)
+    assert status == 200, found
+    return list(found)
+
+
+def place(one: Any) -> tuple[Any, ...]:
+    return one["notebook"], one["kernel_id"], one["cell_id"], one["prompt"]
+
+
+@pytest.mark.kernel
+async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_prompt(
+    api: Api, in_second: Kernel, model: FakeOpenAI, jp_fetch: Any
+) -> None:
+    model.add(call("run_python", code="1"), say("None."))
+    await in_second.run(f"%%agent\n{PROMPT}", cell_id=CELL)
+    waiting = await api.next_approval()
+    expected = ("second.ipynb", in_second.kernel_id, CELL, PROMPT)
+    assert place(waiting) == expected
+    [run] = await listed(api, "runs")
+    assert place(run) == expected
+    wait = {"kind": "approval", "run_id": None} | {
+        name: waiting[name] for name in ("tool_call_id", "approval_id", "tool_name")
+    }
+    assert (run["status"], run["waits_for"]) == ("running", [wait])
+    assert len(await listed(api, "approvals", state="awaiting_approval", notebook="second.ipynb")) == 1
+    assert await listed(api, "approvals", notebook="first.ipynb") == []
+
+    body = json.dumps({"path": "renamed.ipynb"})
+    await jp_fetch("api", "contents", "second.ipynb", method="PATCH", body=body)
+
+    async def renamed() -> list[Any]:
+        return await listed(api, "runs", notebook="/renamed.ipynb")
+
+    async with asyncio.timeout(10):
+        while not await renamed():  # Jupyter tells of it a moment later
+            pass
+    assert [one["notebook"] for one in await listed(api, "approvals")] == ["renamed.ipynb"]
+
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.ended(waiting["conversation_id"])
+    [ended] = await listed(api, "runs", status="complete")
+    assert (*place(ended), ended["waits_for"]) == ("renamed.ipynb", *expected[1:], [])
+    await jp_fetch("api", "kernels", in_second.kernel_id, method="DELETE")
+    assert [one["notebook"] for one in await listed(api, "runs")] == ["renamed.ipynb"]
+
+
+@pytest.mark.kernel
+async def test_of_two_notebooks_on_a_kernel_the_one_that_asked_is_named(
+    api: Api, extension: AgentKernelServer, model: FakeOpenAI, jp_fetch: Any, notebooks: list[str]
+) -> None:
+    kernel_id = await open_notebook(jp_fetch, notebooks[0])
+    await open_notebook(jp_fetch, notebooks[1], kernel_id)
+    kernel = Kernel(kernel_id, extension.serverapp.kernel_manager)
+    model.add(call("run_python", code="1"), call("run_python", code="2"))
+    await kernel.run("%load_ext agent_kernel")
+    await kernel.run(f"%%agent --new\n{PROMPT}", cell_id=CELL)
+    await api.next_approval()
+    await kernel.run(f"%%agent --new\n{PROMPT}", cell_id="another-cell")
+    two = 2
+
+    async def both() -> list[Any]:
+        while len(calls := await api.pending()) < two:
+            pass
+        return calls
+
+    assert [one["notebook"] for one in await both()] == ["second.ipynb", "first.ipynb"]
+    await kernel.close()
+
+
+@pytest.mark.kernel
+async def test_a_queued_run_names_the_one_that_it_waits_for_and_runs_are_listed_by_state_and_status(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("ask_user", question="Which one?"), say("Done."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    body = {"content": "First.", "watched": True}
+    first = (await api("POST", "conversations", conversation_id, "runs", body=body))[1]["run_id"]
+    second = await api.start_run(conversation_id, "Second.")
+    async with asyncio.timeout(10):
+        while not (runs := await listed(api, "runs", state="open"))[0]["waits_for"]:
+            pass
+    assert [run["run_id"] for run in runs] == [first, second]
+    assert [(wait["kind"], wait["tool_name"]) for wait in runs[0]["waits_for"]] == [("answer", "ask_user")]
+    assert [(wait["kind"], wait["run_id"]) for wait in runs[1]["waits_for"]] == [("run", first)]
+    assert [run["run_id"] for run in await listed(api, "runs", state="queued")] == [second]
+    assert [run["run_id"] for run in await listed(api, "runs", status="running")] == [first]
+    await api("POST", "conversations", conversation_id, "runs", first, "cancel")
+    await api.ended(conversation_id)
+    assert {run["run_id"] for run in await listed(api, "runs")} == {first, second}
+    assert [run["run_id"] for run in await listed(api, "runs", limit="1")] == [second]
+    assert await listed(api, "runs", limit="0") == []
+
+
+@pytest.mark.parametrize(
+    ("what", "field", "value"),
+    [
+        ("runs", "state", "awaiting_approval"),
+        ("runs", "status", "paused"),
+        ("runs", "limit", "-1"),
+        ("runs", "limit", "9" * 5_000),
+        ("approvals", "state", "running"),
+        ("approvals", "status", ""),
+    ],
+)
+async def test_a_filter_that_says_nothing_is_400_with_the_field_named(
+    api: Api, what: str, field: str, value: str
+) -> None:
+    status, refused = await api("GET", what, params={field: value})
+    assert (status, refused["field"]) == (400, field)
+    assert field in refused["message"]
+
+
+async def test_a_long_prompt_is_cut_in_the_list_of_calls(api: Api, model: FakeOpenAI) -> None:
+    model.add(call("no_such_tool"), say("Done."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id, "x" * 100_000)
+    await api.ended(conversation_id)
+    assert [len(one["prompt"]) for one in await listed(api, "approvals", state="invalid")] == [1_000]
