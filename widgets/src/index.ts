@@ -1,14 +1,18 @@
 /** The anywidget: a channel per conversation, a view per output. */
 import { h, render as mount } from "preact";
+import { Drawings } from "./drawings";
 import { keepsFocus } from "./focus";
 import { KernelTransport, type MessageModel } from "./link/kernel";
 import { leaseChannel, type Lease } from "./link/registry";
 import { channelAddress, SocketTransport } from "./link/socket";
 import { keepsKeysInRecords, keepsTyping } from "./notebook";
+import type { WidgetManager } from "./notebook-renderers";
 import { staysInView } from "./staying";
+import { DrawingsContext } from "./views/context";
 import { Run } from "./views/run";
 
 interface Model extends MessageModel {
+  readonly widget_manager?: WidgetManager | undefined;
   get(trait: "conversation_id" | "run_id" | "prompt" | "transport" | "hearing"): string;
 }
 
@@ -19,7 +23,9 @@ function initialize({ model }: { model: Model }): (() => void) | undefined {
 
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const { channel, release } = lease(model);
-  mount(h(Run, { channel, runId: model.get("run_id"), prompt: model.get("prompt") }), el);
+  const drawings = new Drawings(model.widget_manager);
+  const run = h(Run, { channel, runId: model.get("run_id"), prompt: model.get("prompt") });
+  mount(h(DrawingsContext.Provider, { value: drawings, children: run }), el);
   const unwatch = staysInView(el);
   keepsTyping(el);
   const leave = keepsFocus(el);
@@ -27,6 +33,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     unwatch();
     leave();
     mount(null, el);
+    drawings.dispose();
     release();
   };
 }

@@ -1,6 +1,7 @@
 /** A page with the real face in it. Only the socket is played: it has the browser's API and a brain behind it. */
 import { afterEach, beforeEach, vi } from "vitest";
 import face from "../src/index";
+import type { WidgetManager } from "../src/notebook-renderers";
 import type { ClientCommand, ServerEvent } from "../src/protocol";
 import { Recording } from "./gallery/frames.js";
 
@@ -73,6 +74,9 @@ export class PlayedSocket {
 
 export const brain: { recording: Recording | null; pending: string[]; trouble: string | null } = { recording: null, pending: [], trouble: null };
 
+/** What the notebook around the views can draw, where it can. */
+export const notebook: { manager: WidgetManager | undefined } = { manager: undefined };
+
 let counter = 0;
 const disposers: (() => void)[] = [];
 
@@ -85,6 +89,7 @@ export function usePage(): void {
     PlayedSocket.refuse = false;
     brain.pending = [];
     brain.trouble = null;
+    notebook.manager = undefined;
   });
   afterEach(async () => {
     closeViews();
@@ -114,7 +119,7 @@ export function view(recording: Recording): HTMLElement {
   const root = document.createElement("div");
   document.body.append(root);
   const traits = { conversation_id: recording.conversation, run_id: recording.run, prompt: "prompt", transport: "server", hearing: "usually" };
-  const model = { get: (name: keyof typeof traits) => traits[name], on: () => undefined, off: () => undefined, send: () => undefined };
+  const model = { get: (name: keyof typeof traits) => traits[name], on: () => undefined, off: () => undefined, send: () => undefined, widget_manager: notebook.manager };
   disposers.push(face.render({ model, el: root }));
   return root;
 }

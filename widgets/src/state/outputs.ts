@@ -55,12 +55,9 @@ export function streamText(block: StreamBlock): string {
   return block.segments.map((segment) => segment.text).join("") + block.open + block.line;
 }
 
-/** True where an output is worth keeping in view: a plot or a table. */
+/** True where an output is worth keeping in view: a plot, a table, a formula, a widget. */
 export function hasRichOutput(outputs: Outputs): boolean {
-  return outputs.blocks.some(
-    (block) =>
-      block.kind === "display" && Object.keys(block.data).some((mime) => mime === "text/html" || mime.startsWith("image/")),
-  );
+  return outputs.blocks.some((block) => block.kind === "display" && Object.keys(block.data).some((mime) => mime !== "text/plain"));
 }
 
 /** How many pictures a model that takes pictures may be given: no drawings made of text. */

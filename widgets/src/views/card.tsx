@@ -245,7 +245,7 @@ function Ran({ call }: { call: Call }): JSX.Element {
   return (
     <>
       {wrote && call.state === "success" ? <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} /> : <FoldedCall call={call} />}
-      <OutputList outputs={call.outputs} />
+      <OutputList owner={call.id} outputs={call.outputs} />
       {call.seenImages > 0 && <OutputNote text={seenWords(call.seenImages, pictureCount(call.outputs))} />}
       <ResultText call={call} wrote={wrote} />
       {call.truncated && <OutputNote text="The model was given the beginning and the end of this output." />}

@@ -1,6 +1,7 @@
 /** What every view of a run needs, so that it does not travel through each of them. */
 import { createContext } from "preact";
 import { useContext, useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { Drawings } from "../drawings";
 import type { Hearing } from "../link/transport";
 import type { BudgetLimits, ClientCommand, PauseView } from "../protocol";
 import type { Call } from "../state";
@@ -59,6 +60,9 @@ export const ActionsContext = createContext<Actions | null>(null);
 
 /** Of its own, because it changes: without a server, with whether a cell waits for the run. */
 export const HearingContext = createContext<Hearing>("always");
+
+/** What the notebook's own renderers draw in this view; nothing, where it has none. */
+export const DrawingsContext = createContext(new Drawings(undefined));
 
 export function useActions(): Actions {
   const actions = useContext(ActionsContext);

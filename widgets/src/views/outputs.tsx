@@ -2,12 +2,14 @@
 import Anser from "anser";
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { WIDGET_VIEW } from "../notebook-renderers";
 import { renderMarkdown } from "../text/markdown";
 import { plural } from "../text/format";
 import { imageAddress, safeHtml, svgAddress } from "../text/sanitize";
 import { splitTraceback } from "../text/traceback";
 import { type Block, type DisplayBlock, type Outputs, type StreamBlock } from "../state/outputs";
+import { DrawingsContext } from "./context";
 import { Icon } from "./icon";
 
 /** Characters of one output that are put into the page. */
@@ -18,25 +20,28 @@ const NEAR_END = 8;
 // Escape sequences other than colours: moves of the cursor, titles, links.
 const OTHER_ESCAPES = /\u001b(?:\[[0-9;?]*[A-Za-ln-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
 
-export const OutputList = memo(function OutputList({ outputs }: { outputs: Outputs }): JSX.Element {
+/** `owner` is the call's id: what the notebook draws for it stays drawn while its card is folded. */
+export const OutputList = memo(function OutputList({ owner, outputs }: { owner: string; outputs: Outputs }): JSX.Element {
+  const drawings = useContext(DrawingsContext);
+  useEffect(() => drawings.keepOnly(owner, outputs.blocks), [drawings, owner, outputs]);
   return (
     <>
       {outputs.droppedBlocks > 0 && <OutputNote text={`${plural(outputs.droppedBlocks, "earlier output")} not shown here.`} />}
       {outputs.blocks.map((block) => (
-        <OutputBlock key={block.key} block={block} />
+        <OutputBlock key={block.key} owner={owner} block={block} />
       ))}
     </>
   );
 });
 
-const OutputBlock = memo(function OutputBlock({ block }: { block: Block }): JSX.Element | null {
+const OutputBlock = memo(function OutputBlock({ owner, block }: { owner: string; block: Block }): JSX.Element | null {
   switch (block.kind) {
     case "stream":
       return <Stream block={block} />;
     case "error":
       return <Traceback text={block.text} />;
     case "display":
-      return <Display block={block} />;
+      return <Display owner={owner} block={block} />;
   }
 });
 
@@ -104,12 +109,27 @@ function ansiClasses(part: Anser.AnserJsonEntry): string {
   return names.filter(Boolean).join(" ");
 }
 
-function Display({ block }: { block: DisplayBlock }): JSX.Element | null {
-  return useMemo(() => richest(block.data), [block.data]);
+function Display({ owner, block }: { owner: string; block: DisplayBlock }): JSX.Element | null {
+  const drawings = useContext(DrawingsContext);
+  const mime = drawings.mimeOf(block.data);
+  return mime === null ? <OwnDisplay block={block} /> : <DrawnDisplay owner={owner} block={block} mime={mime} />;
+}
+
+/** What the notebook draws. The element's content is the drawing's: Preact leaves it alone. */
+function DrawnDisplay({ owner, block, mime }: { owner: string; block: DisplayBlock; mime: string }): JSX.Element {
+  const drawings = useContext(DrawingsContext);
+  const host = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => (host.current === null ? undefined : drawings.of(owner, block.key).place(host.current)), [drawings, owner, block.key]);
+  useLayoutEffect(() => drawings.of(owner, block.key).draw(block, mime), [drawings, owner, block, mime]);
+  return <div ref={host} class="ak-drawn" data-mime-type={mime} />;
+}
+
+function OwnDisplay({ block }: { block: DisplayBlock }): JSX.Element | null {
+  return useMemo(() => richest(block), [block]);
 }
 
 /** The best form of a bundle that is safe to show. */
-function richest(data: Readonly<Record<string, unknown>>): JSX.Element | null {
+function richest({ data, metadata }: DisplayBlock): JSX.Element | null {
   const plain = textOf(data["text/plain"]);
   const html = textOf(data["text/html"]);
   if (html !== null && html.length <= HTML_SHOWN) {
@@ -117,20 +137,35 @@ function richest(data: Readonly<Record<string, unknown>>): JSX.Element | null {
     if (safe.trim() !== "") return <div class="ak-out ak-html" dangerouslySetInnerHTML={{ __html: safe }} />;
   }
   const image = imageOf(data);
-  if (image !== null) return <div class="ak-out"><img class="ak-plot" src={image} alt={plain ?? "Image"} /></div>;
+  if (image !== null) {
+    return <div class="ak-out"><img class="ak-plot" src={image.address} alt={plain ?? "Image"} {...sizeOf(metadata[image.mime])} /></div>;
+  }
   const markdown = textOf(data["text/markdown"]);
   if (markdown !== null) return <div class="ak-out ak-answer" dangerouslySetInnerHTML={{ __html: renderMarkdown(markdown) }} />;
+  if (plain === null && Object.keys(data).length > 0) return <OutputNote text={notShown(Object.keys(data))} />;
   return plain === null || plain === "" ? null : <div class="ak-out"><pre dir="ltr"><AnsiText text={plain} /></pre></div>;
 }
 
-function imageOf(data: Readonly<Record<string, unknown>>): string | null {
+function notShown(mimes: readonly string[]): string {
+  if (mimes.includes(WIDGET_VIEW)) return "Widgets are not shown in this notebook’s cards.";
+  return `This notebook has no way to show ${mimes.join(", ").slice(0, 300)}.`;
+}
+
+function imageOf(data: Readonly<Record<string, unknown>>): { mime: string; address: string } | null {
   const svg = textOf(data["image/svg+xml"]);
-  return (
-    (svg !== null && svg.length <= HTML_SHOWN && svgAddress(svg)) ||
-    imageAddress("image/png", textOf(data["image/png"])) ||
-    imageAddress("image/jpeg", textOf(data["image/jpeg"])) ||
-    null
-  );
+  const drawing = svg !== null && svg.length <= HTML_SHOWN ? svgAddress(svg) : null;
+  if (drawing !== null) return { mime: "image/svg+xml", address: drawing };
+  for (const mime of ["image/png", "image/jpeg"]) {
+    const address = imageAddress(mime, textOf(data[mime]));
+    if (address !== null) return { mime, address };
+  }
+  return null;
+}
+
+/** The size that an image's metadata asks for, as `Image(width=...)` and retina plots do. */
+function sizeOf(asked: unknown): { width?: number; height?: number } {
+  const { width, height } = (typeof asked === "object" && asked !== null ? asked : {}) as { width?: unknown; height?: unknown };
+  return { ...(typeof width === "number" && { width }), ...(typeof height === "number" && { height }) };
 }
 
 /** nbformat allows a text as a list of lines. */

@@ -1,0 +1,149 @@
+"""What calls show is drawn in the card by the notebook's own renderers, as the output of a cell is."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from agent_kernel.testing import call, calls, say
+from tests.e2e.conftest import RESULTS, OpenNotebook
+from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.model import Gate, WrittenModel
+
+PLOTLY = "import plotly.express as px\npx.bar(x=['a', 'b', 'c'], y=[1, 3, 2], title='Weights')"
+SLIDER = "import ipywidgets\nslider = ipywidgets.IntSlider(value=3, description='n')\nslider"
+PROGRESS = "from tqdm.auto import tqdm\nfor _ in tqdm(range(50)): pass"
+STYLED = (
+    "import pandas as pd\npd.DataFrame({'a': [1, 2]}).style.set_properties(**{'background-color': 'rgb(255, 200, 0)'})"
+)
+FORMULA = "from IPython.display import Math\nMath(r'\\frac{a}{b}')"
+VEGA = (
+    "from IPython.display import display\n"
+    "display({'application/vnd.vegalite.v5+json': {'data': {'values': [{'a': 1, 'b': 2}, {'a': 2, 'b': 3}]},"
+    " 'mark': 'bar', 'encoding': {'x': {'field': 'a', 'type': 'ordinal'}, 'y': {'field': 'b', 'type':"
+    " 'quantitative'}}}}, raw=True)"
+)
+DRAWING = (
+    "from IPython.display import SVG\n"
+    'SVG(\'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle r="20" fill="green"/></svg>\')'
+)
+WIDE = "import pandas as pd\npd.DataFrame({f'a long name of a column {n}': [n] * 3 for n in range(60)})"
+SCRIPT = "from IPython.display import HTML\nHTML('<p>counts</p><script>window.ran = (window.ran ?? 0) + 1</script>')"
+
+
+@pytest.fixture
+def end(model: WrittenModel) -> Iterator[Gate]:
+    """The model's last words, which are held back until the live card was looked at."""
+    gate = Gate(say("Done."))
+    yield gate
+    gate.open()
+
+
+def shown(notebook: NotebookPage, model: WrittenModel, end: Gate, *codes: str) -> Locator:
+    """Have these codes run as calls, and give what the cards show."""
+    many = [call("run_python", call_id=f"c{number}", code=code) for number, code in enumerate(codes)]
+    model.says(calls(*many), end)
+    notebook.run_through(1)
+    for number in range(len(codes)):
+        notebook.wait_for_state("success", card=number)
+    return notebook.page.locator(".ak-run")
+
+
+def finish(notebook: NotebookPage, end: Gate) -> None:
+    end.open()
+    expect(notebook.record()).to_be_visible()
+
+
+CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nShow it."]
+
+
+def look(notebook: NotebookPage, run: Locator, name: str) -> None:
+    """A picture of the whole run in each theme, for whoever wants to see it."""
+    RESULTS.mkdir(exist_ok=True)
+    notebook.page.set_viewport_size({"width": 1200, "height": 2400})
+    for theme in ("Dark", "Light"):
+        notebook.command("apputils:change-theme", theme=f"JupyterLab {theme}")
+        expect(notebook.page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "Light").lower())
+        expect(notebook.page.locator("#jupyterlab-splash")).to_have_count(0)
+        run.screenshot(path=RESULTS / f"{name}-{theme.lower()}.png")
+    notebook.page.set_viewport_size({"width": 1200, "height": 900})
+
+
+def test_charts_formulas_tables_and_drawings_look_as_they_do_below_a_cell(
+    open_notebook: OpenNotebook, model: WrittenModel, end: Gate, page: Page
+) -> None:
+    notebook = open_notebook(CELLS)
+    run = shown(notebook, model, end, PLOTLY, STYLED, FORMULA, VEGA, DRAWING, SCRIPT, WIDE)
+    plot = notebook.card(0).locator(".js-plotly-plot .main-svg").first
+    expect(plot).to_be_visible()
+    expect(notebook.card(0).locator(".js-plotly-plot")).to_contain_text("Weights")
+    expect(notebook.card(1).locator("td").first).to_have_css("background-color", "rgb(255, 200, 0)")
+    expect(notebook.card(2).locator("mjx-container")).to_be_visible()
+    expect(notebook.card(3).locator("canvas.marks")).to_be_visible()
+    expect(notebook.card(4).locator(".ak-drawn img, .ak-drawn svg")).to_be_visible()
+    expect(notebook.card(5)).to_contain_text("counts")
+    look(notebook, run, "rich-outputs")
+
+    # A large table scrolls in its card, and a chart keeps to the card's width.
+    frame = notebook.card(6).locator(".ak-drawn > .jp-RenderedHTML")
+    assert frame.evaluate("frame => frame.scrollWidth > frame.clientWidth")
+    page.set_viewport_size({"width": 800, "height": 900})
+    page.wait_for_function(
+        "() => { const plot = document.querySelector('.js-plotly-plot .main-svg').getBoundingClientRect();"
+        " return plot.right <= document.querySelector('.ak-card').getBoundingClientRect().right; }"
+    )
+
+    # Folded and unfolded, it is the same drawing: no script runs again.
+    heads = page.locator("button.ak-head")
+    for _ in range(2):
+        heads.nth(5).click()
+        heads.nth(0).click()
+    expect(plot).to_be_visible()
+    assert page.evaluate("window.ran") == 1
+    finish(notebook, end)
+    expect(notebook.record().locator("script")).to_have_count(0)
+
+
+def test_widgets_of_a_call_are_live_and_survive_a_reload_while_the_run_goes_on(
+    open_notebook: OpenNotebook, model: WrittenModel, end: Gate, page: Page
+) -> None:
+    notebook = open_notebook([*CELLS, "slider.value"])
+    run = shown(notebook, model, end, SLIDER, PROGRESS)
+    handle = notebook.card(0).get_by_role("slider")
+    expect(notebook.card(1)).to_contain_text("100%")
+    expect(notebook.card(1)).to_contain_text("50/50")
+    look(notebook, run, "widgets")
+    handle.focus()
+    handle.press("ArrowRight")
+    expect(notebook.card(0).locator(".widget-readout")).to_have_text("4")
+    notebook.run(2)
+    assert notebook.text(2) == "4"
+    notebook.save()
+    notebook.reload()
+    expect(notebook.card(0).locator(".widget-readout")).to_have_text("4")
+    expect(notebook.card(1)).to_contain_text("100%")
+    notebook.card(0).get_by_role("slider").press("ArrowRight")
+    notebook.run(2)
+    assert notebook.text(2) == "5"
+    end.open()
+    expect(page.locator("[data-role=answer]")).to_have_text("Done.")
+
+
+@pytest.fixture(scope="module")
+def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    with LabServer(tmp_path_factory.mktemp("rich"), shared_model.server.environment(), app="notebook") as server:
+        yield server
+
+
+def test_notebook_7_draws_charts_and_widgets_too(
+    notebook_7: LabServer, model: WrittenModel, end: Gate, page: Page
+) -> None:
+    notebook = NotebookPage(notebook_7, page, notebook_7.write_notebook("rich.ipynb", [*CELLS, "slider.value"]))
+    shown(notebook, model, end, PLOTLY, SLIDER, FORMULA)
+    expect(notebook.card(0).locator(".js-plotly-plot")).to_contain_text("Weights")
+    notebook.card(1).get_by_role("slider").press("ArrowRight")
+    expect(notebook.card(1).locator(".widget-readout")).to_have_text("4")
+    expect(notebook.card(2).locator("mjx-container")).to_be_visible()
+    notebook.run(2)
+    assert notebook.text(2) == "4"
+    finish(notebook, end)

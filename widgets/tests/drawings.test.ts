@@ -1,0 +1,175 @@
+/** Outputs that the notebook's own renderers draw. The renderers are played: real ones are in the browser tests. */
+import { expect, test } from "vitest";
+import type { LuminoWidget, Renderer, Rendermime } from "../src/notebook-renderers";
+import { PYTHON } from "./cards";
+import { brain, card, closeViews, happens, notebook, settle, show, usePage, view } from "./page";
+
+usePage();
+
+const PLOTLY = "application/vnd.plotly.v1+json";
+const WIDGET = "application/vnd.jupyter.widget-view+json";
+const RANKS = [PLOTLY, "text/html", "image/svg+xml", "image/png", "text/latex", "text/plain"];
+
+/** A widget that says what it is told, as Lumino's do nothing visible with it. */
+function lumino(text = ""): LuminoWidget & { told: string[] } {
+  const node = document.createElement("div");
+  node.textContent = text;
+  const told: string[] = [];
+  let disposed = false;
+  return {
+    node,
+    told,
+    get isDisposed() {
+      return disposed;
+    },
+    processMessage: (message) => void told.push((message as { type: string }).type),
+    dispose: () => {
+      disposed = true;
+      told.push("dispose");
+    },
+  };
+}
+
+class PlayedRendermime implements Rendermime {
+  readonly made: (Renderer & { told: string[] })[] = [];
+  readonly models: { data: Record<string, unknown>; metadata: Record<string, unknown>; trusted: boolean }[] = [];
+  fails = false;
+  preferredMimeType(bundle: object): string | undefined {
+    return RANKS.find((mime) => mime in bundle);
+  }
+  createModel(model: never): unknown {
+    this.models.push(model);
+    return model;
+  }
+  createRenderer(mime: string): Renderer {
+    const renderer = Object.assign(lumino(), {
+      renderModel: async (model: { data: Record<string, unknown> }) => {
+        if (this.fails) throw new Error("no such chart");
+        renderer.node.textContent = `drawn ${String(model.data[mime])}`;
+      },
+    });
+    this.made.push(renderer);
+    return renderer;
+  }
+}
+
+function display(data: object, more: object = {}): object {
+  return { kind: "display", data, metadata: {}, ...more };
+}
+
+const drawnIn = (root: HTMLElement): (string | null)[] => [...card(root, "t1").querySelectorAll(".ak-drawn")].map((one) => one.textContent);
+
+async function shows(...outputs: object[]): Promise<HTMLElement> {
+  return show((run) => run.did("t1", "run_python", PYTHON, 5, outputs as never[]));
+}
+
+test("a chart is drawn by the notebook, with its metadata and trusted as a cell's output is", async () => {
+  const rendermime = new PlayedRendermime();
+  notebook.manager = { rendermime };
+  const root = await shows(display({ [PLOTLY]: "bars", "text/plain": "Figure" }, { metadata: { [PLOTLY]: { w: 1 } } }));
+  expect(drawnIn(root)).toEqual(["drawn bars"]);
+  expect(rendermime.models).toMatchObject([{ trusted: true, metadata: { [PLOTLY]: { w: 1 } } }]);
+  expect(rendermime.made[0]?.told).toEqual(["before-attach", "after-attach"]);
+});
+
+test("text and pictures stay the card's own", async () => {
+  notebook.manager = { rendermime: new PlayedRendermime() };
+  const root = await shows(display({ "text/plain": "42" }), display({ "image/png": "iVBORw0KGgo=", "text/plain": "f" }, { metadata: { "image/png": { width: 64 } } }));
+  expect(drawnIn(root)).toEqual([]);
+  expect(card(root, "t1").querySelector("img")?.getAttribute("width")).toBe("64");
+});
+
+test("an update of a display updates its renderer, and other events draw nothing anew", async () => {
+  const rendermime = new PlayedRendermime();
+  notebook.manager = { rendermime };
+  const root = await show((run) => run.propose("t1", "run_python", PYTHON).answer("t1", true).start("t1", "run_python", PYTHON).output("t1", 0, display({ "text/html": "one" }, { display_id: "d" }) as never));
+  await happens((run) => run.output("t1", 1, { name: "stdout", text: "printed" }));
+  expect(rendermime.models).toHaveLength(1);
+  await happens((run) => run.output("t1", 2, display({ "text/html": "two" }, { display_id: "d" }) as never));
+  expect(drawnIn(root)).toEqual(["drawn two"]);
+  expect(rendermime.made).toHaveLength(1);
+  await happens((run) => run.output("t1", 3, display({ [PLOTLY]: "three" }, { display_id: "d" }) as never));
+  expect(drawnIn(root)).toEqual(["drawn three"]);
+  expect(rendermime.made.map((one) => one.isDisposed)).toEqual([true, false]);
+});
+
+test("a card that folds and unfolds shows the same drawing, whose scripts do not run again", async () => {
+  const rendermime = new PlayedRendermime();
+  notebook.manager = { rendermime };
+  const root = await shows(display({ "text/html": "<script>once()</script>" }));
+  const head = card(root, "t1").querySelector<HTMLElement>(".ak-head")!;
+  head.click();
+  await settle();
+  expect(drawnIn(root)).toEqual([]);
+  head.click();
+  await settle();
+  expect(drawnIn(root)).toEqual(["drawn <script>once()</script>"]);
+  expect(rendermime.models).toHaveLength(1);
+  expect(rendermime.made[0]?.told).toEqual(["before-attach", "after-attach", "before-detach", "after-detach", "before-attach", "after-attach"]);
+});
+
+test("what is cleared or closed is disposed of", async () => {
+  const rendermime = new PlayedRendermime();
+  notebook.manager = { rendermime };
+  await show((run) => run.propose("t1", "run_python", PYTHON).answer("t1", true).start("t1", "run_python", PYTHON).output("t1", 0, display({ "text/html": "old" }) as never));
+  await happens((run) => run.output("t1", 1, { kind: "clear" }).output("t1", 2, display({ "text/html": "new" }) as never));
+  expect(rendermime.made.map((one) => one.isDisposed)).toEqual([true, false]);
+  closeViews();
+  expect(rendermime.made.map((one) => one.isDisposed)).toEqual([true, true]);
+});
+
+test("two views of a run have a drawing each", async () => {
+  const rendermime = new PlayedRendermime();
+  notebook.manager = { rendermime };
+  const root = await shows(display({ "text/html": "twice" }));
+  const other = view(brain.recording!);
+  await settle();
+  expect([drawnIn(root), drawnIn(other)]).toEqual([["drawn twice"], ["drawn twice"]]);
+});
+
+test("a renderer that fails says so, and leaves the text", async () => {
+  const rendermime = new PlayedRendermime();
+  rendermime.fails = true;
+  notebook.manager = { rendermime };
+  const root = await shows(display({ [PLOTLY]: "bars", "text/plain": "Figure" }));
+  expect(drawnIn(root)).toEqual([`Figure\nThe notebook could not draw this ${PLOTLY}.`]);
+});
+
+test("an output of a kind that nobody can show is named", async () => {
+  notebook.manager = { rendermime: new PlayedRendermime() };
+  const root = await shows(display({ "application/x-odd": {} }));
+  expect(card(root, "t1").textContent).toContain("This notebook has no way to show application/x-odd.");
+});
+
+test("a widget is shown once its model has come, which may be after its display", async () => {
+  const models = new Map<string, object>();
+  notebook.manager = {
+    has_model: (id) => models.has(id),
+    get_model: async (id) => models.get(id),
+    create_view: async () => ({ luminoWidget: lumino("a slider") }),
+  };
+  const root = await shows(display({ [WIDGET]: { model_id: "m1" }, "text/plain": "IntSlider(value=3)" }));
+  expect(drawnIn(root)).toEqual(["IntSlider(value=3)\nLoading the widget…"]);
+  models.set("m1", {});
+  await settle(200);
+  expect(drawnIn(root)).toEqual(["a slider"]);
+});
+
+test("a widget whose model is gone says what to do, and comes back where a busy kernel sent it late", async () => {
+  let model: object | undefined;
+  notebook.manager = {
+    get_model: (id) => (model === undefined ? Promise.reject(new Error(`model ${id} not found`)) : Promise.resolve(model)),
+    create_view: async () => ({ luminoWidget: lumino("a slider") }),
+  };
+  const root = await shows(display({ [WIDGET]: { model_id: "m1" }, "text/plain": "IntSlider(value=3)" }));
+  await settle(6_000);
+  expect(drawnIn(root)[0]).toContain("IntSlider(value=3)\nThis widget is not in the kernel any more");
+  model = {};
+  await settle(3_000);
+  expect(drawnIn(root)).toEqual(["a slider"]);
+});
+
+test("without a manager of widgets a widget is its text", async () => {
+  const root = await shows(display({ [WIDGET]: { model_id: "m1" }, "text/plain": "IntSlider(value=3)" }));
+  expect(card(root, "t1").textContent).toContain("IntSlider(value=3)");
+});
