@@ -1,4 +1,4 @@
-"""The command line: `agent-kernel demo | run NOTEBOOK | doctor | audit`.
+"""The command line: `agent-kernel demo | run NOTEBOOK | export RUN | doctor | audit`.
 
 Each command imports what it needs when it runs, so that the module, like the rest of the core, loads without Jupyter.
 """
@@ -11,14 +11,18 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from agent_kernel.export import Form
 
 DEMO_NOTEBOOK = "quickstart.ipynb"
 DEMO_OPTION = " --model demo"
+_STDOUT = Path("-")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return run(options.notebook, options.output, options.timeout)
             case "audit":
                 return _audit(options)
+            case "export":
+                return _export(options)
             case _:
                 return doctor(ask=not options.offline)
     except _CannotGoOn as error:
@@ -63,6 +69,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--output", type=Path, help="where the executed notebook goes (in place)")
     run.add_argument("--timeout", type=float, help="seconds that one cell may take (no limit)")
 
+    _add_export(commands)
+
     examined = commands.add_parser(
         "doctor",
         help="say what is missing, and what to do about it; each model endpoint is asked once, for a few tokens",
@@ -79,6 +87,25 @@ def _parser() -> argparse.ArgumentParser:
         "--check", action="store_true", help="say whether the trail is whole; exit code 1 names the first bad entry"
     )
     return parser
+
+
+def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "export",
+        help="write a run of the log as a notebook that repeats it without an agent, as messages, or as Markdown",
+        description="Without RUN: the last runs of the log. Without FILE: the text is printed. The log is only read, "
+        "and a server may have it open; of a run that goes on, what it did by now is written.",
+    )
+    parser.add_argument("run", nargs="?", metavar="RUN", help="a run's id, the beginning of it, or last")
+    parser.add_argument("--log", type=Path, help="the log's file (the server's default)")
+    parser.add_argument("--force", action="store_true", help="replace FILE where it exists")
+    forms = parser.add_mutually_exclusive_group()
+    for option, what in (
+        ("--notebook", "a notebook: the prompt, the code that ran, and the answer; what did not run is a comment"),
+        ("--messages", "the conversation up to the run's end, as JSON: a list of messages in OpenAI's chat format"),
+        ("--markdown", "the record of the run; this is the default"),
+    ):
+        forms.add_argument(option, nargs="?", const=_STDOUT, type=Path, metavar="FILE", help=what)
 
 
 def _date(text: str) -> datetime:
@@ -165,25 +192,83 @@ def run(notebook: Path, output: Path | None, timeout: float | None) -> int:
     return 1 if failures else 0
 
 
-def _audit(options: argparse.Namespace) -> int:
-    path = options.log or _default_log()
+@contextmanager
+def _reading(path: Path | None) -> Iterator[sqlite3.Connection]:
+    """The log, to read. Raises `_CannotGoOn`."""
+    path = path or _default_log()
     if not path.is_file():
         raise _CannotGoOn(f"There is no log at {path}. Give its path with --log.")
-    from agent_kernel.errors import LogUnavailable
+    from agent_kernel.errors import ConfigurationError
     from agent_kernel.log.opening import open_to_read
 
     try:
         with closing(open_to_read(path)[0]) as connection:
-            return check_audit(connection) if options.check else export_audit(connection, options)
-    except LogUnavailable as error:
+            yield connection
+    except ConfigurationError as error:
         raise _CannotGoOn(str(error)) from error
     except sqlite3.Error as error:
         raise _CannotGoOn(f"{path} can't be read as a log of Agent Kernel: {error}") from error
-    except ValueError as error:
-        raise _CannotGoOn(f"An entry of the audit trail can't be read (--check says which): {error}") from error
+
+
+def _audit(options: argparse.Namespace) -> int:
+    with _reading(options.log) as connection:
+        try:
+            return check_audit(connection) if options.check else export_audit(connection, options)
+        except ValueError as error:
+            raise _CannotGoOn(f"An entry of the audit trail can't be read (--check says which): {error}") from error
+        except BrokenPipeError:
+            return _reader_left()
+
+
+def _reader_left() -> int:
+    """The reader has had enough, as `head` has."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from agent_kernel import export
+
+    with _reading(options.log) as connection:
+        connection.execute("BEGIN")  # one view of the file, whatever a server adds meanwhile
+        if options.run is None:
+            text, target = export.list_runs(connection) or f"The log has no run. {export.IN_MEMORY}", _STDOUT
+        else:
+            form, target = _wanted_form(options)
+            try:
+                text = form(connection, export.read_run(connection, options.run))
+            except ValueError as error:
+                raise _CannotGoOn(f"The run can't be read: {error}") from error
+    if target != _STDOUT:
+        return _write(target, text, replace=options.force)
+    try:
+        sys.stdout.buffer.write(f"{text}\n".encode())
+        sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has had enough, as `head` has
-        return 0
+        return _reader_left()
+    return 0
+
+
+def _wanted_form(options: argparse.Namespace) -> "tuple[Form, Path]":
+    from agent_kernel import export
+
+    if options.notebook is not None:
+        return export.as_notebook, options.notebook
+    if options.messages is not None:
+        return export.as_messages, options.messages
+    return export.as_markdown, options.markdown or _STDOUT
+
+
+def _write(target: Path, text: str, *, replace: bool) -> int:
+    try:
+        with target.open("w" if replace else "x", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+    except FileExistsError:
+        raise _CannotGoOn(f"{target} exists. Give another name, or --force to replace it.") from None
+    except OSError as error:
+        raise _CannotGoOn(f"{target} can't be written: {error.strerror}.") from error
+    print(target)
+    return 0
 
 
 def export_audit(connection: sqlite3.Connection, options: argparse.Namespace) -> int:

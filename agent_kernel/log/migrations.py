@@ -209,6 +209,11 @@ def migrate(connection: sqlite3.Connection) -> None:
         raise
 
 
+def is_current(connection: sqlite3.Connection) -> bool:
+    """Whether this version reads the log as it is. Raises `ConfigurationError` for one that a newer version wrote."""
+    return _version(connection) == len(MIGRATIONS)
+
+
 def _version(connection: sqlite3.Connection) -> int:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):

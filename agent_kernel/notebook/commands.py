@@ -67,6 +67,24 @@ def history(runs: Sequence[RunState]) -> str:
     return "\n".join([*left_out, *(f"  {run.status}: {_prompt(run)}" for run in runs[-MOST_RUNS:])])
 
 
+def code(run: RunState | None) -> str | None:
+    """The code of a run, as one cell; `None` where there is none."""
+    from agent_kernel.record.cells import as_one, code_cells
+
+    if run is None or run.end is None:
+        return None
+    return as_one(code_cells(run.end.messages, run.end.tool_calls)) or None
+
+
+def without_code(run: RunState | None) -> str:
+    """Why there is none."""
+    if run is None:
+        return "No agent has run in this kernel yet."
+    if not run.done:
+        return f"The last run goes on; its code is here when it has ended: {_prompt(run)}"
+    return f"The last run has run no code that a cell can repeat: {_prompt(run)}"
+
+
 def _prompt(run: RunState) -> str:
     line = reveal(" ".join(run.prompt.split()))
     return line if len(line) <= PROMPT_CHARACTERS else f"{line[: PROMPT_CHARACTERS - 1]}…"

@@ -8,6 +8,8 @@ from agent_kernel.notebook.run import RunState
 from agent_kernel.protocol.views import ErrorView, MessageView, ToolCallView, Usage
 
 if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
     # Not for jedi, by which the tab key completes names: it fails on a class with a property that is a `Literal`.
     from agent_kernel.notebook.run import Status
 
@@ -93,6 +95,27 @@ class Run:
     def cancel(self) -> None:
         """Stop the run. The call that runs is interrupted; what it did before that stays."""
         self._state.stop("script")
+
+    def to_cells(self, *, whole: bool = False) -> "list[NotebookNode]":
+        """The run's code as cells of a notebook (nbformat 4), in the order in which it ran; none until it has ended.
+
+        That is the code of the calls that succeeded, as it ran: an edited call has its edited code. Shell commands are
+        `%%bash` cells, written files are written again; what a cell can't repeat (an edited file, your own tools) is a
+        comment. Calls that failed, were denied or never ran are left out, as are those that only looked: note that a
+        call that failed may have set a variable before it did.
+
+        `whole` adds what `agent-kernel export --notebook` has: the prompt and the answer as Markdown cells, and what
+        was left out as comments.
+        """
+        from nbformat import from_dict
+
+        from agent_kernel.record.cells import all_cells, as_node, code_cells
+
+        end = self._state.end
+        if end is None:
+            return []
+        make = all_cells(end.run, end.messages, end.tool_calls) if whole else code_cells(end.messages, end.tool_calls)
+        return [from_dict(as_node(cell)) for cell in make]
 
     def show_here(self) -> bool:
         """Show the run's cards in this cell, too. False where it has none."""

@@ -37,6 +37,7 @@ HELP = """\
 %agent stop                 stop them
 %agent new                  the next prompt begins a new conversation
 %agent rules                the policy in force, with its always-allow rules
+%agent code                 the code of the last run, in the next cell
 %agent history              what was asked in this kernel
 
   --model M       a model's name, replay:FILE, or demo (recorded, needs no key)
@@ -101,6 +102,7 @@ class AgentMagics(Magics):
             "stop": lambda: commands.stop(shop.open_runs()),
             "new": self._begin_anew,
             "rules": lambda: commands.rules(shop.last_run),
+            "code": self._fill_next_input,
             "history": lambda: commands.history(shop.runs()),
         }
 
@@ -114,6 +116,15 @@ class AgentMagics(Magics):
     def _begin_anew(self) -> str:
         self._conversation_id = new_conversation_id()
         return "The next prompt begins a new conversation."
+
+    def _fill_next_input(self) -> str:
+        run = workshop().last_run
+        code = commands.code(run)
+        if code is None:
+            return commands.without_code(run)
+        shell: Any = self.shell
+        shell.set_next_input(code)
+        return ""
 
     def _show_stats(self, days: int) -> None:
         run = last_run()

@@ -19,6 +19,7 @@ OF_A_RUN = [
     "show_here",
     "status",
     "text",
+    "to_cells",
     "tool_calls",
     "usage",
     "wait",
