@@ -1,5 +1,6 @@
 """The record as HTML, as Markdown and as plain text. No script, no style: it is read in many places."""
 
+import html
 from typing import assert_never
 
 from agent_kernel.record import words
@@ -20,9 +21,19 @@ from agent_kernel.tools.truncation import TextLimits, truncate
 
 _CODE = TextLimits(characters=200_000, lines=10_000)
 _NOTE = TextLimits(characters=5_000, lines=100)
+_PROMPT = TextLimits(characters=20_000, lines=1_000)
+_SHORT_PROMPT = TextLimits(characters=400, lines=6)
+_FIRST_WORDS = 100
 _BODIES = 2_000_000
 _PICTURES = 8_000_000
 _RAISED = 4
+
+# Both survive JupyterLab's sanitiser, in notebooks that it does not trust too, and suit light and dark pages. Where no
+# style survives, as on GitHub, code and output are still told apart: only code is a `code` element.
+_CODE_LOOK = ' style="background-color: rgba(128, 128, 128, 0.12); padding: 8px 10px"'
+_OUTPUT_LOOK = ' style="border-left: 3px solid #888888; padding: 2px 10px; max-height: 420px; overflow: auto"'
+_PLACE_LOOK = ' style="overflow-x: auto; overflow-y: hidden"'
+"""What is wider than the page is scrolled in its place, and nothing is painted over what stands beside it."""
 
 
 class _Room:
@@ -42,15 +53,15 @@ def to_html(story: Story) -> str:
     room, pictures = _Room(_BODIES), _Room(_PICTURES)
     parts = [
         f'<div class="agent-record" data-agent-record="{escape(story.run_id)}">',
-        f"<p><strong>Agent run: {story.status}.</strong> {escape_prose(story.facts)} {escape(story.figures)}".rstrip()
-        + "</p>",
+        f"<p><strong>Agent run: {story.status}.</strong> {escape_prose(f'{story.facts} {story.figures}'.rstrip())}</p>",
     ]
     if story.recorded:
         parts.append(f"<p>{words.RECORDED}</p>")
-    parts.append(f"<blockquote>{render(story.prompt)}</blockquote>")
+    if story.prompt.strip():
+        parts.append(_html_prompt(story.prompt))
     if story.error:
         parts.append(f"<p>{escape_prose(truncate(story.error, _NOTE).text)}</p>")
-    parts.extend(f'<div data-role="answer">{_html_prose(answer, room)}</div>' for answer in story.answers)
+    parts.extend(f'<div data-role="answer"{_PLACE_LOOK}>{_html_prose(answer, room)}</div>' for answer in story.answers)
     raised = [picture for picture in _last_pictures(story) if pictures.take(picture.size)]
     parts.extend(map(_html_output, raised))
     if story.transcript:
@@ -68,8 +79,29 @@ def _last_pictures(story: Story) -> list[Shown]:
     return [output for call in calls for output in call.outputs if output.kind == "image"][-_RAISED:]
 
 
+def _html_prompt(prompt: str) -> str:
+    """As it was written: what looks like Markdown or HTML in it was meant for the model."""
+    text = truncate(prompt.strip("\n"), _PROMPT).text
+    if "\n" not in text and len(text) <= _SHORT_PROMPT.characters:
+        return f"<blockquote><p>{escape_prose(text)}</p></blockquote>"
+    whole = f"<blockquote><pre>{html.escape(reveal_in_prose(text))}</pre></blockquote>"
+    if not truncate(text, _SHORT_PROMPT).truncated:
+        return whole
+    return f"<details><summary>{words.PROMPT}: {escape_prose(_first_words(text))}</summary>\n{whole}\n</details>"
+
+
+def _first_words(text: str) -> str:
+    line = next((line.strip() for line in text.split("\n") if line.strip()), "")
+    return line if len(line) <= _FIRST_WORDS else f"{line[: _FIRST_WORDS - 3].rstrip()}..."
+
+
 def _html_prose(text: str, room: _Room) -> str:
-    return render(text) if room.take(len(text)) else f"<p>{words.LEFT_OUT}</p>"
+    return _with_looks(render(text)) if room.take(len(text)) else f"<p>{words.LEFT_OUT}</p>"
+
+
+def _with_looks(rendered: str) -> str:
+    """Code blocks of Markdown look like the code of calls."""
+    return rendered.replace("<pre><code", f"<pre{_CODE_LOOK}><code")
 
 
 def _html_aside(aside: Aside, room: _Room) -> str:
@@ -80,7 +112,7 @@ def _html_aside(aside: Aside, room: _Room) -> str:
 
 
 def _html_call(call: Call, room: _Room, pictures: _Room, raised: list[Shown]) -> str:
-    summary = f" {escape(call.summary)}" if call.summary else ""
+    summary = f" <code>{escape(call.summary)}</code>" if call.summary else ""
     head = f"<summary><code>{escape(call.tool_name)}</code>{summary}: {escape_prose(call.ending)}</summary>"
     body = [f"<details{' open' if call.is_open else ''}>{head}"]
     body.extend(
@@ -89,8 +121,7 @@ def _html_call(call: Call, room: _Room, pictures: _Room, raised: list[Shown]) ->
     body.extend(f"<p>{escape_prose(truncate(note, _NOTE).text)}</p>" for note in call.notes)
     if call.code:
         fits = room.take(len(call.code))
-        code = f"<pre><code>{escape(truncate(call.code, _CODE).text)}</code></pre>" if fits else ""
-        body.insert(1, code or f"<p>{words.LEFT_OUT}</p>")
+        body.insert(1, _html_code(call) if fits else f"<p>{words.LEFT_OUT}</p>")
     for output in call.outputs:
         if any(output is picture for picture in raised):
             body.append(f"<p>({escape_prose(output.text)}: {words.SHOWN_ABOVE})</p>")
@@ -102,19 +133,31 @@ def _html_call(call: Call, room: _Room, pictures: _Room, raised: list[Shown]) ->
     return "\n".join([*body, "</details>"])
 
 
+def _html_code(call: Call) -> str:
+    """What the JupyterLab extension copies, and makes cells of, is found by its attribute or, where an untrusted
+    notebook has lost that, by its class."""
+    mark = f' class="agent-code language-{call.language}" data-agent-code' if call.tool_name == "run_python" else ""
+    return f"<pre{_CODE_LOOK}><code{mark}>{escape(truncate(call.code, _CODE).text)}</code></pre>"
+
+
 def _html_output(output: Shown) -> str:
     match output.kind:
         case "text" | "error":
-            return f"<pre>{escape(output.text)}</pre>"
+            return _html_text(output.text)
         case "markdown":
-            return render(output.text)
+            return f"<div{_PLACE_LOOK}>{_with_looks(render(output.text))}</div>"
         case "html":
-            return clean(output.text) or f"<pre>{escape(output.plain or words.NOT_KEPT)}</pre>"
+            cleaned = clean(output.text)
+            return f"<div{_PLACE_LOOK}>{cleaned}</div>" if cleaned else _html_text(output.plain or words.NOT_KEPT)
         case "image":
             source = f"data:{output.image_type};base64,{output.image}"
             return f'<p><img alt="{escape(output.text)}" src="{source}"></p>'
         case _:
             assert_never(output.kind)
+
+
+def _html_text(text: str) -> str:
+    return f"<pre{_OUTPUT_LOOK}>{escape(text)}</pre>"
 
 
 def to_markdown(story: Story) -> str:
@@ -123,7 +166,8 @@ def to_markdown(story: Story) -> str:
     parts = [f"**Agent run: {story.status}.** {escape_markdown(story.facts)}{figures}"]
     if story.recorded:
         parts.append(words.RECORDED)
-    parts.append("\n".join(f"> {line}".rstrip() for line in safe_markdown(story.prompt).split("\n")))
+    if story.prompt.strip():
+        parts.append(_markdown_prompt(story.prompt))
     if story.error:
         parts.append(escape_markdown(truncate(story.error, _NOTE).text))
     parts.extend(_markdown_prose(answer, room) for answer in story.answers)
@@ -133,6 +177,16 @@ def to_markdown(story: Story) -> str:
             parts.append(_markdown_call(item, room) if isinstance(item, Call) else _markdown_aside(item, room))
         parts.append("</details>")
     return "\n\n".join(part for part in parts if part)
+
+
+def _markdown_prompt(prompt: str) -> str:
+    text = truncate(prompt.strip("\n"), _PROMPT).text
+    if "\n" not in text and len(text) <= _SHORT_PROMPT.characters:
+        return f"> {escape_markdown(text)}"
+    if not truncate(text, _SHORT_PROMPT).truncated:
+        return fence(text, "text")
+    summary = f"{words.PROMPT}: {escape_prose(_first_words(text))}"
+    return f"<details>\n<summary>{summary}</summary>\n\n{fence(text, 'text')}\n\n</details>"
 
 
 def _markdown_prose(text: str, room: _Room) -> str:
@@ -183,7 +237,9 @@ def to_plain(story: Story) -> str:
     parts = [f"Agent run: {story.status}. {story.facts}"]
     if story.recorded:
         parts.append(words.RECORDED)
-    parts.append("\n".join(f"> {line}".rstrip() for line in story.prompt.strip().split("\n")))
+    if story.prompt.strip():
+        prompt = truncate(story.prompt.strip("\n"), _PROMPT).text
+        parts.append("\n".join(f"> {line}".rstrip() for line in prompt.split("\n")))
     if story.error:
         parts.append(truncate(story.error, _NOTE).text)
     parts.extend(truncate(answer.strip(), _CODE).text for answer in story.answers)

@@ -8,15 +8,20 @@ from collections.abc import Sequence
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from agent_kernel.record.formulas import MOST, Formula, formula_at, pieces
 from agent_kernel.tools.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 _PROSE = TextLimits(characters=50_000, lines=5_000)
 _BRACKETS = 5_000
 _NESTED = 400
+_LINES = 100
+"""Of one formula."""
 _SCHEMES = {"http", "https", "mailto"}
 _TAGS = {
     *("table", "thead", "tbody", "tfoot", "tr", "th", "td", "caption", "colgroup", "col"),
@@ -42,7 +47,10 @@ _CLEANER = nh3.Cleaner(
 
 
 class _Renderer(RendererHTML):
-    """A picture becomes a link: loading it would tell its server of the reader, and whatever its address carries."""
+    """A picture becomes a link: loading it would tell its server of the reader, and whatever its address carries.
+
+    For a formula stands its number until all else is cleaned.
+    """
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]
@@ -50,9 +58,70 @@ class _Renderer(RendererHTML):
         words = self.renderInlineAsText(token.children or [], options, env)
         return f'<a href="{address}">{html.escape(words) or "image"}</a>'
 
+    def formula(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002
+        formulas: list[Formula] = env["formulas"]
+        formulas.append(tokens[idx].meta["formula"])
+        place = f"{_PLACE[0]}{len(formulas) - 1}{_PLACE[1]}"
+        return f"<p>{place}</p>\n" if tokens[idx].block else place
 
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(["table", "strikethrough"])
-_BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
+
+def _inline_formula(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] not in "$\\":
+        return False
+    formula = formula_at(state.src, state.pos)
+    if formula is None or formula.end > state.posMax:
+        end = state.pos
+        while end < state.posMax and state.src[end] == "$":
+            end += 1
+        if end > state.pos and not silent:
+            state.pending += state.src[state.pos : end]
+        moved, state.pos = end > state.pos, end
+        return moved
+    if not silent:
+        state.push("formula", "", 0).meta["formula"] = formula
+    state.pos = formula.end
+    return True
+
+
+def _block_formula(state: StateBlock, first: int, last: int, silent: bool) -> bool:
+    """One that begins a line and ends one, so that a line of it is not taken for a list or a heading."""
+    begin = state.bMarks[first] + state.tShift[first]
+    if not state.src.startswith(("$$", "\\["), begin) or state.is_code_block(first):
+        return False
+    closing = "$$" if state.src[begin] == "$" else "\\]"
+    end, closed = first + 1, state.src.find(closing, begin + 2, state.eMarks[first]) >= 0
+    while (
+        not closed
+        and end < min(last, first + _LINES)
+        and not state.isEmpty(end)
+        and state.sCount[end] >= state.blkIndent
+    ):
+        closed = state.src.find(closing, state.bMarks[end], state.eMarks[end]) >= 0
+        end += 1
+    if not closed:
+        return False
+    text = state.getLines(first, end, state.blkIndent, False).lstrip(" ")
+    formula = formula_at(text, 0)
+    if formula is None or text[formula.end :].split("\n", 1)[0].strip():
+        return False
+    if not silent:
+        state.line = first + text.count("\n", 0, formula.end) + 1
+        token = state.push("formula", "", 0)
+        token.block, token.map, token.meta["formula"] = True, [first, state.line], formula
+    return True
+
+
+def _with_formulas(parser: MarkdownIt) -> MarkdownIt:
+    interrupts = ["paragraph", "reference", "blockquote", "list"]
+    parser.block.ruler.before("fence", "formula", _block_formula, {"alt": interrupts})
+    return parser
+
+
+_PLACE = "\ue0f0", "\ue0f1"
+"""Around the number of a formula, until it is put there. Of no meaning in any text."""
+_MARKDOWN = _with_formulas(MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer))
+_MARKDOWN.enable(["table", "strikethrough"]).inline.ruler.before("escape", "formula", _inline_formula)
+_BLOCKS = _with_formulas(MarkdownIt("commonmark", {"html": False})).enable("table").disable("inline")
 """Where blocks begin and end, without a look into them: that is nine tenths of the parser's time."""
 
 
@@ -62,7 +131,7 @@ def escape(text: str) -> str:
 
 
 def escape_prose(text: str) -> str:
-    return html.escape(reveal_in_prose(text))
+    return _no_formulas(html.escape(reveal_in_prose(text)))
 
 
 def clean(markup: str) -> str:
@@ -72,21 +141,56 @@ def clean(markup: str) -> str:
     """
     if sum(1 for _ in _NESTING_TAG.finditer(markup)) > _NESTED:
         return ""
-    return reveal_in_prose(_CLEANER.clean(markup)).strip()
+    return _no_formulas(reveal_in_prose(_CLEANER.clean(markup))).strip()
 
 
 def render(markdown: str) -> str:
-    """Markdown as harmless HTML, at most 50,000 characters of it."""
+    """Markdown as harmless HTML, at most 50,000 characters of it, whose formulas a page can typeset."""
     text = _readable(markdown)
     if _is_hostile(text):
         return f"<pre>{html.escape(text)}</pre>"
-    return reveal_in_prose(_CLEANER.clean(_MARKDOWN.render(text))).strip()
+    formulas: list[Formula] = []
+    cleaned = _CLEANER.clean(_MARKDOWN.render(text, {"formulas": formulas}))
+    return _put(formulas, _no_formulas(reveal_in_prose(cleaned))).strip()
+
+
+_PART = re.compile(r"""<(?P<name>/?[a-z0-9]+)(?:[^>"]|"[^"]*")*>|[^<]+""")
+_BEGINS = re.compile(r"\$|\\(?=[\\()\[\]$]|(?:begin|end|ref|eqref)\b)")
+
+
+def _no_formulas(markup: str) -> str:
+    """Safe HTML in which a page's MathJax or KaTeX finds none: each reads one text at a time, and skips code.
+
+    So `$5 to $10` stays money. What begins a formula is put into an element of its own.
+    """
+    if "$" not in markup and "\\" not in markup:
+        return markup
+    code = 0
+    parts: list[str] = []
+    for part in _PART.finditer(markup):
+        name = part["name"]
+        if name is not None:
+            code += {"pre": 1, "code": 1, "/pre": -1, "/code": -1}.get(name, 0)
+        parts.append(part[0] if name is not None or code > 0 else _BEGINS.sub(r"<span>\g<0></span>", part[0]))
+    return "".join(parts)
+
+
+def _put(formulas: list[Formula], markup: str) -> str:
+    def formula(place: re.Match[str]) -> str:
+        number = int(place[1])
+        if number >= len(formulas):
+            return place[0]
+        found = formulas[number]
+        source = html.escape(found.source)
+        return f"<code>{source}</code>" if found.is_refused or number >= MOST else source
+
+    return re.sub(f"{_PLACE[0]}(\\d{{1,6}}){_PLACE[1]}", formula, markup) if formulas else markup
 
 
 def safe_markdown(markdown: str) -> str:
-    """Markdown that stays Markdown, without HTML, pictures and odd addresses, and whose blocks all end.
+    r"""Markdown that stays Markdown, without HTML, pictures and odd addresses, and whose blocks all end.
 
-    Code blocks stay as they are; elsewhere `<` before a name is written as `&lt;`.
+    Code blocks stay as they are; elsewhere `<` before a name is written as `&lt;`, and `$` that is money as `\$`.
     """
     text = _readable(markdown)
     if _is_hostile(text):
@@ -100,11 +204,28 @@ def safe_markdown(markdown: str) -> str:
     safe: list[str] = []
     for is_code, numbers in itertools.groupby(range(len(lines)), key=in_code.__contains__):
         part = "\n".join(lines[number] for number in numbers)
-        safe.append(part if is_code else _safe_text(part))
+        safe.append(part if is_code else _dollars(_safe_text(part)))
     last = tokens[-1] if tokens else None
     if last is not None and last.type == "fence" and not _closes(lines, last):
         safe.append(last.markup)
     return "\n".join(safe).strip("\n")
+
+
+_MONEY = re.compile(r"(?<!\\)((?:\\\\)*)\$")
+
+
+def _dollars(text: str) -> str:
+    """Formulas between dollars, as every viewer of Markdown knows them, and no other dollar that could begin one."""
+    parts: list[str] = []
+    for piece in pieces(text):
+        if piece.formula is None:
+            parts.append(_MONEY.sub(r"\1\\$", piece.text) if piece.kind == "text" else piece.text)
+        elif piece.formula.is_refused:
+            parts.append(code_span(piece.formula.source))
+        else:
+            # `<` before a letter would begin HTML in viewers that do not know formulas.
+            parts.append(re.sub(r"(?:<|&lt;)(?=[A-Za-z/!?])", "< ", piece.formula.source))
+    return "".join(parts)
 
 
 def _readable(markdown: str) -> str:
@@ -157,7 +278,7 @@ _ADDRESS = re.compile(r"(\]\(\s*|^[ >*+\-\d.]{0,40}\[[^\]\n]{0,200}\]:\s*)(<[^>\
 
 def _safe_text(text: str) -> str:
     text = _ADDRESS.sub(lambda match: match[1] + _safe_address(match[2]), text)
-    return _HTML_START.sub("&lt;", text).replace("![", "!\\[")
+    return _HTML_START.sub("&lt;", text).replace("![", "&#33;[")
 
 
 def _safe_address(address: str) -> str:

@@ -269,7 +269,7 @@ def _figures(run: RunView) -> str:
 
 def _clock(moment: str | None) -> str:
     found = _moment(moment)
-    return f"{found:%H:%M:%S}" if found else ""
+    return f"{found:%H:%M:%S} UTC" if found else ""
 
 
 def _moment(text: str | None) -> datetime | None:

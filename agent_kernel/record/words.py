@@ -35,6 +35,7 @@ NOTHING_RAN = "Nothing ran."
 MAY_HAVE_RUN = "It may have finished, run in part, or not run at all."
 MODEL_TOLD = "The model was told."
 NOT_KEPT = "(HTML that a record does not keep)"
+PROMPT = "Prompt"
 SHOWN_ABOVE = "shown above"
 LEFT_OUT = "Left out: this record is too long."
 

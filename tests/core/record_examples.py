@@ -1,6 +1,7 @@
 """A run to make records of."""
 
 import json
+import re
 from typing import Any
 
 from agent_kernel.protocol.views import (
@@ -68,3 +69,8 @@ def displayed(**data: Any) -> OutputView:
 
 def raised(text: str) -> OutputView:
     return OutputView(kind="error", text=text)
+
+
+def bare(markup: str) -> str:
+    """A record's HTML without its looks, and without what keeps money from being taken for formulas."""
+    return re.sub(r'<span>([$\\])</span>| style="[^"]*"', r"\1", markup)

@@ -15,6 +15,7 @@ from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.record import render_record
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.brain_fixtures import FunctionHands, OneModel, stage
+from tests.core.record_examples import bare
 from tests.core.test_loop_budget import run_view, until_paused
 
 OPENAI = ModelFacts("gpt-5", "https://api.openai.com/v1")
@@ -47,7 +48,9 @@ async def test_a_run_that_has_spent_its_dollars_waits_and_goes_on_with_what_a_pe
         await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(usd=0.25), decided_by="ana")
         result = await handle.wait()
     assert (result.text, result.run.budget.usd) == ("Done.", 0.26)
-    assert "Budget raised by ana: $0.25." in render_record(result.run, result.messages, result.tool_calls)["text/html"]
+    assert "Budget raised by ana: $0.25." in bare(
+        render_record(result.run, result.messages, result.tool_calls)["text/html"]
+    )
 
 
 async def test_where_nobody_can_be_asked_the_run_ends(stages: Any) -> None:
@@ -76,7 +79,7 @@ async def test_where_no_price_is_known_the_run_asks_before_its_first_request(sta
     result = await handle.wait()
     assert (result.text, result.run.budget.usd) == ("Done.", None)
     assert result.run.raises[0].without_usd
-    record = render_record(result.run, result.messages, result.tool_calls)["text/html"]
+    record = bare(render_record(result.run, result.messages, result.tool_calls)["text/html"])
     assert "Limit in US dollars taken away by ana." in record
 
 
@@ -88,7 +91,7 @@ async def test_where_no_price_is_known_and_nobody_can_be_asked_the_run_ends_unas
     assert result.run.error is not None
     assert result.run.error.code == "BUDGET_EXCEEDED"
     assert result.run.error.message.startswith(NO_PRICE)
-    record = render_record(result.run, result.messages, result.tool_calls)["text/html"]
+    record = bare(render_record(result.run, result.messages, result.tool_calls)["text/html"])
     assert f"<p>{NO_PRICE}" in record.replace("&#x27;", "'")
 
 

@@ -1,8 +1,11 @@
 """What someone reads in a notebook when the run is over."""
 
+import html
 import re
 import time
 from typing import Any
+
+import pytest
 
 from agent_kernel.protocol.views import (
     BudgetLimits,
@@ -17,7 +20,7 @@ from agent_kernel.protocol.views import (
     Warning,
 )
 from agent_kernel.record import render_record
-from tests.core.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
+from tests.core.record_examples import PNG, a_call, a_run, bare, displayed, printed, raised, says
 
 
 def five_calls() -> list[ToolCallView]:
@@ -49,7 +52,8 @@ def bundle(
     calls: list[ToolCallView], answer: str = "The clean table has **47,898 orders**.", **run: object
 ) -> dict[str, str]:
     messages = [says("I look first.", *calls), says(answer)] if calls else [says(answer)]
-    return render_record(a_run(**run), messages, calls)
+    shown = render_record(a_run(**run), messages, calls)
+    return {**shown, "text/html": bare(shown["text/html"])}
 
 
 def test_the_record_says_how_much_the_model_was_asked_to_reason() -> None:
@@ -66,7 +70,7 @@ def test_the_head_says_how_it_ended_with_which_model_and_policy() -> None:
         "<p><strong>Agent run: complete.</strong> gpt-5.2, asks before acting. "
         "20 November 2026, 14:02 UTC, 9 min 51 s, 20.1k in · 1.4k out · $0.039.</p>"
     ) in html
-    assert "<blockquote><p>Find duplicate orders in <code>orders</code>.</p></blockquote>" in html
+    assert "<blockquote><p>Find duplicate orders in `orders`.</p></blockquote>" in html
     assert '<div data-role="answer"><p>The clean table has <strong>47,898 orders</strong>.</p></div>' in html
     assert "<details" not in html
 
@@ -105,11 +109,12 @@ def test_the_transcript_names_each_call_its_end_and_who_decided() -> None:
     assert "<details><summary>Transcript: 5 tool calls (3 done, 1 denied, 1 failed)</summary>" in html
     summaries = [re.sub("<[^>]+>", "", found) for found in re.findall("<summary>(.*?)</summary>", html)[1:]]
     assert summaries == [
-        "inspect_variables orders: Done, 0.1 s, allowed by policy 14:02:40",
-        "run_python orders.head(): Done, 0.3 s, approved by ana 14:02:40",
-        "run_python orders.drop(columns=[&quot;exported_at&quot;], inplace=True): Denied by ana 14:02:40",
-        "run_python weekly = orders_clean.groupby(&quot;week&quot;): Failed, 0.2 s, KeyError, approved by ana 14:02:40",
-        "write_file reports/weekly.md: Done, 0.3 s, edited and approved by ana 14:02:40",
+        "inspect_variables orders: Done, 0.1 s, allowed by policy 14:02:40 UTC",
+        "run_python orders.head(): Done, 0.3 s, approved by ana 14:02:40 UTC",
+        "run_python orders.drop(columns=[&quot;exported_at&quot;], inplace=True): Denied by ana 14:02:40 UTC",
+        "run_python weekly = orders_clean.groupby(&quot;week&quot;): "
+        "Failed, 0.2 s, KeyError, approved by ana 14:02:40 UTC",
+        "write_file reports/weekly.md: Done, 0.3 s, edited and approved by ana 14:02:40 UTC",
     ]
     assert "<p>Reason: Keep the raw table as it is. Nothing ran.</p>" in html
     assert "<pre>312</pre>" in html
@@ -139,9 +144,9 @@ def test_the_plain_text_tells_the_same_without_times_and_ids() -> None:
 def test_the_markdown_tells_the_same() -> None:
     markdown = bundle(five_calls())["text/markdown"]
     assert markdown.startswith("**Agent run: complete.** gpt-5.2, asks before acting. 20 November 2026")
-    assert "> Find duplicate orders in `orders`." in markdown
+    assert "> Find duplicate orders in \\`orders\\`." in markdown
     assert "<summary>Transcript: 5 tool calls (3 done, 1 denied, 1 failed)</summary>" in markdown
-    assert "`run_python` `orders.head()`: Done, 0.3 s, approved by ana 14:02:40" in markdown
+    assert "`run_python` `orders.head()`: Done, 0.3 s, approved by ana 14:02:40 UTC" in markdown
     assert "```python\norders.head()\n```" in markdown
     assert "```\n312\n```" in markdown
 
@@ -342,3 +347,35 @@ def test_a_run_without_calls_tells_what_was_shortened_too() -> None:
     record = render_record(a_run(notices=[line]), [says("Done.")], [])
     assert "<details><summary>Transcript</summary>\n<p>Shortened 5 older" in record["text/html"]
     assert "Transcript" not in record["text/plain"]
+
+
+def test_a_prompt_that_stands_in_the_cell_is_not_said_again() -> None:
+    shown = render_record(a_run(prompt="Why so?"), [says("Because.")], [], below_prompt=True)
+    assert not any("Why so?" in text for text in shown.values())
+    assert "blockquote" not in shown["text/html"]
+
+
+@pytest.mark.parametrize(
+    "prompt", ["---\ntitle: a\n---\n# x", "<b>bold</b>\n<script>1</script>", "$5 to $10\n\n  indented"]
+)
+def test_a_prompt_is_shown_as_it_was_written(prompt: str) -> None:
+    shown = render_record(a_run(prompt=prompt), [], [])
+    assert f"<blockquote><pre>{html.escape(prompt)}</pre></blockquote>" in shown["text/html"]
+    assert f"```text\n{prompt}\n```" in shown["text/markdown"]
+
+
+def test_a_long_prompt_is_folded_and_bounded() -> None:
+    shown = render_record(a_run(prompt="Clean `orders` <now>.\n" + "row\n" * 50_000), [], [])
+    assert "<details><summary>Prompt: Clean `orders` &lt;now&gt;.</summary>\n<blockquote><pre>" in shown["text/html"]
+    assert "<summary>Prompt: Clean `orders` &lt;now&gt;.</summary>" in shown["text/markdown"]
+    assert all(len(text) < 25_000 for text in shown.values())
+
+
+def test_code_and_what_it_printed_look_like_code_and_output() -> None:
+    call = a_call(outputs=[printed("12 rows\n")])
+    shown = render_record(a_run(), [says("", call), says("Use:\n\n```python\nx\n```")], [call])["text/html"]
+    look = re.escape('<pre style="background-color: rgba(128, 128, 128, 0.12)') + '[^>]*">'
+    code = re.escape('<code class="agent-code language-python" data-agent-code>orders.head()</code>')
+    assert re.search(look + code, shown)
+    assert re.search(look + "<code>x", shown)
+    assert re.search(r'<pre style="border-left: [^>]*">12 rows</pre>', shown)
