@@ -41,6 +41,8 @@ class RunSpec:
     """The cell that started it, where its front end names cells."""
     notebook_path: str | None = None
     """The notebook of that cell, as the server that hosts the run knows it; the log follows it when it is renamed."""
+    prompt_in_cell: bool = False
+    """Whether the source of the cell that shows the run has the prompt: its record does not say it again."""
     watched: bool = False
     """Whether somebody follows the run without a page: it waits for answers as where a page shows it."""
 

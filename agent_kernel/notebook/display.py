@@ -24,6 +24,7 @@ class LiveView:
         self._topic = getattr(shell.display_pub, "topic", b"display_data")
         self._parent: Any = kernel.get_parent("shell")
         self._run_id = run.run_id
+        self.prompt_in_cell = is_in_cell(run.prompt, self._parent)
         widgets = importlib.import_module("agent_kernel_widgets")
         self.widget: Any = widgets.AgentRun(
             conversation_id=run.conversation_id,
@@ -48,7 +49,11 @@ class LiveView:
 
         The bundle has no widget view: a saved notebook that has one says "model not found" when it is opened again.
         """
-        content = {"data": record_of(end), "metadata": {}, "transient": {"display_id": self._run_id}}
+        content = {
+            "data": record_of(end, below_prompt=self.prompt_in_cell),
+            "metadata": {},
+            "transient": {"display_id": self._run_id},
+        }
         self._kernel.session.send(
             self._kernel.iopub_socket, "update_display_data", content, parent=self._parent, ident=self._topic
         )
@@ -56,12 +61,20 @@ class LiveView:
         # widget with the end of the run, and would show nothing at all if its model were closed.
 
 
-def show_record(end: RunEnd) -> None:
+def show_record(shell: InteractiveShell, end: RunEnd) -> None:
     """A display of its own, for where no widget was shown. nbval does not look at updated displays."""
-    display(record_of(end), raw=True)
+    kernel = kernel_of(shell)
+    below = kernel is not None and is_in_cell(end.run.prompt, kernel.get_parent("shell"))
+    display(record_of(end, below_prompt=below), raw=True)
 
 
-def record_of(end: RunEnd) -> dict[str, str]:
+def is_in_cell(prompt: str, parent: dict[str, Any]) -> bool:
+    """Whether the request to run a cell has the prompt in the cell's source, where a reader sees it."""
+    source = (parent.get("content") or {}).get("code")
+    return bool(prompt.strip()) and isinstance(source, str) and prompt.strip() in source
+
+
+def record_of(end: RunEnd, *, below_prompt: bool = False) -> dict[str, str]:
     from agent_kernel.record import render_record
 
-    return render_record(end.run, end.messages, end.tool_calls)
+    return render_record(end.run, end.messages, end.tool_calls, below_prompt=below_prompt)

@@ -85,7 +85,7 @@ class EmbeddedHost:
         line: FaceLine | None = None
         if attended:
             view = self._views[run.run_id] = LiveView(self._shop.shell, run, "kernel", self._hearing())
-            run.shown_by(view.widget.model_id)
+            run.shown_by(view.widget.model_id, prompt_in_cell=view.prompt_in_cell)
             line = FaceLine(view.widget, self._loop, self._tasks)
             line.attach()
             view.show()
@@ -132,7 +132,7 @@ class EmbeddedHost:
     def settled(self, run: RunState, end: RunEnd) -> None:
         if run.run_id not in self._shown:
             self._shown.add(run.run_id)
-            show_record(end)
+            show_record(self._shop.shell, end)
 
     def usage(self, days: int) -> UsageReport:
         """Of this process: its log is in memory."""

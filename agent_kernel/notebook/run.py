@@ -235,9 +235,9 @@ class RunState:
         self.heard.set()
         self._view = view
 
-    def shown_by(self, widget_model_id: str) -> None:
+    def shown_by(self, widget_model_id: str, *, prompt_in_cell: bool) -> None:
         """By the widget's id the record finds its place in the saved notebook."""
-        self.spec = dataclasses.replace(self.spec, widget_model_id=widget_model_id)
+        self.spec = dataclasses.replace(self.spec, widget_model_id=widget_model_id, prompt_in_cell=prompt_in_cell)
 
     def fail(self, message: str) -> None:
         """End a run that never reached a brain."""

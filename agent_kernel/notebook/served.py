@@ -33,7 +33,7 @@ class ServedHost:
         install()
         self._cards.asked_for_more(run.conversation_id)
         view = self._cards.views[run.run_id] = LiveView(self._shop.shell, run, "server")
-        run.shown_by(view.widget.model_id)
+        run.shown_by(view.widget.model_id, prompt_in_cell=view.prompt_in_cell)
         view.show()
         self._link.announce(
             run.run_id,

@@ -17,6 +17,7 @@ from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
 from agent_kernel.loop.run import RunResult
+from agent_kernel.loop.settings import RunSpec
 from agent_kernel_server.places import NotebookPlaces
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
@@ -32,6 +33,8 @@ class Record:
     result: RunResult | None
     """What it is made of, until it is made."""
     made: dict[str, str] = field(default_factory=dict)
+    below_prompt: bool = False
+    """Whether the cell's source has the prompt."""
     outdated: str | None = None
     """The HTML of the record that the run had before it was tried again."""
 
@@ -39,12 +42,12 @@ class Record:
     def bundle(self) -> dict[str, str]:
         """What is shown of it, by MIME type. It is made here for whoever can't wait for `make`."""
         if self.result is not None:
-            self.made, self.result = _render(self.result), None
+            self.made, self.result = _render(self.result, self.below_prompt), None
         return self.made
 
     async def make(self) -> None:
         if self.result is not None:
-            self.made, self.result = await asyncio.to_thread(_render, self.result), None
+            self.made, self.result = await asyncio.to_thread(_render, self.result, self.below_prompt), None
 
 
 class RecordKeeper:
@@ -71,12 +74,14 @@ class RecordKeeper:
         """The notebook of a kernel, or of a cell that was run in it."""
         return await self.places.notebook_of(kernel_id, cell_id)
 
-    async def keep(self, widget_model_id: str | None, result: RunResult, path: str | None) -> None:
+    async def keep(self, spec: RunSpec, result: RunResult, path: str | None) -> None:
         """Keep the record of a run that has ended, by the widget that shows it, for the notebook at `path`."""
+        widget_model_id = spec.widget_model_id
         if widget_model_id is None:
             return
         before = self._records.get(widget_model_id)
-        record = Record(path, result, outdated=before.bundle["text/html"] if before is not None else None)
+        outdated = before.bundle["text/html"] if before is not None else None
+        record = Record(path, result, below_prompt=spec.prompt_in_cell, outdated=outdated)
         # Known before it is made: who saves as soon as the answer is there gets it, and waits until it is made.
         self._records[widget_model_id] = record
         while len(self._records) > KEPT_RECORDS:
@@ -166,8 +171,8 @@ def _outputs(notebook: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 yield output
 
 
-def _render(result: RunResult) -> dict[str, str]:
+def _render(result: RunResult, below_prompt: bool) -> dict[str, str]:
     """Called in a thread. The renderer is loaded with the first run that ends, not with the server."""
     from agent_kernel.record import render_record
 
-    return dict(render_record(result.run, result.messages, result.tool_calls))
+    return dict(render_record(result.run, result.messages, result.tool_calls, below_prompt=below_prompt))

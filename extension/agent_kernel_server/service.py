@@ -115,7 +115,7 @@ class Service:
             self.kernels.follow(spec, conversation, handle)
         for spec, conversation, result in recovered.ended:
             path = conversation.row.notebook_path
-            await self.records.keep(spec.widget_model_id, result, path)
+            await self.records.keep(spec, result, path)
             self.tasks.spawn(self._place_unless_watched(spec, conversation), f"record of {spec.run_id}")
 
     async def _place_unless_watched(self, spec: RunSpec, conversation: Conversation) -> None:

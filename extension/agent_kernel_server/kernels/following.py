@@ -66,7 +66,7 @@ class RunFollower:
             subscription.close()
             feeder.cancel()
             await asyncio.gather(feeder, return_exceptions=True)
-        await self._records.keep(spec.widget_model_id, result, await self._notebook_of(spec))
+        await self._records.keep(spec, result, await self._notebook_of(spec))
         finish = {"result": finished_result(result)}
         if isinstance(link.gone, OutOfReach):
             # Asked anew, it is sent when the kernel is back, and a cell that waits for the run goes on.

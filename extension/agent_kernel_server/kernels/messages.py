@@ -116,6 +116,7 @@ class RunDeclaration(KernelMessage):
     tools: tuple[ToolDeclaration, ...] = ()
     widget_model_id: str | None = None
     cell_id: str | None = Field(default=None, max_length=200)
+    prompt_in_cell: bool = False
     stop: StopCause | None = None
     """Set where the kernel has asked for the run's end already."""
 
@@ -133,6 +134,7 @@ class RunDeclaration(KernelMessage):
             widget_model_id=self.widget_model_id,
             cell_id=self.cell_id,
             notebook_path=notebook_path,
+            prompt_in_cell=self.prompt_in_cell,
         )
 
 
