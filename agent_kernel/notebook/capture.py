@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from agent_kernel.notebook.bundle_words import PICTURES, bundle_words
 from agent_kernel.notebook.descriptors import StreamName
 from agent_kernel.notebook.transcript import Transcript, plain
 from agent_kernel.protocol.views import OutputView
@@ -21,7 +22,6 @@ DISPLAY_CHARACTERS = 16_777_216
 METADATA_CHARACTERS = 65_536
 """Most metadata of one display: sizes and flags, in practice some hundred characters."""
 
-_PICTURES = ("image/png", "image/jpeg")
 _LIVE_NOTE = "\n[The live output stops here, at 1 MiB. The call goes on; the model gets the beginning and the end.]\n"
 
 
@@ -85,9 +85,9 @@ class OutputCapture:
             size = sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in bundle.values())
             self._sent_display += size
             too_large = self._sent_display > DISPLAY_CHARACTERS
-            self._keep_display(display_id, _words(bundle, shown=not too_large))
+            self._keep_display(display_id, bundle_words(bundle, shown=not too_large))
             if too_large:
-                shown = _words(bundle, shown=False)[:2_000]
+                shown = bundle_words(bundle, shown=False)[:2_000]
                 bundle = {"text/plain": f"{shown}\n[Too large to show here: {size:,} characters.]"}
                 about = {}
             self._emit(OutputView(kind="display", data=bundle, metadata=about, display_id=display_id))
@@ -237,7 +237,7 @@ def _json_value(mime: str, value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, str):
-        return value.rstrip("\n") if mime in _PICTURES else value
+        return value.rstrip("\n") if mime in PICTURES else value
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):
@@ -251,22 +251,3 @@ def _bounded_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     except (TypeError, ValueError):
         return {}
     return json.loads(text) if len(text) <= METADATA_CHARACTERS else {}
-
-
-def _words(bundle: Mapping[str, Any], *, shown: bool) -> str:
-    """A bundle as the model reads it: its plain text, and a note for each image. What is `shown` as PNG or JPEG needs
-    none: whoever sends it to the model sends the picture, or says why not."""
-    images = [mime for mime in bundle if mime.startswith("image/")]
-    text = bundle.get("text/plain")
-    for mime in ("text/markdown", "text/latex", "text/html"):
-        if text is None and not images:
-            text = bundle.get(mime)
-    if text is None and not images:
-        images = list(bundle)
-    if shown:
-        notes = [f"[{mime} shown to the user]" for mime in images if mime not in _PICTURES]
-        if text is None and not notes:
-            notes = [f"[{mime}]" for mime in images]
-    else:
-        notes = [f"[{mime}, too large to show]" for mime in images]
-    return "\n".join([*([plain(str(text))] if text is not None else []), *notes])

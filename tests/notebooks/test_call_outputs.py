@@ -55,6 +55,36 @@ def test_what_the_model_reads_of_a_picture_is_its_text_as_the_picture_itself_goe
     assert set(shown["data"]) == {"text/plain"}
 
 
+def test_the_model_is_not_told_that_the_user_saw_what_only_some_pages_can_draw(shared_kernel: TestKernel) -> None:
+    def told(name: str, bundle: str) -> str:
+        code = f"from IPython.display import display\ndisplay({bundle}, raw=True)"
+        content: str = shared_kernel.call(f"told {name}", code)["outcome"]["content"]
+        return content
+
+    chart = "[application/vnd.plotly.v1+json: the notebook draws it for the user where it can."
+    page = "[text/html: the notebook draws it for the user where it can. You are given no picture of it.]"
+    widget = "[A widget, which the user can use where the notebook shows widgets. This text is how it began.]"
+    assert told("chart", "{'application/vnd.plotly.v1+json': {'data': []}}") == (
+        f"{chart} You are given no picture of it.]"
+    )
+    assert told("both", "{'application/vnd.plotly.v1+json': {'data': []}, 'image/png': 'QUJD'}") == f"{chart}]"
+    assert told("page", "{'text/plain': 'alt.Chart(...)', 'text/html': '<script>draw()</script>'}") == (
+        f"alt.Chart(...)\n{page}"
+    )
+    assert told("long page", "{'text/html': '<p>' * 9_000}") == page
+    assert told("table", "{'text/plain': 'a  1', 'text/html': '<table></table>'}") == "a  1"
+    view = "{'text/plain': 'IntSlider(value=3)', 'application/vnd.jupyter.widget-view+json': {'model_id': 'm'}}"
+    assert told("widget", view) == f"IntSlider(value=3)\n{widget}"
+    assert told("odd", "{'application/x-odd': {}}").startswith("[application/x-odd: the notebook draws it")
+    large = "{'text/plain': 'Figure', 'application/vnd.plotly.v1+json': {'data': 'x' * 20_000_000}}"
+    assert told("large", large) == "Figure\n[application/vnd.plotly.v1+json, too large to show]"
+
+
+def test_the_model_reads_a_formula_and_not_the_name_of_its_object(shared_kernel: TestKernel) -> None:
+    code = "from IPython.display import Markdown, Math, display\ndisplay(Markdown('# hi'))\nMath('x^2')"
+    assert shared_kernel.call("formula", code)["outcome"]["content"] == "# hi\n$\\displaystyle x^2$"
+
+
 def test_a_display_that_is_updated_keeps_its_place(shared_kernel: TestKernel) -> None:
     code = "from IPython.display import display\nh = display('first', display_id='d1')\nh.update('second')"
     found = shared_kernel.call("updates", code)
