@@ -10,6 +10,7 @@ from typing import Any
 
 from agent_kernel.notebook.bundle_words import PICTURES, bundle_words
 from agent_kernel.notebook.descriptors import StreamName
+from agent_kernel.notebook.output_widgets import OutputWidget
 from agent_kernel.notebook.transcript import Transcript, plain
 from agent_kernel.protocol.views import OutputView
 
@@ -44,6 +45,7 @@ class OutputCapture:
         self._sent_stream = 0
         self._sent_display = 0
         self._clear_next = False
+        self._inside: list[OutputWidget] = []
         self._closed = False
         self._flusher: threading.Thread | None = None
 
@@ -56,6 +58,10 @@ class OutputCapture:
             return
         with self._lock:
             if self._closed:
+                return
+            if self._inside:
+                self._transcript.append(text)
+                self._inside[-1].write(name, text)
                 return
             self._clear_if_asked()
             self._transcript.append(text)
@@ -80,9 +86,13 @@ class OutputCapture:
         with self._lock:
             if self._closed:
                 return
+            size = sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in bundle.values())
+            if self._inside:
+                fits = self._inside[-1].display(bundle, about, display_id, size)
+                self._keep_display(display_id, bundle_words(bundle, shown=fits))
+                return
             self._send_pending()
             self._clear_if_asked()
-            size = sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in bundle.values())
             self._sent_display += size
             too_large = self._sent_display > DISPLAY_CHARACTERS
             self._keep_display(display_id, bundle_words(bundle, shown=not too_large))
@@ -92,12 +102,25 @@ class OutputCapture:
                 about = {}
             self._emit(OutputView(kind="display", data=bundle, metadata=about, display_id=display_id))
 
+    def enter(self, widget: OutputWidget) -> None:
+        """From here on, until `leave`, the page shows what comes inside of this widget."""
+        with self._lock:
+            self._send_pending()
+            self._inside.append(widget)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside.pop().sync()
+
     def knows(self, display_id: str) -> bool:
         with self._lock:
             return any(known == display_id for known, _ in self._displays)
 
     def clear(self, wait: bool) -> None:
         with self._lock:
+            if self._inside:
+                self._inside[-1].clear(wait)
+                return
             self._clear_next = True
             if not wait:
                 self._clear_if_asked()
@@ -107,6 +130,9 @@ class OutputCapture:
             self._send_pending()
             text = plain(traceback).rstrip()
             self._errors.append(text)
+            if self._inside:
+                self._inside[-1].error(name, message, text)
+                return
             self._emit(OutputView(kind="error", text=text, data={"ename": name, "evalue": message}))
 
     @property

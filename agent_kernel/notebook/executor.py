@@ -6,7 +6,8 @@ import inspect
 import json
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
@@ -110,7 +111,7 @@ class _Execution:
             outcome = await self._outcome(wait)
         except asyncio.CancelledError:
             # Not an interrupt of the call: the cell that waits for it was cancelled.
-            outcome = self._ended("cancelled", INTERRUPTED)
+            outcome = self._told(_End("cancelled", INTERRUPTED))
             raise
         finally:
             self._capture.close()
@@ -119,6 +120,16 @@ class _Execution:
             self._mailbox.finish(self._entry, outcome)
 
     async def _outcome(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> Outcome:
+        end = await self._end(wait)
+        # Only now is all there that the call's child processes have printed.
+        return self._told(end) if isinstance(end, _End) else end
+
+    def _told(self, end: "_End") -> Outcome:
+        self._capture.close()
+        text = "\n".join(part for part in (self._capture.text_for_model(), end.last) if part)
+        return Outcome(end.status, text or f"({self._entry.call.tool_name} completed with no output)")
+
+    async def _end(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> "Outcome | _End":
         try:
             arguments = json.loads(self._entry.call.arguments_json)
             code = arguments.get("code", "") if self._entry.call.tool_name == "run_python" else ""
@@ -190,31 +201,33 @@ class _Execution:
         if isinstance(value, ExecutionResult):
             self._shell.events.trigger("post_run_cell", value)
 
-    def _succeeded(self, value: Any) -> Outcome:
+    def _succeeded(self, value: Any) -> "Outcome | _End":
         if isinstance(value, ExecutionResult):
             error = value.error_before_exec or value.error_in_exec
-            return self._failed(error) if error is not None else self._ended("success")
+            return self._failed(error) if error is not None else _End("success")
         if isinstance(value, ToolText):
-            self._capture.close()
             return Outcome("success", value)
-        return self._ended("success", value_text(value, self._shell, self._capture))
+        return _End("success", value_text(value, self._shell, self._capture))
 
-    def _failed(self, error: BaseException) -> Outcome:
+    def _failed(self, error: BaseException) -> "Outcome | _End":
         stopped = isinstance(error, KeyboardInterrupt | asyncio.CancelledError)
         if stopped and (self._gate.interrupted or isinstance(error, KeyboardInterrupt)):
-            return self._ended("cancelled", INTERRUPTED)
+            return _End("cancelled", INTERRUPTED)
         if isinstance(error, ToolFailed | InvalidArguments):
             # Said in words that the model can act on; where it was raised is of no use to anybody.
             self._capture.error(type(error).__name__, str(error), str(error))
             return Outcome("error", str(error))
         if not self._capture.has_error:
             self._capture.error(type(error).__name__, str(error), render(error, self._name_of))
-        return self._ended("error")
+        return _End("error")
 
-    def _ended(self, status: Any, last: str = "") -> Outcome:
-        self._capture.close()
-        text = "\n".join(part for part in (self._capture.text_for_model(), last) if part)
-        return Outcome(status, text or f"({self._entry.call.tool_name} completed with no output)")
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a call ended whose outputs are told to the model, with what is said after them."""
+
+    status: Literal["success", "error", "cancelled"]
+    last: str = ""
 
 
 def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -16,6 +16,7 @@ from IPython.core.payload import PayloadManager
 from agent_kernel.notebook.capture import CapturedStream, OutputCapture
 from agent_kernel.notebook.descriptors import captured_descriptors
 from agent_kernel.notebook.interrupts import InterruptGate
+from agent_kernel.notebook.output_widgets import entering, output_class
 from agent_kernel.notebook.tracebacks import NameOf, render
 
 _MISSING = object()
@@ -123,6 +124,11 @@ def captured(
             (shell, "run_code", _interruptible(shell, gate)),
         ):
             _swap(stack, owner, name, replacement)
+        # Wherever a page shows our own widget, ipywidgets is there.
+        if (output := output_class()) is not None:
+            enter, leave = entering(capture.enter, capture.leave, show_error)
+            _swap(stack, output, "__enter__", enter)
+            _swap(stack, output, "__exit__", leave)
         yield payloads
 
 

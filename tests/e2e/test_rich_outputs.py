@@ -12,6 +12,7 @@ from tests.e2e.model import Gate, WrittenModel
 
 PLOTLY = "import plotly.express as px\npx.bar(x=['a', 'b', 'c'], y=[1, 3, 2], title='Weights')"
 SLIDER = "import ipywidgets\nslider = ipywidgets.IntSlider(value=3, description='n')\nslider"
+INTERACT = "interaction = ipywidgets.interact(lambda x: print('x is', x), x=3)"
 PROGRESS = "from tqdm.auto import tqdm\nfor _ in tqdm(range(50)): pass"
 STYLED = (
     "import pandas as pd\npd.DataFrame({'a': [1, 2]}).style.set_properties(**{'background-color': 'rgb(255, 200, 0)'})"
@@ -108,16 +109,18 @@ def test_widgets_of_a_call_are_live_and_survive_a_reload_while_the_run_goes_on(
     open_notebook: OpenNotebook, model: WrittenModel, end: Gate, page: Page
 ) -> None:
     notebook = open_notebook([*CELLS, "slider.value"])
-    run = shown(notebook, model, end, SLIDER, PROGRESS)
+    run = shown(notebook, model, end, SLIDER, PROGRESS, INTERACT)
     handle = notebook.card(0).get_by_role("slider")
     expect(notebook.card(1)).to_contain_text("100%")
     expect(notebook.card(1)).to_contain_text("50/50")
     look(notebook, run, "widgets")
-    handle.focus()
     handle.press("ArrowRight")
     expect(notebook.card(0).locator(".widget-readout")).to_have_text("4")
     notebook.run(2)
     assert notebook.text(2) == "4"
+    expect(notebook.card(2).locator(".widget-output")).to_have_text("x is 3")
+    notebook.card(2).get_by_role("slider").press("ArrowRight")
+    expect(notebook.card(2).locator(".widget-output")).to_have_text("x is 4")
     notebook.save()
     notebook.reload()
     expect(notebook.card(0).locator(".widget-readout")).to_have_text("4")

@@ -1,5 +1,6 @@
 """What an approved call prints, shows and raises, in a real kernel."""
 
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,58 @@ def test_a_displays_metadata_comes_with_it(shared_kernel: TestKernel) -> None:
     found = shared_kernel.call("metadata", code)
     told = [output["metadata"] for output in outputs(found, "display")]
     assert told == [{"text/plain": {"width": 3}}, {}, {}, {"text/html": {"isolated": True}}]
+
+
+WIDGETS = "import ipywidgets\nfrom IPython.display import clear_output, display\n"
+
+
+def test_what_is_shown_inside_of_an_output_widget_is_in_the_widget(shared_kernel: TestKernel) -> None:
+    shared_kernel.run("import ipywidgets")
+    code = (
+        f"{WIDGETS}out = ipywidgets.Output()\nprint('before')\n"
+        "with out:\n    print('gone')\n    clear_output(wait=True)\n    print('inside', end=' ')\n    print('too')\n"
+        "    h = display('first', display_id='o1')\n    h.update('second')\n    1 / 0\n"
+        "print('after')"
+    )
+    found = shared_kernel.call("output widget", code)
+    assert "".join(o["text"] for o in outputs(found, "stream")) == "before\nafter\n"
+    assert outputs(found, "display") == []
+    assert outputs(found, "clear") == []
+    inside = shared_kernel.value(
+        "str([(o['output_type'], o.get('text') or o.get('data') or o['ename']) for o in out.outputs])"
+    )
+    assert ast.literal_eval(inside) == str(
+        [
+            ("stream", "inside too\n"),
+            ("display_data", {"text/plain": "'second'"}),
+            ("error", "ZeroDivisionError"),
+        ]
+    )
+    assert found["outcome"]["status"] == "success"
+    for told in ("inside too", "'second'", "ZeroDivisionError", "after"):
+        assert told in found["outcome"]["content"]
+
+
+def test_interact_shows_its_result_in_its_own_output(shared_kernel: TestKernel) -> None:
+    shared_kernel.run("import ipywidgets")
+    code = f"{WIDGETS}print('kept')\nw = ipywidgets.interactive(lambda x: print('x is', x), x=3)\nw"
+    found = shared_kernel.call("interact", code)
+    assert [o["kind"] for o in found["outputs"]] == ["stream", "display"]
+    assert shared_kernel.value("w.out.outputs[0]['text']") == repr("x is 3\n")
+    # Between calls it is the page's again.
+    assert shared_kernel.value("ipywidgets.Output.__enter__.__module__") == repr("ipywidgets.widgets.widget_output")
+
+
+def test_a_flood_inside_of_an_output_widget_is_bounded(shared_kernel: TestKernel) -> None:
+    shared_kernel.run("import ipywidgets")
+    code = (
+        f"{WIDGETS}out = ipywidgets.Output()\nwith out:\n    for _ in range(3_000): print('x' * 999)\n"
+        "    display({'text/html': 'y' * 20_000_000}, raw=True)"
+    )
+    found = shared_kernel.call("output flood", code)
+    assert int(shared_kernel.value("len(out.outputs[0]['text'])")) < 1_100_000
+    assert shared_kernel.value("len(out.outputs)") == "1"
+    assert "[text/html, too large to show]" in found["outcome"]["content"]
 
 
 def test_cleared_output_is_gone_for_the_model_too(shared_kernel: TestKernel) -> None:
