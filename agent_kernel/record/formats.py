@@ -134,10 +134,14 @@ def _html_call(call: Call, room: _Room, pictures: _Room, raised: list[Shown]) ->
 
 
 def _html_code(call: Call) -> str:
-    """What the JupyterLab extension copies, and makes cells of, is found by its attribute or, where an untrusted
-    notebook has lost that, by its class."""
-    mark = f' class="agent-code language-{call.language}" data-agent-code' if call.tool_name == "run_python" else ""
-    return f"<pre{_CODE_LOOK}><code{mark}>{escape(truncate(call.code, _CODE).text)}</code></pre>"
+    """By its classes the JupyterLab extension finds what can be copied and become a cell, in a notebook that is not
+    trusted, too: `agent-cell-3` is the third of the run."""
+    code = truncate(call.code, _CODE)
+    mark = ""
+    if call.tool_name == "run_python" and not code.truncated:
+        number = f" agent-cell-{call.cell}" if call.cell is not None else ""
+        mark = f' class="agent-code language-{call.language}{number}"'
+    return f"<pre{_CODE_LOOK}><code{mark}>{escape(code.text)}</code></pre>"
 
 
 def _html_output(output: Shown) -> str:

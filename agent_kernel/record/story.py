@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from operator import itemgetter
 
@@ -51,6 +51,8 @@ class Call:
     code: str
     outputs: tuple[Shown, ...]
     is_open: bool
+    cell: int | None = None
+    """Its place among the code of the run that can become cells, in the order in which it ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +119,21 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
 
 
 def _told(items: list[ToolCallView | Aside], recorded: bool) -> list[Call | Aside]:
+    cells = _cells([item for item in items if not isinstance(item, Aside)])
     told: list[Call | Aside] = [
-        item if isinstance(item, Aside) else _call(item, recorded) for item in items[:_MOST_CALLS]
+        item if isinstance(item, Aside) else replace(_call(item, recorded), cell=cells.get(item.tool_call_id))
+        for item in items[:_MOST_CALLS]
     ]
     if len(items) > _MOST_CALLS:
         told.append(Aside(f"{len(items) - _MOST_CALLS} more. {words.LEFT_OUT}"))
     return told
+
+
+def _cells(calls: Sequence[ToolCallView]) -> dict[str, int]:
+    """By id, the order in which those calls ran whose code did what it should."""
+    ran = [call for call in calls if call.tool_name == "run_python" and call.state == "success"]
+    ran.sort(key=lambda call: call.started_at or call.ended_at or call.created_at)
+    return {call.tool_call_id: number for number, call in enumerate(ran, start=1)}
 
 
 def _call(call: ToolCallView, recorded: bool) -> Call:

@@ -80,8 +80,9 @@ class Elements(HTMLParser):
 
 KNOWN = {
     *("href", "rel", "src", "alt", "open", "class", "border", "style"),
-    *("data-agent-record", "data-agent-code", "data-role"),
+    *("data-agent-record", "data-role"),
 }
+CLASSES = r"dataframe|agent-record|(agent-code )?language-\S*( agent-cell-1)?"
 LOOKS = (formats._CODE_LOOK, formats._OUTPUT_LOOK, formats._PLACE_LOOK)
 
 
@@ -93,7 +94,7 @@ def assert_harmless(markup: str) -> None:
         for name, value in attributes.items():
             assert name in KNOWN, name
             assert name != "style" or f' style="{value}"' in LOOKS, value
-            assert name != "class" or re.fullmatch(r"dataframe|agent-record|(agent-code )?language-\S*", str(value))
+            assert name != "class" or re.fullmatch(CLASSES, str(value))
             assert name != "href" or re.match(r"https?:|mailto:|#|[^:]*$", str(value)), value
             assert name != "src" or str(value).startswith(("data:image/png;base64,", "data:image/jpeg;base64,"))
 

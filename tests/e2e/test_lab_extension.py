@@ -2,19 +2,25 @@
 JupyterLab and in Notebook 7."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
+from agent_kernel.testing import call, calls, say
+from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import App, LabServer, NotebookPage
-from tests.e2e.test_keys import EVERY_KEY, NOTEBOOK
+from tests.e2e.model import WrittenModel
+from tests.e2e.test_keys import CELLS, EVERY_KEY, FOCUS, NOTEBOOK, RUN
+from tests.programs import wait_until
 
 APPS: tuple[App, ...] = ("jupyterlab", "notebook")
 RECORD = """<div class="agent-record" data-agent-record="run_1">
 <p><strong>Agent run: complete.</strong></p>
-<details><summary>1 call</summary><p>It ran.</p></details>
+<details><summary>1 call</summary><p>It ran.</p>
+<pre><code class="agent-code agent-cell-2">second = 2</code></pre><pre><code class="agent-code">1 / 0</code></pre>
+<pre><code class="agent-code agent-cell-1">first = "&lt;b&gt;"</code></pre></details>
 </div>"""
 
 
@@ -25,7 +31,6 @@ def lab(
     app: App = request.param
     with LabServer(tmp_path_factory.mktemp("extension"), shared_model.server.environment(), app=app) as server:
         yield server
-        server.close_kernels()
 
 
 def open_saved(lab: LabServer, page: Page, name: str, record: str) -> NotebookPage:
@@ -52,3 +57,90 @@ def test_keys_in_the_record_of_a_notebook_that_was_opened_again_change_nothing(l
     page.keyboard.press("Escape")
     page.keyboard.press("b")
     expect(page.locator(".jp-Cell")).to_have_count(3)
+
+
+def sources(page: Page) -> list[tuple[str, int | None]]:
+    """Each cell's source and the number of its run."""
+    return [(cell[1], cell[2]) for cell in cast("list[list[Any]]", page.evaluate(NOTEBOOK)["cells"])]
+
+
+def expect_inserted(page: Page, before: list[tuple[str, int | None]], below: int, code: list[str]) -> None:
+    """The cells are there and have not run, the first of them has the focus, and Z takes all of them back."""
+    after = [*before[: below + 1], *((one, None) for one in code), *before[below + 1 :]]
+    wait_until(lambda: sources(page) == after, f"the cells {code}, not {sources(page)}")
+    wait_until(lambda: page.evaluate(FOCUS)["cell"] == below + 1, "the focus on the first of them")
+    assert page.evaluate(FOCUS)["mode"] == "command"
+    page.keyboard.press("z")
+    wait_until(lambda: sources(page) == before, "Z to take them back")
+
+
+def test_the_code_of_a_card_becomes_a_cell_below_and_z_takes_it_back(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    model.says(call("run_python", code="first = 1"), say("There."))
+    notebook = open_notebook(CELLS)
+    notebook.run_through(RUN)
+    notebook.wait_for_state("awaiting_approval")
+    before = sources(page)
+    notebook.press("Insert below as a cell")
+    expect_inserted(page, before, RUN, ["first = 1"])
+    notebook.wait_for_state("awaiting_approval")
+    notebook.press("Approve")
+    expect(notebook.record()).to_contain_text("There.")
+
+
+def test_a_whole_run_becomes_cells_in_the_order_in_which_it_ran_without_what_failed_or_was_denied(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    model.says(
+        calls(call("run_python", code="later = 1"), call("run_python", code="edited = 1")),
+        call("run_python", code="1 / 0"),
+        call("run_python", code="denied = 1"),
+        call("list_files"),
+        call("run_python", code="last = 1\nlast"),
+        say("All of it."),
+    )
+    notebook = open_notebook(CELLS)
+    notebook.run_through(RUN)
+    notebook.wait_for_state("awaiting_approval", card=1)
+    notebook.press("Edit", card=1)
+    notebook.card(1).locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("edited = 2")
+    page.keyboard.press("Control+Enter")
+    notebook.wait_for_state("success", card=1)
+    expect(page.locator("[data-guarded]")).to_have_count(0)
+    notebook.press("Approve")
+    notebook.wait_for_state("awaiting_approval", card=2)
+    expect(page.locator("[data-guarded]")).to_have_count(0)
+    notebook.press("Approve", card=2)
+    notebook.wait_for_state("awaiting_approval", card=3)
+    notebook.press_until_reason("Not this.", card=3)
+    notebook.wait_for_state("awaiting_approval", card=5)
+    expect(page.locator("[data-guarded]")).to_have_count(0)
+    notebook.press("Approve", card=5)
+    expect(notebook.record()).to_contain_text("All of it.")
+
+    before, code = sources(page), ["edited = 2", "later = 1", "last = 1\nlast"]
+    outputs = notebook.outputs(RUN)
+    page.get_by_role("button", name="Insert all as cells").click()
+    expect_inserted(page, before, RUN, code)
+    page.evaluate("index => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = index; }", RUN)
+    notebook.command("agent-kernel:insert-run")
+    expect_inserted(page, before, RUN, code)
+    assert notebook.outputs(RUN) == outputs
+    assert "Insert" not in "".join(notebook.save().cells[RUN].outputs[0]["data"]["text/html"])
+
+
+def test_code_of_a_record_from_somewhere_else_is_copied_and_becomes_cells(lab: LabServer, page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    notebook = open_saved(lab, page, "elsewhere", RECORD)
+    notebook.page.get_by_text("1 call").click()
+    page.get_by_role("button", name="Copy").nth(2).click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == 'first = "<b>"'
+    before = sources(page)
+    page.get_by_role("button", name="Insert below as a cell").nth(1).click()
+    expect_inserted(page, before, 0, ["1 / 0"])
+    page.get_by_role("button", name="Insert all as cells").click()
+    expect_inserted(page, before, 0, ['first = "<b>"', "second = 2"])

@@ -39,6 +39,7 @@ const extension = await build({
   entryPoints: [at("lab/src/index.ts")],
   format: "cjs",
   external: ["@jupyterlab/*", "@lumino/*"],
+  loader: { ".css": "text" },
   metafile: true,
   write: false,
 });

@@ -6,6 +6,7 @@ import type { Preview, Warning } from "../protocol";
 import { shownCall } from "../text/arguments";
 import { plural } from "../text/format";
 import { highlightLines } from "../text/highlight";
+import { InsertBelow } from "./insert";
 import { Plain } from "./text";
 
 export const CallBody = memo(function CallBody(props: {
@@ -20,6 +21,7 @@ export const CallBody = memo(function CallBody(props: {
   return (
     <>
       {shown.kind === "diff" ? <Diff text={shown.text} piece={shown.language === "piece"} /> : <Code text={shown.text} language={shown.language} />}
+      {props.name === "run_python" && shown.language === "python" && <InsertBelow code={shown.text} />}
       {rest.length > 0 && (
         <div class="ak-line ak-arguments">
           {rest.map(([key, value]) => (

@@ -1,0 +1,81 @@
+/** Gives records, which are plain HTML, what cards have: Copy, Insert below as a cell, and all of a run's code at once.
+ *
+ * A record comes from the file. Of it only text is taken, and what is added stands in the page, not in the notebook. */
+import { insertCells } from "../../src/cells";
+import { RECORD } from "../../src/notebook";
+
+/** The code of a call, as the record marks it. Classes stay in notebooks that are not trusted, attributes do not. */
+const CODE = "pre > code.agent-code";
+/** Its place in the run, where it did what it should. */
+const CELL = /(?:^|\s)agent-cell-(\d{1,6})(?:\s|$)/;
+const ADDED = "agent-kernel-actions";
+const SAID_MS = 2_000;
+
+/** Watches over a part of the page. */
+export function decorateRecords(root: Element): void {
+  const changes = new MutationObserver((records) => {
+    for (const { addedNodes } of records) {
+      for (const node of addedNodes) if (node instanceof Element) decorateIn(node);
+    }
+  });
+  decorateIn(root);
+  changes.observe(root, { childList: true, subtree: true });
+}
+
+/** The code of a record's run that did what it should, in the order in which it ran. */
+export function codeOf(record: Element): string[] {
+  const numbered = [...record.querySelectorAll(CODE)].flatMap((code) => {
+    const number = CELL.exec(code.className)?.[1];
+    return number === undefined ? [] : [{ number: Number(number), text: textOf(code) }];
+  });
+  return numbered.sort((one, other) => one.number - other.number).map(({ text }) => text);
+}
+
+function decorateIn(added: Element): void {
+  const inside = [...added.querySelectorAll(RECORD)];
+  for (const record of added.matches(RECORD) ? [added, ...inside] : inside) {
+    if (record.closest(".jp-OutputArea-output") !== null && record.querySelector(`.${ADDED}`) === null) decorate(record);
+  }
+}
+
+function decorate(record: Element): void {
+  for (const code of record.querySelectorAll(CODE)) {
+    code.parentElement?.after(actions(copyButton(code), button("Insert below as a cell", (at) => insertCells(at, [textOf(code)]))));
+  }
+  const count = codeOf(record).length;
+  if (count > 0) record.append(actions(button("Insert all as cells", (at) => insertCells(at, codeOf(record)))));
+}
+
+function textOf(code: Element): string {
+  return (code.textContent ?? "").replace(/\n$/, "");
+}
+
+function copyButton(code: Element): HTMLButtonElement {
+  const copy = button("Copy", () => {
+    void navigator.clipboard.writeText(textOf(code)).then(
+      () => say(copy, "Copied"),
+      () => say(copy, "The browser does not allow it"),
+    );
+  });
+  return copy;
+}
+
+function say(said: HTMLButtonElement, words: string): void {
+  said.textContent = words;
+  setTimeout(() => (said.textContent = "Copy"), SAID_MS);
+}
+
+function actions(...buttons: HTMLButtonElement[]): HTMLElement {
+  const row = document.createElement("div");
+  row.className = ADDED;
+  row.append(...buttons);
+  return row;
+}
+
+function button(name: string, press: (at: HTMLButtonElement) => void): HTMLButtonElement {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = name;
+  made.addEventListener("click", () => press(made));
+  return made;
+}

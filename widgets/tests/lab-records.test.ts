@@ -1,0 +1,56 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { codeOf, decorateRecords } from "../lab/src/records";
+import { INSERT_CELLS, type InsertCells } from "../src/cells";
+
+const code = (text: string, cell = ""): string => `<details><pre><code class="agent-code ${cell}">${text}</code></pre></details>`;
+const RECORD = `<div class="agent-record"><details>
+  ${code("second = 2", "agent-cell-2")}${code("1 / 0")}${code("first &lt; 1\nif x:\n    y", "agent-cell-1")}${code("tenth", "agent-cell-10")}
+</details></div>`;
+let inserted: string[][];
+
+const insert = (event: Event): void => {
+  inserted.push([...(event as CustomEvent<InsertCells>).detail.cells]);
+  event.preventDefault();
+};
+
+beforeEach(() => {
+  inserted = [];
+  document.body.innerHTML = `<div class="jp-OutputArea-output">${RECORD}</div>`;
+  document.addEventListener(INSERT_CELLS, insert);
+});
+afterEach(() => document.removeEventListener(INSERT_CELLS, insert));
+
+const buttons = (name: string): HTMLButtonElement[] => [...document.querySelectorAll("button")].filter((one) => one.textContent === name);
+
+it("takes the code that did what it should, in the order in which it ran", () => {
+  expect(codeOf(document.body.querySelector(".agent-record")!)).toEqual(["first < 1\nif x:\n    y", "second = 2", "tenth"]);
+});
+
+it("gives each code a button that asks for a cell, and the run one for all", () => {
+  decorateRecords(document.body);
+  expect(buttons("Insert below as a cell")).toHaveLength(4);
+  buttons("Insert below as a cell")[1]!.click();
+  buttons("Insert all as cells")[0]!.click();
+  expect(inserted).toEqual([["1 / 0"], ["first < 1\nif x:\n    y", "second = 2", "tenth"]]);
+});
+
+it("finds records that come later, once each, and only in outputs", async () => {
+  document.body.innerHTML = "";
+  decorateRecords(document.body);
+  document.body.innerHTML = `<div class="jp-RenderedMarkdown">${RECORD}</div><div class="jp-OutputArea-output"><div>${RECORD}</div></div>`;
+  await vi.waitFor(() => expect(buttons("Insert all as cells")).toHaveLength(1));
+  const moved = document.querySelector(".jp-OutputArea-output")!;
+  moved.remove();
+  document.body.append(moved);
+  await new Promise((done) => requestAnimationFrame(done));
+  expect(buttons("Insert all as cells")).toHaveLength(1);
+});
+
+it("copies the code as it stands there", async () => {
+  const writeText = vi.fn(() => Promise.resolve());
+  Object.defineProperty(navigator, "clipboard", { value: { writeText }, configurable: true });
+  decorateRecords(document.body);
+  buttons("Copy")[2]!.click();
+  expect(writeText).toHaveBeenCalledWith("first < 1\nif x:\n    y");
+  await vi.waitFor(() => expect(buttons("Copied")).toHaveLength(1));
+});
