@@ -388,7 +388,7 @@ def test_code_that_did_what_it_should_is_numbered_as_it_ran_so_that_it_can_becom
         a_call(3, arguments={"code": "first"}, started_at="2026-11-20T14:02:41.000Z"),
         a_call(4, arguments={"code": "denied"}, state="denied"),
         a_call(5, "run_shell", arguments={"command": "ls"}),
-        a_call(6, arguments={"code": "long\n" * 50_000}),
+        a_call(6, arguments={"code": "long\n" * 50_000}, started_at="2026-11-20T14:02:59.000Z"),
     ]
     shown = render_record(a_run(), [says("", *ran)], ran)["text/html"]
     marked = re.findall(r'<code class="agent-code language-python(.*?)">(\w+)', shown)
