@@ -53,7 +53,7 @@ class _Kept:
 
 
 class Catalogue:
-    """Used from one event loop; `told` and `with_tools` from any thread."""
+    """Used from one event loop; `told`, `names` and `with_tools` from any thread."""
 
     def __init__(self, client: Callable[[Endpoint], SharedClient]) -> None:
         self._client = client
@@ -90,6 +90,10 @@ class Catalogue:
         """What is known of a model: from the configuration, from the service, where it was heard, and by its name."""
         heard = self._heard_of(endpoint).get(wire_name, NOTHING_TOLD)
         return endpoint.told.over(heard).over(told_by_name(wire_name, endpoint.base_url))
+
+    def names(self, endpoint: Endpoint) -> list[str]:
+        """The endpoint's models, as far as they were heard of."""
+        return list(self._heard_of(endpoint))
 
     def with_tools(self, endpoint: Endpoint) -> list[str]:
         """The endpoint's models that take tools, as far as they were heard of."""

@@ -11,6 +11,7 @@ from typing import Literal
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, ToolCallDelta
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
+from agent_kernel.models.faults import ASK_THE_DOCTOR
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.views import EndpointView
 
@@ -68,7 +69,7 @@ async def _examine(resolver: ModelResolver, endpoint: Endpoint | BrokenEndpoint,
     name = _model_to_ask(resolver, endpoint, view)
     if name is None:
         if view.error:
-            return [Remark("MEND", f"{endpoint.name}: {view.error}")]
+            return [Remark("MEND", f"{endpoint.name}: {view.error.removesuffix(ASK_THE_DOCTOR)}")]
         return [Remark("note", f"{endpoint.name}: it lists no models to ask.", "Name one with AGENT_KERNEL_MODEL.")]
     remarks = await _ask(resolver, endpoint.name, name)
     return remarks + await _look_at_context(resolver, endpoint, name)
@@ -104,7 +105,7 @@ async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Remark
     except TimeoutError:
         return [Remark("MEND", f"{endpoint}: {name} did not answer within {ANSWER_SECONDS:g} s.")]
     except AgentKernelError as error:
-        return [Remark("MEND", f"{endpoint}: {error}")]
+        return [Remark("MEND", f"{endpoint}: {str(error).removesuffix(ASK_THE_DOCTOR)}")]
     remarks = [Remark("note", f"{endpoint}: {notice}") for notice in notices]
     if called:
         return [

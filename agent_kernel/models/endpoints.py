@@ -21,6 +21,8 @@ ANTHROPIC = "anthropic"
 """The names of the endpoints that the environment makes."""
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 ANTHROPIC_BASE_URL = "https://api.anthropic.com/v1"
+SETTING = "c.AgentKernelServer.endpoints"
+"""Where a server's configuration has its endpoints."""
 HOMES: dict[str, Provider] = {"api.openai.com": "OpenAI", "api.anthropic.com": "Anthropic"}
 """The providers' own addresses."""
 
@@ -130,7 +132,7 @@ class Endpoint:
             base_url=self.base_url,
             key=self.read_key,
             key_setting=self._key_setting,
-            address_setting=addresses.get(self.name, "") if own else f"the base URL of the endpoint {self.name!r}",
+            address_setting=addresses.get(self.name, "") if own else f"{SETTING}[{self.name!r}]['base_url']",
             idle_seconds=self.idle_seconds,
             ambient=self.ambient and self.name == OPENAI,
         )

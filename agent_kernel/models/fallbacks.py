@@ -2,20 +2,19 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from agent_kernel.models.api import Amendment, Api
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import ModelRequest
+from agent_kernel.models.beside import NOTHING_BESIDE, SUGGESTED, Beside
 from agent_kernel.models.faults import Fault, Site, scrub
 from agent_kernel.protocol.vocabulary import ApiName
 
 _log = logging.getLogger(__name__)
 _QUOTED = 200
 """Characters of a service's refusal that are quoted."""
-_SUGGESTED = 5
-"""Models with tools that are named where one has none."""
 
 _NAMED: dict[ApiName, re.Pattern[str]] = {
     "responses": re.compile(r"(?i)\bv1/responses\b|\bresponses (api|endpoint)"),
@@ -73,10 +72,9 @@ def refuses_images(fault: Fault) -> bool:
 class Fallbacks:
     """What the service of one model has refused, and what it is asked in place of that. Remembered for the process."""
 
-    def __init__(self, site: Site, *, takes_tools: bool = True, with_tools: Callable[[], Iterable[str]] = list) -> None:
-        """`with_tools` names models of the same service that take tools, as far as they are known."""
+    def __init__(self, site: Site, *, takes_tools: bool = True, beside: Beside = NOTHING_BESIDE) -> None:
         self._site = site
-        self._with_tools = with_tools
+        self._beside = beside
         self._changed_over = False
         self._without_tools = "" if takes_tools else "so it is configured"
         self.takes_images = True
@@ -117,7 +115,7 @@ class Fallbacks:
         return None
 
     def _notice(self) -> str:
-        others = [name for name in self._with_tools() if name != self._site.model][:_SUGGESTED]
+        others = [name for name in self._beside.with_tools() if name != self._site.model][:SUGGESTED]
         advice = f" With tools there: {', '.join(others)}." if others else " `%agent models` lists those with tools."
         return f"{self._site.model} takes no tools ({self._without_tools}), so it answers without them.{advice}"
 

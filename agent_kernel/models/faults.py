@@ -7,6 +7,7 @@ from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from agent_kernel.errors import ContextExceeded, ModelError, ModelRefused, ModelUnavailable
+from agent_kernel.models.beside import SUGGESTED, near
 from agent_kernel.models.length import LARGER_CONTEXT, TooLong, too_long
 from agent_kernel.protocol.vocabulary import ApiName
 
@@ -16,6 +17,7 @@ FORMATS: dict[ApiName, str] = {
     "responses": "Responses API",
     "messages": "Messages API",
 }
+ASK_THE_DOCTOR = " `agent-kernel doctor` asks it, and says what is wrong."
 SHORTEST_SECRET = 8
 """Characters. Shorter keys are placeholders for local servers, and words that a message may need."""
 
@@ -67,6 +69,11 @@ class Site:
     """The setting that holds the address: `OPENAI_BASE_URL`."""
     model: str
     api: ApiName = "chat"
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it is a server of one's own, by the look of it: a hosted one is asked over TLS."""
+        return self.base_url.startswith("http://")
 
     @property
     def where(self) -> str:
@@ -149,8 +156,16 @@ def _hide(found: re.Match[str]) -> str:
     return found[0] if rest is not None and not any(sign == "*" or sign.isdecimal() for sign in rest) else "[API key]"
 
 
-def explain(fault: Fault, site: Site, *, tries: int, said_something: bool, secrets: Iterable[str]) -> ModelError:
-    """The error a user sees. The key never appears in it, whatever the server echoed."""
+def is_about_the_name(fault: Fault) -> bool:
+    """Whether the service has no model of that name."""
+    return fault.kind == "status" and (fault.status == 404 or fault.code == "model_not_found")
+
+
+def explain(
+    fault: Fault, site: Site, *, tries: int, said_something: bool, secrets: Iterable[str], offered: Iterable[str] = ()
+) -> ModelError:
+    """The error a user sees. The key never appears in it, whatever the server echoed. `offered`: the models that the
+    service is known to have."""
     detail = scrub(fault.detail, secrets)
     if len(detail) > DETAIL_CHARACTERS:
         detail = detail[: DETAIL_CHARACTERS - 1] + "…"
@@ -163,6 +178,8 @@ def explain(fault: Fault, site: Site, *, tries: int, said_something: bool, secre
             _sentence(f"{site.where} does not speak the {FORMATS[site.api]}", detail)
             + f" Check {site.address_setting}; it usually ends in /v1."
         )
+    if is_about_the_name(fault):
+        return _unknown_name(fault, site, detail, list(offered))
     if fault.kind == "status" and fault.status is not None and not fault.retry:
         return _refused(fault.status, site, detail)
     after = f" after {tries} tries" if tries > 1 else ""
@@ -170,12 +187,34 @@ def explain(fault: Fault, site: Site, *, tries: int, said_something: bool, secre
     match fault.kind:
         case "connection":
             head = f"{site.where} can't be reached{after}"
+            wait = _unreachable(site)
         case "idle":
             head = f"{site.where} went silent{after}"
         case _:
             code = f" ({fault.status})" if fault.status else ""
             head = f"{site.where} failed{after}{code}"
     return ModelUnavailable(_sentence(head, detail) + wait)
+
+
+def _unreachable(site: Site) -> str:
+    question = (
+        "Is the server there running?" if site.is_near else "Is this machine online, and may it reach that address?"
+    )
+    setting = f" {site.address_setting} sets the address." if site.address_setting else ""
+    return f" {question}{setting}{ASK_THE_DOCTOR}"
+
+
+def _unknown_name(fault: Fault, site: Site, detail: str, offered: list[str]) -> ModelRefused:
+    head = f"{site.where} does not know the model {site.model!r} ({fault.status or fault.code})"
+    if names := near(site.model, offered):
+        advice = f" Near that: {', '.join(names)}. Name one with --model or AGENT_KERNEL_MODEL."
+    elif offered:
+        advice = f" It has {', '.join(offered[:SUGGESTED])}. Name one with --model or AGENT_KERNEL_MODEL."
+    else:
+        advice = " Name another with --model or AGENT_KERNEL_MODEL."
+        if site.address_setting:
+            advice += f" If the address is wrong, set {site.address_setting}; it usually ends in /v1."
+    return ModelRefused(f"{_sentence(head, detail)}{advice} `%agent models` lists what there is.")
 
 
 def _exceeded(length: TooLong, status: int | None, site: Site, detail: str) -> ContextExceeded:
@@ -188,12 +227,6 @@ def _refused(status: int, site: Site, detail: str) -> ModelRefused:
         case 401 | 403:
             head = f"{site.where} refused the API key ({status})"
             advice = f" Set {site.key_setting} to a key that may use {site.model}, and restart."
-        case 404:
-            head = f"{site.where} does not know the model {site.model!r} (404)"
-            advice = (
-                f" Name another with --model or AGENT_KERNEL_MODEL. "
-                f"If the address is wrong, set {site.address_setting}; it usually ends in /v1."
-            )
         case 429:
             head, advice = f"{site.where} has no quota left for this key (429)", ""
         case _ if 300 <= status < 400:

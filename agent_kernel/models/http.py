@@ -7,7 +7,7 @@ costs a third of the default one. What stands in them is an `Api`'s.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,10 +17,11 @@ import orjson
 from agent_kernel.errors import ContextExceeded, ModelError
 from agent_kernel.models.api import Amendment, AnswerReader, Api, Target
 from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, ModelTurn, Notice
+from agent_kernel.models.beside import NOTHING_BESIDE, Beside
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.client import SharedClient, network_fault
-from agent_kernel.models.fallbacks import Fallbacks
-from agent_kernel.models.faults import Fault, Site, explain, status_fault
+from agent_kernel.models.fallbacks import Fallbacks, refuses_tools
+from agent_kernel.models.faults import Fault, Site, explain, is_about_the_name, status_fault
 from agent_kernel.models.known import Told
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
 from agent_kernel.models.turn_parts import continued, joined
@@ -49,16 +50,15 @@ class HttpModel:
         *,
         api: Api | None = None,
         told: Callable[[], Told] = Told,
-        with_tools: Callable[[], Iterable[str]] = list,
+        beside: Beside = NOTHING_BESIDE,
         takes_tools: bool = True,
         used: Callable[[], None] = lambda: None,
         name: str | None = None,
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`told` says what is known of the model, `with_tools` which models beside it take tools: see `Catalogue`.
-        `takes_tools` is
-        false where the configuration says so; `used` is called after each turn."""
+        """`told` says what is known of the model: see `Catalogue`. `takes_tools` is false where the configuration says
+        so; `used` is called after each turn."""
         self._name = name or wire_name
         self._client = client
         self._api: Api = api or ChatApi()
@@ -71,7 +71,8 @@ class HttpModel:
         self._target = Target(wire_name, origin=f"{self._site.where} {wire_name}")
         self._told = told
         self._used = used
-        self._fallbacks = Fallbacks(self._site, takes_tools=takes_tools, with_tools=with_tools)
+        self._fallbacks = Fallbacks(self._site, takes_tools=takes_tools, beside=beside)
+        self._beside = beside
 
     def __repr__(self) -> str:
         return f"HttpModel({self._target.wire_name!r} at {self._site.where})"
@@ -97,7 +98,7 @@ class HttpModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem]:
         """Stream one turn. Raises `ModelRefused`, `ModelUnavailable` and `ConfigurationError`."""
-        request, notice = self._fallbacks.prepared(request)
+        request, notice = await self._prepared(request)
         if notice:
             yield Notice(notice)
         body = self._body(request)
@@ -123,7 +124,7 @@ class HttpModel:
                 continue
             except Fault as caught:
                 fault = caught
-            if not said_something and amendments < MOST_AMENDMENTS and (amendment := self._amend(request, fault)):
+            if not said_something and amendments < MOST_AMENDMENTS and (amendment := await self._amend(request, fault)):
                 amendments += 1
                 tried -= 1
                 request = amendment.request
@@ -133,7 +134,7 @@ class HttpModel:
                 continue
             delay = self._retry.delay(tried, fault.retry_after) if fault.retry and not said_something else None
             if delay is None:  # raised here, not above: no traceback leads to the request and its headers
-                raise self._explained(fault, tried, said_something=said_something)
+                raise await self._explained(fault, tried, said_something=said_something)
             await self._clock.sleep(delay)
 
     async def aclose(self) -> None:
@@ -146,17 +147,27 @@ class HttpModel:
         except TypeError:  # half a character from a tool's output, or an integer above 64 bits in a schema
             return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
-    def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
+    async def _prepared(self, request: ModelRequest) -> tuple[ModelRequest, str]:
+        if request.tools and not self._fallbacks.takes_tools and not list(self._beside.with_tools()):
+            await self._beside.look()
+        return self._fallbacks.prepared(request)
+
+    async def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
+        if refuses_tools(fault):
+            await self._beside.look()
         amendment = self._api.amended(request, fault, self._target)  # first: it knows more of what is refused
         amendment = amendment or self._fallbacks.amended(request, fault, self._api, self._client.secrets())
         if amendment is not None and amendment.api is not None:
             self._api = amendment.api
         return amendment
 
-    def _explained(self, fault: Fault, tries: int, *, said_something: bool) -> ModelError:
+    async def _explained(self, fault: Fault, tries: int, *, said_something: bool) -> ModelError:
+        if is_about_the_name(fault):
+            await self._beside.look()
         secrets = self._client.secrets()
         site = replace(self._site, api=self._api.name)
-        error = explain(fault, site, tries=tries, said_something=said_something, secrets=secrets)
+        offered = self._beside.names()
+        error = explain(fault, site, tries=tries, said_something=said_something, secrets=secrets, offered=offered)
         if isinstance(error, ContextExceeded):
             self._context_tokens = error.limit or self._context_tokens
         return error

@@ -9,6 +9,7 @@ from agent_kernel.errors import ConfigurationError, NoModelError
 from agent_kernel.models import prices
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import Model
+from agent_kernel.models.beside import Beside, near
 from agent_kernel.models.catalogue import Catalogue, Listing
 from agent_kernel.models.client import SharedClient
 from agent_kernel.models.defaults import DEFAULT_MODELS
@@ -201,10 +202,20 @@ class ModelResolver:
             told=lambda: self._catalogue.told(endpoint, wire_name),
             takes_tools=endpoint.told.tools is not False,
             used=lambda: self._catalogue.hear(endpoint),
-            with_tools=lambda: [self._as_named(endpoint, other) for other in self._catalogue.with_tools(endpoint)],
+            beside=self._beside(endpoint),
             name=name,
             retry=self._retry,
             clock=self._clock,
+        )
+
+    def _beside(self, endpoint: Endpoint) -> Beside:
+        def named(wire_names: Iterable[str]) -> list[str]:
+            return [self._as_named(endpoint, other) for other in wire_names]
+
+        return Beside(
+            look=lambda: self._catalogue.listings([endpoint]),
+            names=lambda: named(self._catalogue.names(endpoint)),
+            with_tools=lambda: named(self._catalogue.with_tools(endpoint)),
         )
 
     def _client(self, endpoint: Endpoint) -> SharedClient:
@@ -240,8 +251,19 @@ class ModelResolver:
             return self.endpoints[OPENAI], name
         if len(self.endpoints) == 1:
             return next(iter(self.endpoints.values())), name
-        names = ", ".join(f"{endpoint}/{name}" for endpoint in self.endpoints)
-        raise ConfigurationError(f"No endpoint lists the model {name!r}. Say which one serves it: {names}.")
+        raise ConfigurationError(f"No endpoint lists the model {name!r}. {self._advice(name)}")
+
+    def _advice(self, name: str) -> str:
+        heard = [
+            f"{endpoint.name}/{other}"
+            for endpoint in self.endpoints.values()
+            if isinstance(endpoint, Endpoint)
+            for other in self._catalogue.names(endpoint)
+        ]
+        if names := near(name, heard):
+            return f"Near that: {', '.join(names)}. `%agent models` lists what there is."
+        whole = ", ".join(f"{endpoint}/{name}" for endpoint in self.endpoints)
+        return f"Say which one serves it: {whole}. `%agent models` lists what there is."
 
     def _is_whole(self, prefix: str, rest: str) -> bool:
         """Whether `openai/gpt-oss-20b` is what a service calls a model: OpenRouter, LM Studio and vLLM name OpenAI's

@@ -101,6 +101,7 @@ def test_an_address_where_nobody_is_says_so() -> None:
     found = of_models({"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})[-1]
     assert found.mark == "MEND"
     assert "127.0.0.1:9/v1 can't be reached" in found.text
+    assert found.text.endswith("Is the server there running? OPENAI_BASE_URL sets the address.")
 
 
 def test_a_silent_server_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from agent_kernel.errors import ModelRefused
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import ModelRequest, Notice
+from agent_kernel.models.beside import Beside
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.endpoints import configured
 from agent_kernel.models.fallbacks import other_api, refuses_tools
@@ -101,7 +102,11 @@ def test_an_error_that_names_the_other_api_is_understood(said: Fault, api: ApiNa
 async def test_a_model_that_knows_no_tools_answers_without_them_and_the_run_says_so(message: str) -> None:
     assert refuses_tools(fault(message))
     items, server = await items_of(
-        refusal(message, 404), say("Hi"), say("Hi again"), turns=2, with_tools=lambda: ["fake", "qwen3", "llama3.1"]
+        refusal(message, 404),
+        say("Hi"),
+        say("Hi again"),
+        turns=2,
+        beside=Beside(with_tools=lambda: ["fake", "qwen3", "llama3.1"]),
     )
     notices = [item.content for item in items if isinstance(item, Notice)]
     assert len(notices) == 2

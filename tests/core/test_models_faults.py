@@ -79,8 +79,10 @@ async def test_nobody_at_the_address_is_retried_and_then_said_plainly(api: WireA
         clock = VirtualClock()
         client = SharedClient(Connection(f"http://127.0.0.1:{port}/v1", lambda: None))
         model = HttpModel("fake", client, api=api.make(), clock=clock)
-        with pytest.raises(ModelUnavailable, match=rf"127.0.0.1:{port}/v1 can't be reached after 4 tries"):
+        with pytest.raises(ModelUnavailable, match=rf"127.0.0.1:{port}/v1 can't be reached after 4 tries") as caught:
             await collect(model)
+        assert "Is the server there running? OPENAI_BASE_URL sets the address." in str(caught.value)
+        assert str(caught.value).endswith("`agent-kernel doctor` asks it, and says what is wrong.")
         await model.aclose()
     assert len(clock.slept) == 3
 

@@ -1,5 +1,7 @@
 """`%%agent` and `%agent` as a user types them."""
 
+from collections.abc import Callable
+
 import pytest
 
 from agent_kernel.notebook.magics import Options, parse
@@ -111,3 +113,16 @@ def test_agent_new_begins_a_conversation_with_the_next_prompt(magic_kernel: Test
 def test_a_prompt_keeps_its_markdown(magic_kernel: TestKernel) -> None:
     magic_kernel.run("%%agent --model demo\n# Title\n\n- `{x}` and $y\n")
     assert magic_kernel.value("ak.last_run().prompt") == repr("# Title\n\n- `{x}` and $y")
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_where_nobody_answers_the_record_and_the_run_say_what_to_look_at(
+    start_kernel: Callable[..., TestKernel],
+) -> None:
+    kernel = start_kernel(OPENAI_BASE_URL="http://127.0.0.1:9/v1", AGENT_KERNEL_MODEL="qwen3:8b")
+    kernel.run("%load_ext agent_kernel\nimport agent_kernel as ak")
+    (shown,) = kernel.run("%agent hi").shown()
+    advice = "Is the server there running? OPENAI_BASE_URL sets the address. `agent-kernel doctor` asks it"
+    assert advice in shown
+    assert kernel.run("print(ak.last_run().error.message)").streams().strip() in shown
