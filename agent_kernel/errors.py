@@ -47,7 +47,8 @@ class NoModelError(ConfigurationError):
             "No model is configured. Start the server (or the kernel, where there is none) with OPENAI_API_KEY or "
             "ANTHROPIC_API_KEY set; "
             "for Ollama, vLLM or LM Studio set OPENAI_BASE_URL and AGENT_KERNEL_MODEL as well. "
-            "`agent-kernel doctor` says what is set. To try Agent Kernel without a key, use the recorded demo: %%agent --model demo"
+            "`agent-kernel doctor` says what is set. "
+            "To try Agent Kernel without a key, use the recorded demo: %%agent --model demo"
         )
 
 
