@@ -25,7 +25,7 @@ class Cards:
         """Show the live cards in the cell that is being run, too. The record takes their place there as well."""
         view = self.views.get(run_id)
         if view is not None:
-            view.show()
+            view.show_elsewhere()
         return view is not None
 
     def goes_on(self, run_id: str) -> None:

@@ -55,3 +55,6 @@ ErrorCode = Literal[
     "CONFLICT",
     "INTERNAL_ERROR",
 ]
+
+RESULT_MARK = "agent_kernel"
+"""The key in the metadata of an output that is a result of a run: there stand the run and the number of its call."""

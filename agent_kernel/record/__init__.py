@@ -1,13 +1,32 @@
 """The record that stays when a run has ended: readable with no kernel, no script and no style."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
 from agent_kernel.record.formats import to_html, to_markdown, to_plain
-from agent_kernel.record.story import tell
+from agent_kernel.record.results import Result
+from agent_kernel.record.story import Story, alone, tell
 
-__all__ = ["render_record"]
+__all__ = ["Placed", "Result", "place_record", "render_record"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What stands in a notebook of a run that has ended."""
+
+    record: dict[str, str]
+    """A MIME bundle, of which the results are no part."""
+    results: tuple[Result, ...]
+    """Outputs that stand after it: what the run's calls have shown, as the notebook draws it."""
+
+
+def place_record(
+    run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[ToolCallView], *, below_prompt: bool = False
+) -> Placed:
+    """As `render_record`, for a notebook, where the run's results stand beside the record."""
+    story = tell(run, messages, tool_calls)
+    return Placed(_bundle(story, below_prompt=below_prompt), story.results)
 
 
 def render_record(
@@ -21,7 +40,10 @@ def render_record(
     durations; for a recorded run the other two have none either, so that notebooks can be compared. Linear in the size
     of the run, and bounded: long texts are shortened, what is too much is left out and said to be.
     """
-    story = tell(run, messages, tool_calls)
+    return _bundle(alone(tell(run, messages, tool_calls)), below_prompt=below_prompt)
+
+
+def _bundle(story: Story, *, below_prompt: bool) -> dict[str, str]:
     if below_prompt:
         story = replace(story, prompt="")
     return {"text/html": to_html(story), "text/markdown": to_markdown(story), "text/plain": to_plain(story)}

@@ -4,6 +4,7 @@ import html
 from typing import assert_never
 
 from agent_kernel.record import words
+from agent_kernel.record.formulas import from_latex
 from agent_kernel.record.outputs import Shown
 from agent_kernel.record.safety import (
     clean,
@@ -26,7 +27,7 @@ _SHORT_PROMPT = TextLimits(characters=400, lines=6)
 _FIRST_WORDS = 100
 _BODIES = 2_000_000
 _PICTURES = 8_000_000
-_RAISED = 4
+_LEFT_OUT = f"<p>{words.LEFT_OUT}</p>"
 
 # Both survive JupyterLab's sanitiser, in notebooks that it does not trust too, and suit light and dark pages. Where no
 # style survives, as on GitHub, code and output are still told apart: only code is a `code` element.
@@ -62,21 +63,15 @@ def to_html(story: Story) -> str:
     if story.error:
         parts.append(f"<p>{escape_prose(truncate(story.error, _NOTE).text)}</p>")
     parts.extend(f'<div data-role="answer"{_PLACE_LOOK}>{_html_prose(answer, room)}</div>' for answer in story.answers)
-    raised = [picture for picture in _last_pictures(story) if pictures.take(picture.size)]
-    parts.extend(map(_html_output, raised))
+    calls = [item for item in story.transcript if isinstance(item, Call)]
+    raised = [output for call in calls for output in call.outputs if output.place == "above"]
+    parts.extend(_html_output(output, room, pictures) for output in raised)
     if story.transcript:
         parts.append(f"<details><summary>{story.calls_line}</summary>")
         for item in story.transcript:
-            shown = _html_aside(item, room) if isinstance(item, Aside) else _html_call(item, room, pictures, raised)
-            parts.append(shown)
+            parts.append(_html_aside(item, room) if isinstance(item, Aside) else _html_call(item, room, pictures))
         parts.append("</details>")
     return "\n".join([*parts, "</div>"])
-
-
-def _last_pictures(story: Story) -> list[Shown]:
-    """Plots are answers too: the last ones stand beside the answer, not in the folded transcript."""
-    calls = [item for item in story.transcript if isinstance(item, Call) and not item.is_open]
-    return [output for call in calls for output in call.outputs if output.kind == "image"][-_RAISED:]
 
 
 def _html_prompt(prompt: str) -> str:
@@ -111,7 +106,7 @@ def _html_aside(aside: Aside, room: _Room) -> str:
     return f"<details><summary>{escape_prose(aside.text)}</summary>\n{inside}\n</details>"
 
 
-def _html_call(call: Call, room: _Room, pictures: _Room, raised: list[Shown]) -> str:
+def _html_call(call: Call, room: _Room, pictures: _Room) -> str:
     summary = f" <code>{escape(call.summary)}</code>" if call.summary else ""
     head = f"<summary><code>{escape(call.tool_name)}</code>{summary}: {escape_prose(call.ending)}</summary>"
     body = [f"<details{' open' if call.is_open else ''}>{head}"]
@@ -123,13 +118,14 @@ def _html_call(call: Call, room: _Room, pictures: _Room, raised: list[Shown]) ->
         fits = room.take(len(call.code))
         body.insert(1, _html_code(call) if fits else f"<p>{words.LEFT_OUT}</p>")
     for output in call.outputs:
-        if any(output is picture for picture in raised):
-            body.append(f"<p>({escape_prose(output.text)}: {words.SHOWN_ABOVE})</p>")
+        if elsewhere := words.elsewhere(output.place, output.name):
+            body.append(f"<p>{escape(elsewhere)}</p>")
+        if output.place in ("above", "below"):
             continue
-        if not (pictures if output.kind == "image" else room).take(output.size):
-            body.append(f"<p>{words.LEFT_OUT}</p>")
+        shown = _html_output(output, room, pictures)
+        body.append(shown)
+        if shown == _LEFT_OUT:
             break
-        body.append(_html_output(output))
     return "\n".join([*body, "</details>"])
 
 
@@ -144,12 +140,17 @@ def _html_code(call: Call) -> str:
     return f"<pre{_CODE_LOOK}><code{mark}>{escape(code.text)}</code></pre>"
 
 
-def _html_output(output: Shown) -> str:
+def _html_output(output: Shown, room: _Room, pictures: _Room) -> str:
+    if not (pictures if output.kind == "image" else room).take(output.size):
+        return _LEFT_OUT
     match output.kind:
         case "text" | "error":
             return _html_text(output.text)
         case "markdown":
             return f"<div{_PLACE_LOOK}>{_with_looks(render(output.text))}</div>"
+        case "latex":
+            formulas = from_latex(output.text)
+            return f"<div{_PLACE_LOOK}>{render(formulas)}</div>" if formulas else _html_text(output.text)
         case "html":
             cleaned = clean(output.text)
             return f"<div{_PLACE_LOOK}>{cleaned}</div>" if cleaned else _html_text(output.plain or words.NOT_KEPT)
@@ -215,6 +216,10 @@ def _markdown_call(call: Call, room: _Room) -> str:
     )
     body.extend(escape_markdown(truncate(note, _NOTE).text) for note in call.notes)
     for output in call.outputs:
+        if output.place in ("below", "left out"):
+            body.append(escape_markdown(words.elsewhere(output.place, output.name)))
+        if output.place == "below":
+            continue
         shown = _markdown_output(output) if output.kind == "image" or room.take(output.size) else words.LEFT_OUT
         body.append(shown)
         if shown == words.LEFT_OUT:
@@ -228,6 +233,9 @@ def _markdown_output(output: Shown) -> str:
             return fence(output.text)
         case "markdown":
             return safe_markdown(output.text)
+        case "latex":
+            formulas = from_latex(output.text)
+            return safe_markdown(formulas) if formulas else fence(output.text, "latex")
         case "html":
             return fence(output.plain) if output.plain else "(a table or other HTML: see the notebook)"
         case "image":
@@ -262,4 +270,6 @@ def _plain_calls(story: Story) -> list[str]:
         summary = f" {item.summary}" if item.summary else ""
         lines.append(f"{number}. {reveal(item.tool_name)}{summary}: {item.plain_ending}")
         lines.extend(f"   {note}" for note in item.plain_notes)
+        named = [(output.place, output.name) for output in item.outputs if output.place in ("below", "left out")]
+        lines.extend(f"   {words.elsewhere(place, name)}" for place, name in named)
     return lines

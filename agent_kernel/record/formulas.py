@@ -79,6 +79,14 @@ def formula_at(text: str, start: int) -> Formula | None:
     return Formula(tex.strip(), mark in ("$$", "\\["), after)
 
 
+def from_latex(latex: str) -> str:
+    """LaTeX as a display has it, as Markdown with formulas; empty where a page would not typeset it."""
+    text = latex.strip()
+    if text.startswith("\\begin{"):
+        text = f"$${text}$$"
+    return text if any(piece.kind == "formula" for piece in pieces(text)) else ""
+
+
 def pieces(text: str) -> Iterator[Piece]:
     """A text without code blocks as ordinary text, code spans and formulas."""
     shown = at = 0

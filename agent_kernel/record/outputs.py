@@ -1,24 +1,31 @@
-"""A call's outputs as the record keeps them: text, tables and pictures, each bounded."""
+"""A call's outputs as the record keeps them: text, tables, formulas and pictures, each bounded."""
 
+import base64
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agent_kernel.protocol.views import OutputView, ToolCallView
+from agent_kernel.record import words
+from agent_kernel.record.results import WIDGET_VIEW, Results, joined
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 _TEXT = TextLimits(characters=10_000, lines=400)
 _HTML = 200_000
 _IMAGE = 2_000_000
 _IMAGES = ("image/png", "image/jpeg")
+_DRAWING = "image/svg+xml"
+_SVG_BEGINS = 5_000
+"""Characters before which a drawing begins: an XML declaration, a document type and comments may stand there."""
+_NAMESPACE = re.compile(r"<svg[^>]{0,5000}\sxmlns=")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    kind: Literal["text", "error", "html", "markdown", "image"]
+    kind: Literal["text", "error", "html", "markdown", "latex", "image"]
     text: str
     """The content; of an image, what it is in words. Outputs are as the tool made them: not sanitised."""
     image_type: str = ""
@@ -26,21 +33,34 @@ class Shown:
     """Base64."""
     plain: str = ""
     """What stands for HTML where there is no HTML."""
+    name: str = ""
+    """What a display is, in a word or two: `table`, `Plotly chart`."""
+    place: words.Place = "here"
 
     @property
     def size(self) -> int:
         return len(self.text) + len(self.image)
 
 
-def shown_outputs(call: ToolCallView) -> Iterator[Shown]:
+def settled_outputs(call: ToolCallView) -> list[OutputView]:
+    """What a call has shown, as it stands at its end: none where the result's text says it."""
+    if call.state in ("denied", "invalid", "superseded", "expired", "awaiting_approval", "proposed"):
+        return []
+    return [] if call.tool_name == "run_shell" and call.result else list(_merged(_settled(call.outputs)))
+
+
+def shown_outputs(
+    call: ToolCallView, call_number: int, outputs: Sequence[OutputView], results: Results
+) -> Iterator[Shown]:
     """The outputs, or the result's text where there are none or where it says more."""
     if call.state in ("denied", "invalid", "superseded", "expired", "awaiting_approval", "proposed"):
         return
-    outputs = [] if call.tool_name == "run_shell" and call.result else list(_settled(call.outputs))
     if not outputs and call.result:
         yield Shown("error" if call.state == "error" else "text", _bounded(call.result))
-    for output in _merged(outputs):
-        yield from _shown(output)
+    for number, output in enumerate(outputs):
+        place = results.place(call_number, number)
+        for shown in _shown(output):
+            yield replace(shown, place=place)
 
 
 def _settled(outputs: list[OutputView]) -> Iterator[OutputView]:
@@ -57,7 +77,7 @@ def _settled(outputs: list[OutputView]) -> Iterator[OutputView]:
             yield last[output.display_id]
 
 
-def _merged(outputs: list[OutputView]) -> Iterator[OutputView]:
+def _merged(outputs: Iterable[OutputView]) -> Iterator[OutputView]:
     """Neighbouring chunks of a stream are one text."""
     texts: list[str] = []
     for output in outputs:
@@ -86,28 +106,44 @@ def _shown(output: OutputView) -> Iterator[Shown]:
 
 def _display(data: dict[str, Any]) -> Iterator[Shown]:
     plain = _bounded(_content(data, "text/plain"))
+    name = words.display_name(data)
+    if (image := _image(data)) is not None:
+        yield Shown("image", plain or "Image", image_type=image[0], image=image[1], name=name)
+        return
+    html, markdown = _content(data, "text/html"), _content(data, "text/markdown")
+    if latex := _content(data, "text/latex").strip():
+        yield Shown("latex", _bounded(latex), plain=plain, name=name)
+    elif html and len(html) <= _HTML:
+        yield Shown("html", html, plain=plain, name=name)
+    elif markdown:
+        yield Shown("markdown", _bounded(markdown), name=name)
+    elif WIDGET_VIEW in data:
+        yield Shown("text", f"{plain}\n({words.WIDGET})".lstrip("\n"), name=name)
+    elif plain:
+        yield Shown("text", plain, name=name)
+    elif data:
+        yield Shown("text", f"({', '.join(sorted(map(str, data)))[:200]}: not kept in this record)", name=name)
+
+
+def _image(data: dict[str, Any]) -> tuple[str, str] | None:
+    """Its type and its base64. A drawing is shown as an image too: what is active in it does nothing there."""
     for image_type in _IMAGES:
         image = "".join(_content(data, image_type).split())
         if image and len(image) <= _IMAGE and _BASE64.fullmatch(image):
-            yield Shown("image", plain or "Image", image_type=image_type, image=image)
-            return
-    html = _content(data, "text/html")
-    markdown = _content(data, "text/markdown")
-    if html and len(html) <= _HTML:
-        yield Shown("html", html, plain=plain)
-    elif markdown:
-        yield Shown("markdown", _bounded(markdown))
-    elif plain:
-        yield Shown("text", plain)
-    elif data:
-        yield Shown("text", f"({', '.join(sorted(map(str, data)))[:200]}: not kept in this record)")
+            return image_type, image
+    drawing = _content(data, _DRAWING)
+    if "<svg" not in drawing[:_SVG_BEGINS] or len(drawing) > _IMAGE or "<!ENTITY" in drawing:
+        return None
+    if not _NAMESPACE.search(drawing):
+        drawing = drawing.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    return _DRAWING, base64.b64encode(drawing.encode("utf-8", "replace")).decode()
 
 
 def _content(data: dict[str, Any], kind: str) -> str:
-    value = data.get(kind)
-    if isinstance(value, list):
-        return "".join(map(str, value))
-    return value if isinstance(value, str) else ""
+    value = joined(data.get(kind))
+    if not isinstance(value, str):
+        return ""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def _bounded(text: str) -> str:

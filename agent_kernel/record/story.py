@@ -1,5 +1,6 @@
 """A run as the record tells it: what was asked, what was answered, and each tool call in the model's order."""
 
+import itertools
 import json
 import re
 from collections import Counter
@@ -11,13 +12,15 @@ from operator import itemgetter
 from agent_kernel.protocol.figures import spent
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView, Warning
 from agent_kernel.record import words
-from agent_kernel.record.outputs import Shown, shown_outputs
+from agent_kernel.record.outputs import Shown, settled_outputs, shown_outputs
+from agent_kernel.record.results import Result, Results
 from agent_kernel.tools.hidden import reveal
 from agent_kernel.tools.preview import preview
 
 _SUMMARY = 80
 _PLAIN_NOTE = 500
 _MOST_CALLS = 1_000
+_RAISED = 4
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -78,6 +81,30 @@ class Story:
     error: str
     transcript: tuple[Call | Aside, ...]
     calls_line: str
+    results: tuple[Result, ...]
+    """What may stand beside the record, as outputs of the notebook."""
+
+
+def alone(story: Story) -> Story:
+    """The same where nothing stands beside the record. Plots and tables are answers too: the last ones stand beside the
+    answer, the others in the transcript."""
+    results = [
+        (number, place)
+        for number, item in enumerate(story.transcript)
+        if isinstance(item, Call)
+        for place, output in enumerate(item.outputs)
+        if output.place == "below"
+    ]
+    raised = set(results[-_RAISED:])
+    transcript = list(story.transcript)
+    for number, item in enumerate(story.transcript):
+        if isinstance(item, Call):
+            outputs = (
+                replace(output, place="above" if (number, place) in raised else "here")
+                for place, output in enumerate(item.outputs)
+            )
+            transcript[number] = replace(item, outputs=tuple(outputs))
+    return replace(story, transcript=tuple(transcript), results=())
 
 
 def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[ToolCallView]) -> Story:
@@ -103,9 +130,11 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
         items.extend(by_id.pop(name) for name in message.tool_calls if name in by_id)
     items.extend(by_id.values())
     items.extend(aside for _, aside in reversed(between))
+    run_id = "recorded" if run.recorded else run.run_id
+    transcript, results = _told(items, run_id, run.recorded)
     error = f"{words.error_words(run.error.code)} {run.error.message}".strip() if run.error else ""
     return Story(
-        run_id="recorded" if run.recorded else run.run_id,
+        run_id=run_id,
         status=words.run_word(run.status),
         facts=", ".join(fact for fact in (words.model_words(run), words.policy_words(run)) if fact) + ".",
         figures="" if run.recorded else _figures(run),
@@ -113,20 +142,30 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
         prompt=run.prompt,
         answers=tuple(answers),
         error=error,
-        transcript=tuple(_told(items, run.recorded)),
+        transcript=transcript,
         calls_line=_calls_line(tool_calls),
+        results=results.all,
     )
 
 
-def _told(items: list[ToolCallView | Aside], recorded: bool) -> list[Call | Aside]:
-    cells = _cells([item for item in items if not isinstance(item, Aside)])
-    told: list[Call | Aside] = [
-        item if isinstance(item, Aside) else replace(_call(item, recorded), cell=cells.get(item.tool_call_id))
-        for item in items[:_MOST_CALLS]
-    ]
+def _told(items: list[ToolCallView | Aside], run_id: str, recorded: bool) -> tuple[tuple[Call | Aside, ...], Results]:
+    calls = [item for item in items[:_MOST_CALLS] if isinstance(item, ToolCallView)]
+    outputs = {number: settled_outputs(call) for number, call in enumerate(calls, 1)}
+    done = {number: outputs[number] for number, call in enumerate(calls, 1) if call.state == "success"}
+    results = Results(run_id, done)
+    cells = _cells([item for item in items if isinstance(item, ToolCallView)])
+    told: list[Call | Aside] = []
+    numbers = itertools.count(1)
+    for item in items[:_MOST_CALLS]:
+        if isinstance(item, ToolCallView):
+            number = next(numbers)
+            shown = tuple(shown_outputs(item, number, outputs[number], results))
+            told.append(replace(_call(item, shown, recorded), cell=cells.get(item.tool_call_id)))
+        else:
+            told.append(item)
     if len(items) > _MOST_CALLS:
         told.append(Aside(f"{len(items) - _MOST_CALLS} more. {words.LEFT_OUT}"))
-    return told
+    return tuple(told), results
 
 
 def _cells(calls: Sequence[ToolCallView]) -> dict[str, int]:
@@ -136,12 +175,11 @@ def _cells(calls: Sequence[ToolCallView]) -> dict[str, int]:
     return {call.tool_call_id: number for number, call in enumerate(ran, start=1)}
 
 
-def _call(call: ToolCallView, recorded: bool) -> Call:
+def _call(call: ToolCallView, outputs: tuple[Shown, ...], recorded: bool) -> Call:
     language, code = _code(call)
     word = words.STATES[call.state]
     failure = _failure(call)
     who = words.decided(call)
-    outputs = tuple(shown_outputs(call))
     seen = _seen(call, outputs)
     spent = words.duration(call.duration_ms) if call.duration_ms is not None and not recorded else ""
     when = "" if recorded or not who else _clock(call.decided_at)

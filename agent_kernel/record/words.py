@@ -1,6 +1,7 @@
 """The words of the record. The cards use the same ones."""
 
-from typing import assert_never
+from collections.abc import Mapping
+from typing import Literal, assert_never
 
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import BudgetRaise, RunView, ToolCallView
@@ -36,7 +37,7 @@ MAY_HAVE_RUN = "It may have finished, run in part, or not run at all."
 MODEL_TOLD = "The model was told."
 NOT_KEPT = "(HTML that a record does not keep)"
 PROMPT = "Prompt"
-SHOWN_ABOVE = "shown above"
+WIDGET = "A widget: only this text of it is kept."
 LEFT_OUT = "Left out: this record is too long."
 
 
@@ -115,6 +116,50 @@ def seen_pictures(seen: int, shown: int) -> str:
     if seen < shown:
         return f"The model has seen {seen} of these {shown} plots."
     return "The model has seen this plot." if seen == 1 else f"The model has seen these {seen} plots."
+
+
+Place = Literal["here", "above", "below", "left out"]
+"""Where a display stands: in the transcript, beside the answer, or as an output of the notebook below the record; or it
+would stand there, were there room."""
+
+
+def elsewhere(place: Place, name: str) -> str:
+    match place:
+        case "here":
+            return ""
+        case "above":
+            return f"Shown above: {name}."
+        case "below":
+            return f"Shown below: {name}."
+        case "left out":
+            return f"Not shown below: {name}. The outputs of this run are too many or too large."
+        case _:
+            assert_never(place)
+
+
+_DISPLAYS = {
+    "application/vnd.plotly.v1+json": "Plotly chart",
+    "image/png": "picture",
+    "image/jpeg": "picture",
+    "image/svg+xml": "picture",
+    "text/latex": "formula",
+    "text/markdown": "text",
+    "application/json": "JSON",
+    "application/javascript": "script",
+    "application/geo+json": "map",
+}
+
+
+def display_name(data: Mapping[str, object]) -> str:
+    """What a display is, in words that are the same for each run: its own plain text may have addresses in it."""
+    for kind, name in _DISPLAYS.items():
+        if kind in data:
+            return name
+    if any(kind.startswith(("application/vnd.vega", "application/vnd.altair")) for kind in data):
+        return "Vega chart"
+    if "text/html" in data:
+        return "table" if "<table" in str(data["text/html"])[:20_000] else "HTML"
+    return next((kind for kind in data if kind != "text/plain"), "text")[:100]
 
 
 def decided(call: ToolCallView) -> str:

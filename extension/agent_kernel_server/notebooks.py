@@ -1,28 +1,54 @@
-"""RecordKeeper puts a run's static record where its widget was, in the saved notebook.
+"""RecordKeeper puts a run's static record where its widget was in the saved notebook, and the run's results after it.
 
 A saved widget shows nothing once its kernel has gone. The kernel replaces it in an open page; this is for what is
 saved while that has not happened, and for runs that end with no page open at all. A run that is tried again has its
-new record put where the first one stands. A notebook is never trusted: all that is read from it is the id of a
-widget's model, or a record, which is looked up among those of the runs that ended in this server.
+new record put where the first one stands, and its new results in place of the first ones. A notebook is never trusted:
+all that is read from it is the id of a widget's model, a record, or the mark of a result, which are looked up among
+those of the runs that ended in this server.
 """
 
 import asyncio
+import html
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from logging import Logger
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
 from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.settings import RunSpec
+from agent_kernel.protocol.vocabulary import RESULT_MARK
 from agent_kernel_server.places import NotebookPlaces
+
+if TYPE_CHECKING:
+    from agent_kernel.record import Result
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 CONTENTS_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
+RECORD_ATTRIBUTE = "data-agent-record"
+RECORD_BEGINS = 1_000
+"""Characters of an output's HTML in which the attribute stands, where it is a record."""
 KEPT_RECORDS = 500
+KEPT_BYTES = 256 * 1024 * 1024
+"""What the results of all kept records may take in memory. Beyond it the oldest records stand alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What is shown of a run that has ended."""
+
+    beside: dict[str, str]
+    """Its record, where its results stand beside it."""
+    results: tuple["Result", ...]
+    alone: dict[str, str]
+    """Its record for anywhere else: it has copies."""
+
+    def has(self, text: str) -> bool:
+        return text in (self.beside["text/html"], self.alone["text/html"])
 
 
 @dataclass(slots=True)
@@ -32,22 +58,46 @@ class Record:
     path: str | None
     result: RunResult | None
     """What it is made of, until it is made."""
-    made: dict[str, str] = field(default_factory=dict)
     below_prompt: bool = False
     """Whether the cell's source has the prompt."""
-    outdated: str | None = None
-    """The HTML of the record that the run had before it was tried again."""
+    _made: Made | None = None
+    outdated: Made | None = None
+    """What the run had before it was tried again."""
 
     @property
-    def bundle(self) -> dict[str, str]:
-        """What is shown of it, by MIME type. It is made here for whoever can't wait for `make`."""
-        if self.result is not None:
-            self.made, self.result = _render(self.result, self.below_prompt), None
-        return self.made
+    def made(self) -> Made:
+        """It is made here for whoever can't wait for `make`."""
+        if self._made is None:
+            assert self.result is not None
+            self._made, self.result = _render(self.result, self.below_prompt), None
+        return self._made
 
     async def make(self) -> None:
         if self.result is not None:
-            self.made, self.result = await asyncio.to_thread(_render, self.result, self.below_prompt), None
+            self._made, self.result = await asyncio.to_thread(_render, self.result, self.below_prompt), None
+
+    def stand_alone(self) -> None:
+        """Let go of the results."""
+        self._made, self.outdated = replace(self.made, beside=self.made.alone, results=()), None
+
+    @property
+    def is_made(self) -> bool:
+        return self._made is not None
+
+    @property
+    def size(self) -> int:
+        return sum(result.size for made in (self._made, self.outdated) if made is not None for result in made.results)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An output of a notebook in which a run is shown."""
+
+    outputs: list[Any]
+    """Those of its cell."""
+    output: dict[str, Any]
+    record: Record
+    shows: Literal["widget", "outdated", "beside", "alone"]
 
 
 class RecordKeeper:
@@ -80,46 +130,93 @@ class RecordKeeper:
         if widget_model_id is None:
             return
         before = self._records.get(widget_model_id)
-        outdated = before.bundle["text/html"] if before is not None else None
+        outdated = before.made if before is not None else None
         record = Record(path, result, below_prompt=spec.prompt_in_cell, outdated=outdated)
         # Known before it is made: who saves as soon as the answer is there gets it, and waits until it is made.
         self._records[widget_model_id] = record
         while len(self._records) > KEPT_RECORDS:
             self._records.popitem(last=False)
         await record.make()
+        self._bound()
+
+    def _bound(self) -> None:
+        made = [record for record in self._records.values() if record.is_made]
+        size = sum(record.size for record in made)
+        for record in made[:-1]:
+            if size <= KEPT_BYTES:
+                return
+            size -= record.size
+            record.stand_alone()
 
     def pre_save(self, model: dict[str, Any], path: str = "", **_: Any) -> None:
         """A hook of the contents manager: runs before each save, in any page's or client's name."""
         if self._open and model.get("type") == "notebook" and isinstance(model.get("content"), dict):
-            self._replace_widgets(model["content"], path.strip("/"))
+            self._complete(model["content"], path.strip("/"))
 
-    def _replace_widgets(self, notebook: dict[str, Any], path: str) -> int:
-        """How many outputs were replaced."""
-        replaced = 0
-        for output in _outputs(notebook):
-            record = self._record_of(output, path)
-            if record is not None:
-                output["data"] = dict(record.bundle)
-                output["metadata"] = {}
-                replaced += 1
-        return replaced
+    def _complete(self, notebook: dict[str, Any], path: str) -> bool:
+        """Put records and results in place. Whether anything was changed."""
+        cells = list(_outputs_of_cells(notebook))
+        places = [place for outputs in cells for place in self._places(outputs, path)]
+        # The results of a run stand once: where its record has them already, or else where the run is shown first.
+        placed = {id(place.record) for place in places if place.shows == "beside"}
+        changed = False
+        for place in places:
+            if place.shows == "beside":
+                changed |= _complete_results(place)
+            elif place.shows != "alone":
+                _place_record(place, with_results=id(place.record) not in placed)
+                placed.add(id(place.record))
+                changed = True
+        return self._clear_up(cells, path) or changed
 
-    def _record_of(self, output: dict[str, Any], path: str) -> Record | None:
-        data = output.get("data")
-        if not isinstance(data, dict):
+    def _places(self, outputs: list[Any], path: str) -> Iterator[Place]:
+        for output in outputs:
+            data = output.get("data") if isinstance(output, dict) else None
+            if not isinstance(data, dict) or output.get("output_type") not in ("display_data", "execute_result"):
+                continue
+            view = data.get(WIDGET_MIME)
+            if isinstance(view, dict):
+                model_id = view.get("model_id")
+                record = self._records.get(model_id) if isinstance(model_id, str) else None
+                if record is not None and _belongs(record, path):
+                    yield Place(outputs, output, record, "widget")
+            elif (place := self._place_of_record(outputs, output, _html(output), path)) is not None:
+                yield place
+
+    def _place_of_record(self, outputs: list[Any], output: dict[str, Any], text: str, path: str) -> Place | None:
+        if RECORD_ATTRIBUTE not in text[:RECORD_BEGINS]:
             return None
-        view = data.get(WIDGET_MIME)
-        model_id = view.get("model_id") if isinstance(view, dict) else None
-        record = self._records.get(model_id) if isinstance(model_id, str) else self._in_place_of(data.get("text/html"))
-        if record is None or (record.path is not None and record.path != path):
-            return None
-        return record
+        # Newest first: runs of the demo have the same record each time.
+        for record in reversed(self._records.values()):
+            if not _belongs(record, path):
+                continue
+            if record.is_made and record.made.has(text):
+                return Place(outputs, output, record, "beside" if record.made.beside["text/html"] == text else "alone")
+            if record.outdated is not None and record.outdated.has(text):
+                return Place(outputs, output, record, "outdated")
+        return None
 
-    def _in_place_of(self, text: object) -> Record | None:
-        """The record of a run that was tried again, by the one that it had before."""
-        known = "".join(map(str, text)) if isinstance(text, list) else text
-        same = (record for record in self._records.values() if record.outdated is not None and record.outdated == known)
-        return next(same, None)
+    def _clear_up(self, cells: Iterable[list[Any]], path: str) -> bool:
+        """Take away the results of runs of which nothing else is in their cell: a page adds them to a cell that was
+        cleared meanwhile, too."""
+        marked = [outputs for outputs in cells if any(_mark(output) is not None for output in outputs)]
+        if not marked:
+            return False
+        made = [record for record in self._records.values() if record.is_made and _belongs(record, path)]
+        ours = {mark for record in made for mark in _marks(record)}
+        changed = False
+        for outputs in marked:
+            shown = "".join(_html(output) for output in outputs if _mark(output) is None)
+            kept = [
+                output
+                for output in outputs
+                if (mark := _mark(output)) is None
+                or mark not in ours
+                or f'{RECORD_ATTRIBUTE}="{html.escape(mark[0])}"' in shown
+            ]
+            changed |= len(kept) < len(outputs)
+            outputs[:] = kept
+        return changed
 
     async def place(self, widget_model_id: str | None, page_is_open: Callable[[], Awaitable[bool]]) -> bool:
         """Write a run's record into its notebook's file, where no page is connected that would. True if it was."""
@@ -143,7 +240,7 @@ class RecordKeeper:
     async def _rewrite(self, path: str, page_is_open: Callable[[], Awaitable[bool]]) -> bool:
         """Read, replace, save. Raises `HTTPError` 404 where the file is gone: none is ever made."""
         model = await ensure_async(self._contents.get(path, type="notebook", content=True))
-        if not self._replace_widgets(model["content"], path):
+        if not self._complete(model["content"], path):
             return False
         now = await ensure_async(self._contents.get(path, type="notebook", content=False))
         if now["last_modified"] != model["last_modified"] or await page_is_open():
@@ -161,18 +258,68 @@ class RecordKeeper:
                 record.path = new
 
 
-def _outputs(notebook: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The display outputs of a notebook, whatever else is in it."""
+def _complete_results(place: Place) -> bool:
+    """Put the results after a record that has none of them: its page did not show them."""
+    results = place.record.made.results
+    if not results or any(_mark(output) in _marks(place.record) for output in place.outputs):
+        return False
+    _insert_after(place, results)
+    return True
+
+
+def _place_record(place: Place, *, with_results: bool) -> None:
+    """Put the record where its run is shown, and the results after it, in place of any that it had before."""
+    made = place.record.made
+    place.outputs[:] = [output for output in place.outputs if _mark(output) not in _marks(place.record)]
+    place.output["data"], place.output["metadata"] = dict(made.beside if with_results else made.alone), {}
+    if with_results:
+        _insert_after(place, made.results)
+
+
+def _insert_after(place: Place, results: Iterable["Result"]) -> None:
+    after = next(number for number, output in enumerate(place.outputs) if output is place.output) + 1
+    place.outputs[after:after] = [deepcopy(result.output) for result in results]
+
+
+def _marks(record: Record) -> set[tuple[str, int]]:
+    made = [record.made] if record.outdated is None else [record.made, record.outdated]
+    return {mark for one in made for result in one.results if (mark := _mark(result.output)) is not None}
+
+
+def _mark(output: Any) -> tuple[str, int] | None:
+    """The run and the call that an output says to be a result of."""
+    metadata = output.get("metadata") if isinstance(output, dict) else None
+    mark = metadata.get(RESULT_MARK) if isinstance(metadata, dict) else None
+    if not isinstance(mark, dict):
+        return None
+    run, call = mark.get("run"), mark.get("call")
+    return (run, call) if isinstance(run, str) and isinstance(call, int) else None
+
+
+def _belongs(record: Record, path: str) -> bool:
+    return record.path is None or record.path == path
+
+
+def _html(output: Any) -> str:
+    """As one text: nbformat allows it as a list of lines."""
+    data = output.get("data") if isinstance(output, dict) else None
+    value = data.get("text/html") if isinstance(data, dict) else None
+    return value if isinstance(value, str) else "".join(map(str, value)) if isinstance(value, list) else ""
+
+
+def _outputs_of_cells(notebook: dict[str, Any]) -> Iterator[list[Any]]:
+    """The outputs of each cell that has any, whatever else is in the notebook."""
     cells = notebook.get("cells")
     for cell in cells if isinstance(cells, list) else ():
         outputs = cell.get("outputs") if isinstance(cell, dict) else None
-        for output in outputs if isinstance(outputs, list) else ():
-            if isinstance(output, dict) and output.get("output_type") in ("display_data", "execute_result"):
-                yield output
+        if isinstance(outputs, list) and outputs:
+            yield outputs
 
 
-def _render(result: RunResult, below_prompt: bool) -> dict[str, str]:
+def _render(result: RunResult, below_prompt: bool) -> Made:
     """Called in a thread. The renderer is loaded with the first run that ends, not with the server."""
-    from agent_kernel.record import render_record
+    from agent_kernel.record import place_record, render_record
 
-    return dict(render_record(result.run, result.messages, result.tool_calls, below_prompt=below_prompt))
+    told = (result.run, result.messages, result.tool_calls)
+    placed = place_record(*told, below_prompt=below_prompt)
+    return Made(placed.record, placed.results, render_record(*told))

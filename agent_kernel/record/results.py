@@ -1,0 +1,118 @@
+"""The results of a run: what its calls showed that stands in the notebook as outputs of its own, beside the record.
+
+A notebook draws them with its own renderers, whatever their MIME types are. The log is read here as it is: what a tool
+has shown may be of any size and shape, and it must never be in the way of a notebook that is saved.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_kernel.protocol.views import OutputView
+from agent_kernel.protocol.vocabulary import RESULT_MARK
+from agent_kernel.record.words import Place
+
+MOST_RESULTS = 50
+MOST_BYTES = 16 * 1024 * 1024
+"""Most results of one run, and what they may take in the file. The script of Plotly has 4.8 MB."""
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+_MOST_TYPES = 20
+_DEEPEST = 100
+_METADATA = 65_536
+_TYPE = re.compile(r"[\w!#$&^.+-]{1,100}/[\w!#$&^.+;=-]{1,150}")
+_JSON_TYPE = re.compile(r"application/(.*\+)?json")
+"""As nbformat says which MIME types may have more than text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A display as nbformat has it."""
+
+    data: dict[str, Any]
+    metadata: dict[str, Any]
+    size: int
+    """In bytes, without the metadata."""
+
+    @property
+    def output(self) -> dict[str, Any]:
+        return {"output_type": "display_data", "data": self.data, "metadata": self.metadata}
+
+
+class Results:
+    """Those of one run."""
+
+    def __init__(self, run: str, shown: Mapping[int, Sequence[OutputView]]) -> None:
+        """`shown`: what each call that succeeded has shown, by its number in the transcript. Where there is not room
+        for all, the last ones are kept: what a run came to is at its end."""
+        rich = [
+            (call, number, data, output.metadata)
+            for call, outputs in shown.items()
+            for number, output in enumerate(outputs)
+            if output.kind == "display" and (data := saved_data(output.data)).keys() - {"text/plain"}
+        ]
+        kept: dict[tuple[int, int], Result] = {}
+        left = MOST_BYTES
+        for call, number, data, metadata in reversed(rich):
+            size = _bytes(data) if len(kept) < MOST_RESULTS else None
+            if size is not None and size <= left:
+                left -= size
+                mark = {RESULT_MARK: {"run": run, "call": call}}
+                kept[call, number] = Result(data, _saved_metadata(metadata) | mark, size)
+        self._kept = dict(reversed(kept.items()))
+        self._left_out = {(call, number) for call, number, _, _ in rich} - kept.keys()
+
+    def place(self, call: int, number: int) -> Place:
+        if (call, number) in self._kept:
+            return "below"
+        return "left out" if (call, number) in self._left_out else "here"
+
+    @property
+    def all(self) -> tuple[Result, ...]:
+        return tuple(self._kept.values())
+
+
+def saved_data(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A bundle as a notebook's file may have it. A widget's view is not in it: its model goes with the kernel."""
+    kinds = [kind for kind in data if _TYPE.fullmatch(kind) and kind != WIDGET_VIEW][:_MOST_TYPES]
+    saved = {kind: joined(data[kind]) for kind in kinds}
+    return {kind: value for kind, value in saved.items() if isinstance(value, str) or _JSON_TYPE.fullmatch(kind)}
+
+
+def joined(value: Any) -> Any:
+    """A text as one: nbformat allows it as a list of lines."""
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "".join(value)
+    return value
+
+
+def _saved_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    size = _bytes(metadata)
+    return dict(metadata) if size is not None and size <= _METADATA else {}
+
+
+def _bytes(value: Any) -> int | None:
+    """`None` for what a notebook's file can't hold, or what is nested so deeply that saving it might fail."""
+    if _is_deep(value):
+        return None
+    try:
+        return len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True

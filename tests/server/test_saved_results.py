@@ -1,0 +1,194 @@
+"""What a saved notebook has of a run's results: each once, after the run's record, whatever the page has shown."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat.sign import NotebookNotary
+
+from agent_kernel.loop.run import RunResult
+from agent_kernel.loop.settings import RunSpec
+from agent_kernel.protocol.views import MessageView, OutputView
+from agent_kernel.protocol.vocabulary import RESULT_MARK
+from agent_kernel.record import place_record, render_record
+from agent_kernel_server import notebooks
+from agent_kernel_server.app import AgentKernelServer
+from agent_kernel_server.notebooks import WIDGET_MIME, RecordKeeper
+from tests.core.record_examples import PNG, a_call, a_run, says
+
+PATH = "analysis.ipynb"
+TABLE = {"text/html": "<table><tr><td>1</td></tr></table>", "text/plain": "1"}
+CHART = {"application/vnd.plotly.v1+json": {"data": []}, "text/html": "<script>draw()</script>"}
+Save = Callable[..., Awaitable[list[list[dict[str, Any]]]]]
+
+
+def a_result(*shown: dict[str, Any], run_id: str = "run_1", answer: str = "There it is.", **changes: Any) -> RunResult:
+    calls = [
+        a_call(number, outputs=[OutputView(kind="display", data=data)], run_id=run_id)
+        for number, data in enumerate(shown)
+    ]
+    messages: list[MessageView] = [says("", *calls), says(answer)]
+    return RunResult(run=a_run(run_id=run_id, **changes), text=answer, messages=messages, tool_calls=calls)
+
+
+def shows(data: Any, metadata: Any = None) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": data, "metadata": metadata or {}}
+
+
+def widget(model_id: str = "w1") -> dict[str, Any]:
+    return shows({WIDGET_MIME: {"model_id": model_id, "version_major": 2}, "text/plain": "going on"})
+
+
+def record(result: RunResult, *, alone: bool = False) -> dict[str, Any]:
+    told = (result.run, result.messages, result.tool_calls)
+    return shows(render_record(*told) if alone else place_record(*told).record)
+
+
+def results(result: RunResult) -> list[dict[str, Any]]:
+    return [one.output for one in place_record(result.run, result.messages, result.tool_calls).results]
+
+
+async def keep(records: RecordKeeper, widget_model_id: str, result: RunResult) -> None:
+    """The run of this widget has ended."""
+    spec = RunSpec(run_id=result.run.run_id, prompt=result.run.prompt, widget_model_id=widget_model_id)
+    await records.keep(spec, result, PATH)
+
+
+@pytest.fixture
+def records(extension: AgentKernelServer) -> RecordKeeper:
+    assert extension.service is not None
+    return extension.service.records
+
+
+@pytest.fixture
+def save(extension: AgentKernelServer, jp_fetch: Any, jp_root_dir: Any) -> Save:
+    """Save a notebook with these outputs of its cells as a page does; those that are in the file."""
+
+    async def save_it(*cells: list[dict[str, Any]], path: str = PATH) -> list[list[dict[str, Any]]]:
+        code = {"cell_type": "code", "source": "%%agent", "metadata": {"trusted": True}, "execution_count": 1}
+        content = {
+            "cells": [code | {"id": f"cell{number}", "outputs": outputs} for number, outputs in enumerate(cells)],
+            "metadata": {},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+        body = json.dumps({"type": "notebook", "format": "json", "content": content})
+        answer = await jp_fetch("api", "contents", path, method="PUT", body=body)
+        assert "message" not in json.loads(answer.body), "the notebook is valid"
+        saved = nbformat.read(jp_root_dir / path, as_version=4)
+        return [json.loads(json.dumps(cell.outputs)) for cell in saved.cells]
+
+    return save_it
+
+
+async def test_results_stand_after_the_record_that_takes_the_widgets_place(records: RecordKeeper, save: Save) -> None:
+    result = a_result(CHART, TABLE)
+    await keep(records, "w1", result)
+    stream = {"output_type": "stream", "name": "stdout", "text": "hello"}
+    [saved] = await save([widget(), stream])
+    assert saved == [record(result), *results(result), stream]
+    assert [output["data"] for output in saved[1:3]] == [CHART, TABLE]
+    assert [output["metadata"][RESULT_MARK] for output in saved[1:3]] == [
+        {"run": "run_1", "call": 1},
+        {"run": "run_1", "call": 2},
+    ]
+
+
+async def test_what_the_page_has_shown_already_is_saved_as_it_is(records: RecordKeeper, save: Save) -> None:
+    result = a_result(CHART, TABLE)
+    await keep(records, "w1", result)
+    shown = [record(result), *results(result)]
+    assert await save(shown) == [shown]
+    [again] = await save(*await save(shown))
+    assert again == shown
+
+
+async def test_a_page_that_showed_the_record_only_gets_the_results_saved(records: RecordKeeper, save: Save) -> None:
+    result = a_result(CHART)
+    await keep(records, "w1", result)
+    lines = record(result)
+    lines["data"]["text/html"] = lines["data"]["text/html"].splitlines(keepends=True)
+    [saved] = await save([lines])
+    assert saved[1:] == results(result)
+
+
+async def test_a_cell_that_was_cleared_stays_cleared(records: RecordKeeper, save: Save) -> None:
+    """JupyterLab adds what the kernel shows to a cell whose outputs were cleared meanwhile."""
+    result = a_result(CHART, TABLE)
+    await keep(records, "w1", result)
+    own = shows({"text/plain": "mine"})
+    assert await save([*results(result), own], []) == [[own], []]
+
+
+async def test_results_stand_once_where_a_run_is_shown_twice(records: RecordKeeper, save: Save) -> None:
+    result = a_result(CHART, {"image/png": PNG})
+    await keep(records, "w1", result)
+    here, there = await save([widget()], [widget()])
+    assert here == [record(result), *results(result)]
+    assert there == [record(result, alone=True)]
+    assert PNG in there[0]["data"]["text/html"]
+    here, there = await save([widget()], [record(result), *results(result)])
+    assert here == [record(result, alone=True)]
+    assert there == [record(result), *results(result)]
+    assert await save([record(result, alone=True)], [widget()]) == [
+        [record(result, alone=True)],
+        [record(result), *results(result)],
+    ]
+
+
+async def test_a_cell_that_was_pasted_with_its_outputs_keeps_them(records: RecordKeeper, save: Save) -> None:
+    result = a_result(CHART)
+    await keep(records, "w1", result)
+    shown = [record(result), *results(result)]
+    assert await save(shown, shown) == [shown, shown]
+
+
+async def test_a_run_that_is_tried_again_has_its_last_results(records: RecordKeeper, save: Save) -> None:
+    first = a_result(CHART, status="error", answer="It failed.")
+    last = a_result(CHART, TABLE)
+    await keep(records, "w1", first)
+    [saved] = await save([widget()])
+    await keep(records, "w1", last)
+    assert await save(saved) == [[record(last), *results(last)]]
+    assert await save([widget()]) == [[record(last), *results(last)]]
+
+
+async def test_results_go_into_no_other_notebook(records: RecordKeeper, save: Save) -> None:
+    result = a_result(CHART)
+    await keep(records, "w1", result)
+    assert await save([widget()], path="copy.ipynb") == [[widget()]]
+    assert await save([record(result)], path="copy.ipynb") == [[record(result)]]
+    assert await save(results(result), path="copy.ipynb") == [results(result)]
+
+
+@pytest.mark.parametrize(
+    "mark", [None, "x", {}, {"run": "run_1"}, {"run": ["run_1"], "call": 1}, {"run": "x", "call": 1}]
+)
+async def test_marks_that_are_not_ours_change_nothing(records: RecordKeeper, save: Save, mark: Any) -> None:
+    await keep(records, "w1", a_result(CHART))
+    odd = [shows({"text/plain": "1"}, {RESULT_MARK: mark}), shows({"text/html": "<b data-agent-record='run_1'>x</b>"})]
+    assert await save(odd) == [odd]
+
+
+async def test_a_notebook_that_was_trusted_is_trusted_with_the_results(
+    records: RecordKeeper, save: Save, extension: AgentKernelServer, jp_root_dir: Any
+) -> None:
+    """Jupyter signs what the hook has made of it: the page is not asked to trust its own notebook anew."""
+    await keep(records, "w1", a_result(CHART))
+    await save([widget()])
+    notary: NotebookNotary = extension.serverapp.contents_manager.notary
+    assert notary.check_signature(nbformat.read(jp_root_dir / PATH, as_version=4))
+
+
+async def test_the_oldest_records_stand_alone_where_memory_is_short(
+    records: RecordKeeper, save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebooks, "KEPT_BYTES", 5_000)
+    many = [a_result({"text/html": "x" * 2_000, "text/plain": "kept"}, run_id=f"run_{number}") for number in range(5)]
+    for number, result in enumerate(many):
+        await keep(records, f"w{number}", result)
+    saved = await save(*[[widget(f"w{number}")] for number in range(5)])
+    assert [len(outputs) for outputs in saved] == [1, 1, 1, 2, 2]
+    assert saved[0] == [record(many[0], alone=True)]
