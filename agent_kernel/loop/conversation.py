@@ -1,8 +1,16 @@
 """A conversation: its runs, one after another, and what faces may ask of it."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 
-from agent_kernel.errors import AlreadyDecided, IllegalTransition, LogUnavailable, UnknownApproval, UnknownRun
+from agent_kernel.errors import (
+    AlreadyDecided,
+    CarriedOutElsewhere,
+    IllegalTransition,
+    LogUnavailable,
+    UnknownApproval,
+    UnknownRun,
+)
 from agent_kernel.log import ledger, runs
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop.faces.feed import Feed, Subscription
@@ -253,9 +261,17 @@ class Conversation:
                 call = await self._read_call(tool_call_id)
                 raise AlreadyDecided(f"This call is {call.state} and waits for no answer.", call.model_dump())
 
-    async def kernel_gone(self, reason: str, *, restarting: bool) -> None:
-        """The kernel died (`restarting`: it comes back by itself), or was restarted or shut down. Waiting calls are
-        cancelled; where it does not come back by itself the runs end."""
+    async def kernel_interrupted(self, run_id: str | None, stop: Stop) -> None:
+        """The kernel's interrupt is for this run, if it is one of this conversation, or for whatever goes on."""
+        if run_id is None:
+            await self.stop_all(stop)
+            return
+        with contextlib.suppress(UnknownRun, CarriedOutElsewhere):
+            await self.cancel_run(run_id, stop)
+
+    async def kernel_gone(self, reason: str, *, restarting: bool, by_user: bool = False) -> None:
+        """The kernel died (`restarting`: it comes back by itself), or was restarted or shut down, which is no failure
+        where it was done `by_user`. Waiting calls are cancelled; where it does not come back by itself the runs end."""
         await self._queue.begun()
         async with self._queue.at_hand() as active:
             if active is None or active.setting.hands is None:
@@ -264,8 +280,11 @@ class Conversation:
                 await lifetime.note_kernel_death(active, reason)
                 await stopping.withdraw(active, "cancelled", reason)
                 return
-            await active.fail("KERNEL_DIED", reason)
-            stop = Stop(reason, by=None)
+            if by_user:
+                stop = Stop(reason, by=None, notice=f"Stopped, because {reason[:1].lower()}{reason[1:]}")
+            else:
+                await active.fail("KERNEL_DIED", reason)
+                stop = Stop(reason, by=None)
             for queued in self._queue.waiting_runs():
                 await self.cancel_run(queued.spec.run_id, stop)
             await stopping.stop_run(active, stop)

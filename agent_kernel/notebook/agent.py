@@ -7,7 +7,8 @@ from typing import Any
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.notebook.cells import request_of
-from agent_kernel.notebook.handle import Run
+from agent_kernel.notebook.handle import Run, state_of
+from agent_kernel.notebook.interrupts import Notice, RunInterrupted
 from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions, as_effort, as_policy
 from agent_kernel.notebook.place import is_served
 from agent_kernel.notebook.remote import is_served_from_afar
@@ -84,10 +85,19 @@ class Agent:
             self.model,
             cell,
         )
-        self._shop.add_run(state)
-        host.begin(state)
-        self._shop.cells.begun(state)
+        self._begin(state)
         return Run(state)
+
+    def _begin(self, run: RunState) -> None:
+        """Whole, or not at all: an interrupt that comes meanwhile stops the run that was begun."""
+        notice = Notice(passes_on=False)
+        with notice.taken():
+            self._shop.add_run(run)
+            run.host.begin(run)
+            self._shop.cells.begun(run)
+        if notice.interrupted:
+            run.end_interrupted()
+            raise RunInterrupted
 
     def run(self, prompt: str, approvals: Sequence[Decision] | None = None) -> Run:
         """Start a run and wait for it; an interrupt cancels it. See `start`."""
@@ -99,7 +109,7 @@ def wait_or_cancel(run: Run) -> Run:
     try:
         return run.wait()
     except KeyboardInterrupt:
-        run.cancel()
+        state_of(run).stop("interrupted")
         raise
 
 

@@ -13,7 +13,8 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
 from agent_kernel.errors import InvalidArguments, ToolFailed
 from agent_kernel.notebook.capture import OutputCapture
-from agent_kernel.notebook.interrupts import Escaped, InterruptGate, run_beside, shielded
+from agent_kernel.notebook.idle_interrupts import IdleInterrupts
+from agent_kernel.notebook.interrupts import Escaped, InterruptGate, RunInterrupted, run_beside, shielded
 from agent_kernel.notebook.mailbox import Entry, Mailbox
 from agent_kernel.notebook.surroundings import captured, show_pages
 from agent_kernel.notebook.tracebacks import NameOf, cell_names, render
@@ -22,6 +23,7 @@ from agent_kernel.tools.function import Tool
 from agent_kernel.tools.hands import Outcome
 
 INTERRUPTED = "The call was interrupted before it finished. What ran before that stays."
+INTERRUPTED_BY_USER = "The user interrupted the kernel before the call finished. What ran before that stays."
 
 DEPOSIT_SECONDS = 0.5
 """How long a deposit may come after the code that claims it: both are sent together, and read by two threads."""
@@ -36,10 +38,11 @@ current_call: contextvars.ContextVar[str | None] = contextvars.ContextVar("agent
 class Executor:
     """Owns the way from a claimed call to its outcome. `run_python` needs no function: it is the shell itself."""
 
-    def __init__(self, shell: InteractiveShell, mailbox: Mailbox, find: FindTool) -> None:
+    def __init__(self, shell: InteractiveShell, mailbox: Mailbox, find: FindTool, interrupts: IdleInterrupts) -> None:
         self._shell = shell
         self._mailbox = mailbox
         self._find = find
+        self._interrupts = interrupts
 
     def run_next(self, approval_id: str | None = None) -> bool:
         """Claim a deposited call and run it now, on this thread. False if there was none to claim."""
@@ -47,7 +50,7 @@ class Executor:
         with (gate := InterruptGate()).installed():
             entry = self._claim(approval_id)
             if entry is not None:
-                execution = _Execution(self._shell, self._mailbox, self._find, entry, gate)
+                execution = self._execution(entry, gate)
                 drive(execution.settle(execution.wait_beside))
                 return True
         gate.pass_on()
@@ -64,7 +67,7 @@ class Executor:
         with (gate := InterruptGate()).installed():
             entry = self._claim(approval_id)
             if entry is not None:
-                execution = _Execution(self._shell, self._mailbox, self._find, entry, gate)
+                execution = self._execution(entry, gate)
                 await execution.settle(execution.wait_here)
                 return True
         gate.pass_on()
@@ -83,6 +86,9 @@ class Executor:
             return False
         return self._shell.should_run_async(code, transformed_cell=transformed)
 
+    def _execution(self, entry: Entry, gate: InterruptGate) -> "_Execution":
+        return _Execution(self._shell, self._mailbox, self._find, entry, gate, self._interrupts)
+
     def _claim(self, approval_id: str | None) -> Entry | None:
         if threading.current_thread() is not threading.main_thread():
             return None
@@ -93,13 +99,20 @@ class _Execution:
     """One call while it runs."""
 
     def __init__(
-        self, shell: InteractiveShell, mailbox: Mailbox, find: FindTool, entry: Entry, gate: InterruptGate
+        self,
+        shell: InteractiveShell,
+        mailbox: Mailbox,
+        find: FindTool,
+        entry: Entry,
+        gate: InterruptGate,
+        interrupts: IdleInterrupts,
     ) -> None:
         self._shell = shell
         self._mailbox = mailbox
         self._find = find
         self._entry = entry
         self._gate = gate
+        self._interrupts = interrupts
         self._name_of: NameOf = str
         self._capture = OutputCapture(lambda output: mailbox.output(entry, output))
 
@@ -107,6 +120,7 @@ class _Execution:
         """Run the call and put its outcome into the mailbox, whatever happens."""
         outcome = Outcome("error", "The call could not be run: Agent Kernel itself failed.")
         token = current_call.set(self._entry.call.approval_id)
+        self._gate.watch(self._interrupted)
         try:
             outcome = await self._outcome(wait)
         except asyncio.CancelledError:
@@ -117,7 +131,15 @@ class _Execution:
             self._capture.close()
             self._mailbox.rest(self._entry)
             current_call.reset(token)
+            if self._gate.by_user:
+                # Before the outcome is known: the model is not asked on.
+                self._interrupts.stop(self._entry.run_id)
             self._mailbox.finish(self._entry, outcome)
+
+    def _interrupted(self) -> None:
+        """The kernel was interrupted: that is for the call, and then for its run. Called as a signal's handler."""
+        self._entry.spared = True
+        self._interrupts.interrupted(self._entry.run_id)
 
     async def _outcome(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> Outcome:
         end = await self._end(wait)
@@ -211,8 +233,10 @@ class _Execution:
 
     def _failed(self, error: BaseException) -> "Outcome | _End":
         stopped = isinstance(error, KeyboardInterrupt | asyncio.CancelledError)
+        if isinstance(error, RunInterrupted):
+            self._gate.by_user = True  # it has hit a run that this call waits for
         if stopped and (self._gate.interrupted or isinstance(error, KeyboardInterrupt)):
-            return _End("cancelled", INTERRUPTED)
+            return _End("cancelled", INTERRUPTED_BY_USER if self._gate.by_user else INTERRUPTED)
         if isinstance(error, ToolFailed | InvalidArguments):
             # Said in words that the model can act on; where it was raised is of no use to anybody.
             self._capture.error(type(error).__name__, str(error), str(error))

@@ -87,7 +87,7 @@ class Run:
     def wait(self, timeout: float | None = None) -> Self:
         """Hold this thread until the run ends; on the main thread, run its calls here. Returns the run.
 
-        `timeout` is in seconds. Raises `TimeoutError`; that, and an interrupt outside a call, leave the run going.
+        `timeout` is in seconds. Raises `TimeoutError`, which leaves the run going. An interrupt stops it.
         """
         self._state.wait(timeout)
         return self

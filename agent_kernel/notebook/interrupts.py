@@ -1,13 +1,100 @@
-"""SIGINT while a call runs: it stops the call, never the cell that waits for it and never the kernel."""
+"""SIGINT while a call runs, or a cell waits for a run: what it stops, and what is shown of it."""
 
 import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
+
+Handler = Callable[[int, FrameType | None], Any]
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """An interrupt of a cell that waits for a run, which was stopped. Shown in one line, without frames of ours."""
+
+    def _render_traceback_(self) -> list[str]:
+        return _told()
+
+
+class AwaitInterrupted(asyncio.CancelledError):
+    """The same where the wait is an `await`: any other error would end the event loop where a task raises it."""
+
+    def _render_traceback_(self) -> list[str]:
+        return _told()
+
+
+# Both are what an interrupt is called in any cell: it stands in the cell's reply.
+RunInterrupted.__name__ = AwaitInterrupted.__name__ = KeyboardInterrupt.__name__
+
+
+def _told() -> list[str]:
+    return ["KeyboardInterrupt: the agent's run was stopped."]
+
+
+class _OwnSignal:
+    """Whether this process has sent the signal that comes next to itself. Several that come at once are one."""
+
+    def __init__(self) -> None:
+        self._sent = False
+
+    def send(self) -> None:
+        self._sent = True
+        main = threading.main_thread().ident
+        if main is not None and hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(main, signal.SIGINT)
+        else:
+            import _thread
+
+            _thread.interrupt_main()
+
+    def take(self) -> bool:
+        """Called by the handler."""
+        sent, self._sent = self._sent, False
+        return sent
+
+
+own_signal = _OwnSignal()
+
+
+@contextlib.contextmanager
+def handled_by(handler: Handler) -> Iterator[None]:
+    """SIGINT is handled by `handler`, on the main thread. What others have set meanwhile stays."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) == handler:
+            signal.signal(signal.SIGINT, previous)
+
+
+class Notice:
+    """Within `taken`, notes an interrupt, and passes it on where `passes_on`; after that it is not there."""
+
+    def __init__(self, *, passes_on: bool) -> None:
+        self.interrupted = False
+        self._passes_on = passes_on
+        self._active = False
+        self._previous: Any = None
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        self._previous, self._active = signal.getsignal(signal.SIGINT), True
+        try:
+            with handled_by(self._handle):
+                yield
+        finally:
+            self._active = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.interrupted = self.interrupted or self._active
+        if callable(self._previous) and (self._passes_on or not self._active):
+            self._previous(number, frame)
 
 
 class InterruptGate:
@@ -23,18 +110,19 @@ class InterruptGate:
         self._open = False
         self._task: asyncio.Task[Any] | None = None
         self._pending = False
+        self._watcher: Callable[[], None] | None = None
         self.interrupted = False
+        self.by_user = False
+        """Whether a signal came from outside, and not because somebody has pressed Stop or Cancel."""
 
-    @contextlib.contextmanager
-    def installed(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        previous = signal.signal(signal.SIGINT, self._handle)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, previous)
+    def installed(self) -> contextlib.AbstractContextManager[None]:
+        return handled_by(self._handle)
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Have `watcher` called when an interrupt comes from outside. As a signal's handler: it may take no lock."""
+        self._watcher = watcher
+        if self.by_user:
+            watcher()
 
     @contextlib.contextmanager
     def open(self, task: asyncio.Task[Any] | None = None) -> Iterator[None]:
@@ -50,6 +138,10 @@ class InterruptGate:
 
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
         self.interrupted = True
+        if not own_signal.take():
+            self.by_user = True
+            if self._watcher is not None:
+                self._watcher()
         if self._open:
             self._stop()
         else:

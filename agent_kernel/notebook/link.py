@@ -39,7 +39,9 @@ def install() -> None:
     shop = workshop()
     kernel = getattr(shop.shell, "kernel", None)
     if kernel is not None and REQUEST not in kernel.control_handlers:
-        kernel.control_handlers[REQUEST] = _Requests(kernel, shop).handle
+        link = Link(kernel)
+        kernel.control_handlers[REQUEST] = _Requests(kernel, shop, link).handle
+        shop.interrupts.tell = lambda run_id: link.send("interrupted", run_id=run_id)
 
 
 class Link:
@@ -84,10 +86,10 @@ class Link:
 class _Requests:
     """Answers the server's requests, in the control thread."""
 
-    def __init__(self, kernel: Any, shop: Workshop) -> None:
+    def __init__(self, kernel: Any, shop: Workshop, link: Link) -> None:
         self._kernel = kernel
         self._shop = shop
-        self._link = Link(kernel)
+        self._link = link
         self._operations: dict[str, Callable[[dict[str, Any]], Any]] = {
             "declare": self._declare,
             "tools": self._tools,
@@ -157,7 +159,8 @@ class _Requests:
             raise ValueError("the arguments are not the ones that were approved; nothing was run")
         run_id = content.get("run_id")
         needs_await = self._shop.executor.needs_await(call.tool_name, call.arguments_json, run_id)
-        late = self._shop.mailbox.deposit(call, self._link, run_id, needs_await)
+        withdrawn = self._shop.was_interrupted(run_id)
+        late = self._shop.mailbox.deposit(call, self._link, run_id, needs_await, withdrawn=withdrawn)
         return {"needs_await": needs_await, "late": late}
 
     def _interrupt(self, content: dict[str, Any]) -> dict[str, Any]:

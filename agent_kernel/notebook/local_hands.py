@@ -29,7 +29,8 @@ class LocalHands:
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         observer = _Bridge(asyncio.get_running_loop(), emit)
-        self._shop.mailbox.deposit(call, observer, self._run_id)
+        withdrawn = self._shop.was_interrupted(self._run_id)
+        self._shop.mailbox.deposit(call, observer, self._run_id, withdrawn=withdrawn)
         nudge = asyncio.create_task(self._nudge(call))
         try:
             return with_undo(await self._within(call, observer.outcome), call.approval_id)

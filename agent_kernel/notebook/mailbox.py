@@ -5,7 +5,6 @@ stays readable for a while after it is done. Each goes by its approval: a model'
 mailbox never decides whether a call may run.
 """
 
-import signal
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from agent_kernel.notebook.interrupts import own_signal
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.hands import ApprovedCall, Outcome
 
@@ -49,6 +49,9 @@ class Entry:
     outcome: Outcome | None = None
     told: bool = False
     """Whether somebody has heard the outcome."""
+    spared: bool = False
+    """Whether the kernel's interrupt has hit it: the stop of its run, which follows, is not a second one. Set by the
+    signal's handler, without the lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +74,24 @@ class Mailbox:
         self._listeners: set[Callable[[], None]] = set()
 
     def deposit(
-        self, call: ApprovedCall, observer: Observer, run_id: str | None = None, needs_await: bool = False
+        self,
+        call: ApprovedCall,
+        observer: Observer,
+        run_id: str | None = None,
+        needs_await: bool = False,
+        *,
+        withdrawn: bool = False,
     ) -> bool:
-        """Lay a call down for the main thread. A second deposit of a known call changes nothing.
+        """Lay a call down for the main thread, or one that is over at once. A second deposit of a known call changes
+        nothing.
 
         True where `expect` has given it up: whoever was to claim it has gone.
         """
         with self._lock:
             if not self._knows(call.approval_id):
                 self._entries[call.approval_id] = Entry(call, run_id, observer, needs_await)
+                if withdrawn:
+                    self.withdraw(call.approval_id)
                 self._forget_old()
                 self._arrival.notify_all()
                 self._announce()
@@ -144,8 +156,12 @@ class Mailbox:
         """Interrupt this call if it is the one that runs, or withdraw it if it waits. True if anything was done."""
         with self._lock:
             if self._executing and self._executing[-1] == approval_id:
+                entry = self._entries[approval_id]
                 # Under the lock: the call can't end, and another begin, between the check and the signal.
-                _interrupt_main_thread()
+                if entry.spared:
+                    entry.spared = False
+                else:
+                    own_signal.send()
                 return True
             return self.withdraw(approval_id)
 
@@ -186,13 +202,3 @@ class Mailbox:
             del self._entries[key]
             # The id stays known, so that a late repeat of its deposit can't run it again.
             self._forgotten.add(key)
-
-
-def _interrupt_main_thread() -> None:
-    main = threading.main_thread().ident
-    if main is not None and hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(main, signal.SIGINT)
-    else:
-        import _thread
-
-        _thread.interrupt_main()

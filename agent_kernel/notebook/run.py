@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.notebook.cell_requests import CellRequest
+from agent_kernel.notebook.interrupts import AwaitInterrupted, Notice, RunInterrupted
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import (
@@ -30,6 +31,9 @@ from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.tools.function import Tool
 
 Status = Literal["running", "complete", "cancelled", "error"]
+
+STOP_SECONDS = 5.0
+"""How long a cell whose wait was interrupted waits for the end of the run, whose record it shows."""
 
 
 class RunEnd(BaseModel):
@@ -170,26 +174,71 @@ class RunState:
     def wait(self, timeout: float | None = None) -> Self:
         """Hold this thread until the run ends; on the main thread, run its calls here.
 
-        `timeout` is in seconds. Raises `TimeoutError`; that, and an interrupt outside a call, leave the run going.
+        `timeout` is in seconds. Raises `TimeoutError`, which leaves the run going. An interrupt stops it.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
+        try:
+            interrupted = self._hold(deadline)
+        except KeyboardInterrupt:
+            self.end_interrupted()
+            interrupted = True
+        except TimeoutError:
+            raise TimeoutError(f"The run did not end within {timeout:g} s. It goes on.") from None
+        self._settle()
+        if interrupted:
+            raise RunInterrupted
+        return self
+
+    def end_interrupted(self) -> None:
+        """Stop the run for an interrupt of its cell, and see its end."""
+        self.stop("interrupted")
+        with contextlib.suppress(KeyboardInterrupt, TimeoutError):  # who interrupts again waits no longer
+            self._hold(time.monotonic() + STOP_SECONDS)
+        self._settle()
+
+    def _hold(self, deadline: float | None) -> bool:
+        """Whether an interrupt has stopped the run in one of its calls. Raises `TimeoutError`."""
+        interrupted = False
         polled = self._workshop.polling.waiting()
         with polled as ear, ear.wake() as wake, self._listening(wake.set), _interruptible():
             while not self.done:
                 wake.clear()
                 ear.hear()
-                if self._workshop.executor.run_next() or self.done:
+                if self._workshop.executor.run_next():
+                    interrupted = interrupted or self.stop_cause == "interrupted"
                     continue
+                if self._done.is_set():
+                    break
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
-                    raise TimeoutError(f"The run did not end within {timeout:g} s. It goes on.")
+                    raise TimeoutError
                 wake.wait(left)
-        return self._settle()
+        return interrupted
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self._wait_async().__await__()
 
     async def _wait_async(self) -> Self:
+        notice = Notice(passes_on=True)
+        with notice.taken():
+            try:
+                interrupted = await self._hold_async()
+            except asyncio.CancelledError:
+                if not notice.interrupted:
+                    raise
+                interrupted = True
+                self.stop("interrupted")
+                with contextlib.suppress(asyncio.CancelledError, TimeoutError):
+                    async with asyncio.timeout(STOP_SECONDS):
+                        await self._hold_async()
+        self._settle()
+        if interrupted:
+            raise AwaitInterrupted
+        return self
+
+    async def _hold_async(self) -> bool:
+        """See `_hold`."""
+        interrupted = False
         loop = asyncio.get_running_loop()
         wake = asyncio.Event()
         listening = self._listening(lambda: loop.call_soon_threadsafe(wake.set))
@@ -197,16 +246,17 @@ class RunState:
             while not self.done:
                 wake.clear()
                 ear.hear()
-                if not await self._workshop.executor.run_next_async() and not self.done:
+                if await self._workshop.executor.run_next_async():
+                    interrupted = interrupted or self.stop_cause == "interrupted"
+                elif not self.done:
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(ear.seconds):
                             await wake.wait()
-        return self._settle()
+        return interrupted
 
-    def _settle(self) -> Self:
+    def _settle(self) -> None:
         if self._end is not None and threading.current_thread() is threading.main_thread():
             self.host.settled(self, self._end)
-        return self
 
     @contextlib.contextmanager
     def _listening(self, listener: Callable[[], Any]) -> Iterator[None]:

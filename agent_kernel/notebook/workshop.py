@@ -11,6 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_kernel.errors import ConfigurationError, UnknownRun
 from agent_kernel.notebook.cells import Cells
 from agent_kernel.notebook.executor import Executor
+from agent_kernel.notebook.idle_interrupts import IdleInterrupts
 from agent_kernel.notebook.mailbox import Mailbox
 from agent_kernel.notebook.questions import Questions
 from agent_kernel.notebook.shell_polling import ShellPolling
@@ -28,12 +29,13 @@ class Workshop:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
+        self._runs: OrderedDict[str, RunState] = OrderedDict()
         self.mailbox = Mailbox()
-        self.executor = Executor(shell, self.mailbox, self.find_tool)
+        self.interrupts = IdleInterrupts(shell, self.open_runs)
+        self.executor = Executor(shell, self.mailbox, self.find_tool, self.interrupts)
         self.questions = Questions()
         self.told_served = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
-        self._runs: OrderedDict[str, RunState] = OrderedDict()
         self.cells = Cells(shell, self.open_runs)
         self.polling = ShellPolling(shell, self.cells.asked_for)
         self._tools: dict[str, Tool] = {}
@@ -55,6 +57,11 @@ class Workshop:
         """The cell that started a run, where the front end has named it."""
         run = self._runs.get(run_id) if run_id is not None else None
         return run.cell.cell_id if run is not None and run.cell is not None else None
+
+    def was_interrupted(self, run_id: str | None) -> bool:
+        """Whether an interrupt of the kernel has stopped this run: no call of it begins any more."""
+        run = self._runs.get(run_id) if run_id is not None else None
+        return run is not None and run.stop_cause == "interrupted"
 
     def runs(self) -> "list[RunState]":
         """Those that the kernel still knows, the oldest first."""

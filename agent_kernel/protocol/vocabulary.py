@@ -26,8 +26,9 @@ OutcomeStatus = Literal["success", "error", "denied", "cancelled", "unknown"]
 UnknownAnswer = Literal["continue", "retry"]
 """What a person wants of a call whose outcome is unknown: tell the model so, or have it ask for the call again."""
 
-StopCause = Literal["script", "cell_run_again", "cell_deleted"]
-"""Why a kernel stops one of its runs: the user's code asked for it, or its cell was run again or deleted."""
+StopCause = Literal["script", "cell_run_again", "cell_deleted", "interrupted"]
+"""Why a kernel stops one of its runs: the user's code asked for it, its cell was run again or deleted, or the kernel
+was interrupted."""
 
 RunStatus = Literal["queued", "running", "complete", "cancelled", "error"]
 DecidedBy = Literal["user", "policy", "script"]

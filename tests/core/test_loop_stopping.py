@@ -125,17 +125,22 @@ async def test_a_call_that_kills_the_kernel_is_unknown_and_the_model_hears_of_it
     assert result.run.status == "complete"
 
 
-async def test_a_kernel_that_is_shut_down_ends_the_run_and_its_waiting_calls(stages: Any) -> None:
+@pytest.mark.parametrize("by_user", [True, False])
+async def test_a_kernel_that_is_gone_ends_the_run_and_its_waiting_calls(stages: Any, by_user: bool) -> None:
     with ScriptedModel([call("run_python", code="1")]) as model:
         stage = await stages(model)
         handle = await stage.start()
         later = await stage.start("later")
         await stage.requests()
-        await stage.conversation.kernel_gone("The kernel was shut down.", restarting=False)
+        await stage.conversation.kernel_gone("The kernel was shut down.", restarting=False, by_user=by_user)
         result = await handle.wait()
     assert result.tool_calls[0].state == "cancelled"
-    assert result.run.error is not None
-    assert result.run.error.code == "KERNEL_DIED"
+    if by_user:
+        assert (result.run.status, result.run.error) == ("cancelled", None)
+        assert result.run.notices[-1].content == "Stopped, because the kernel was shut down."
+    else:
+        assert result.run.error is not None
+        assert (result.run.status, result.run.error.code) == ("error", "KERNEL_DIED")
     assert (await later.wait()).run.status == "cancelled"
 
 

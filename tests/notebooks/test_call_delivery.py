@@ -137,30 +137,6 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
         assert kernel.value("loop_saw") == "[1]"
 
 
-def test_an_interrupted_wait_leaves_the_run_going(start_kernel: Callable[..., TestKernel]) -> None:
-    kernel = start_kernel()
-    kernel.run(
-        "from agent_kernel.testing import ScriptedModel, call, say\n"
-        "import agent_kernel as ak, threading\n"
-        "gate = threading.Event()\n"
-        "@ak.tool(approval='allow')\n"
-        "def hold() -> str:\n"
-        "    'Wait.'\n"
-        "    return 'held'\n"
-        "class Slow(ScriptedModel):\n"
-        "    async def stream(self, request):\n"
-        "        import asyncio\n"
-        "        while not gate.is_set(): await asyncio.sleep(0.01)\n"
-        "        async for item in super().stream(request): yield item\n"
-        "run = ak.Agent(model=Slow([call('hold'), say('fine')]), tools=[hold]).start('go')"
-    )
-    cell = kernel.send("print('waiting', flush=True)\nrun.wait()")
-    kernel.printed(cell, "waiting")
-    kernel.manager.interrupt_kernel()
-    assert kernel.result(cell).reply["ename"] == "KeyboardInterrupt"
-    assert kernel.run("gate.set()\nprint(run.wait().text, run.tool_calls[0].result)").streams() == "fine held\n"
-
-
 def test_arguments_that_were_not_approved_are_refused(shared_kernel: TestKernel) -> None:
     answer = shared_kernel.request(
         "call",

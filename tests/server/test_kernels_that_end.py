@@ -9,6 +9,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
+from agent_kernel_server.kernels.attach import ENDED_NOTICE
 from tests.server.client import Api, Kernel, until
 from tests.server.test_kernels import executing, waiting_call
 
@@ -64,9 +65,10 @@ async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
         await jp_fetch("api", "kernels", kernel.kernel_id, method="DELETE")
     view = await api.ended(conversation_id)
     running, waiting = view["tool_calls"]
-    assert running["state"] == "unknown"
+    assert running["state"] in ("cancelled", "unknown")  # Jupyter interrupts it first
     assert waiting["state"] == "cancelled"
-    assert view["runs"][0]["error"]["code"] == "KERNEL_DIED"
+    assert (view["runs"][0]["status"], view["runs"][0]["error"]) == ("cancelled", None)
+    assert [notice["content"] for notice in view["runs"][0]["notices"]] == [ENDED_NOTICE]
     assert await api.pending() == []
 
 
@@ -136,3 +138,20 @@ async def test_what_a_kernel_replaced_before_it_died_is_not_put_back_and_the_pag
     model.add(say("Done."))
     await page.send({"type": "tool_continue", "tool_call_id": "dies"})
     await page.until("complete")
+
+
+@pytest.mark.parametrize("asleep", [False, True], ids=["model", "call"])
+async def test_an_interrupt_of_the_kernel_stops_a_run_that_no_cell_has_started(
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Any, asleep: bool
+) -> None:
+    code = "import time\nprint('in', flush=True)\ntime.sleep(60)" if asleep else "1"
+    model.add(call("run_python", code=code))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    if asleep:
+        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+        await executing(api, conversation_id)
+    await jp_fetch("api", "kernels", kernel.kernel_id, "interrupt", method="POST", body="")
+    view = await api.ended(conversation_id)
+    assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
+    assert view["runs"][0]["notices"][0]["content"] == "Stopped, because the kernel was interrupted."
+    assert len(model.requests) == 1

@@ -104,7 +104,7 @@ def test_stop_ends_a_call_that_runs_or_the_kernels_interrupt_does(kernel: TestKe
         assert kernel.value("run.wait(10).status") == "'cancelled'"
     else:
         kernel.manager.interrupt_kernel()
-        assert kernel.value("run.wait(10).status") == "'complete'"
+        assert kernel.value("run.wait(10).status") == "'cancelled'"
     assert "awake" not in kernel.run("print(run.tool_calls[0].result)").streams()
 
 

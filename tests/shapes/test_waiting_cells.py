@@ -162,7 +162,7 @@ def test_cells_behind_it_run_after_it_in_their_order_and_once(kernel: TestKernel
 
 
 @pytest.mark.parametrize("wait", ["run.wait()", "await run"])
-def test_an_interrupt_of_the_waiting_cell_leaves_the_run_going_and_aborts_the_cells_behind_it(
+def test_an_interrupt_of_the_waiting_cell_ends_its_run_and_aborts_the_cells_behind_it(
     kernel: TestKernel, wait: str
 ) -> None:
     kernel.run("behind = []")
@@ -176,14 +176,9 @@ def test_an_interrupt_of_the_waiting_cell_leaves_the_run_going_and_aborts_the_ce
     seen = len(page.frames)
     page.until(lambda: len(page.frames) > seen)  # the cell hears the page: it waits
     kernel.manager.interrupt_kernel()
-    assert kernel.result(cell).reply["ename"] in ("KeyboardInterrupt", "CancelledError")
+    assert kernel.result(cell).reply["ename"] == "KeyboardInterrupt"
     assert kernel.result(behind).reply["status"] == "aborted"
-    assert kernel.value("run.status, behind") == "('running', [])"
-    kernel.manager.interrupt_kernel()  # while no cell runs
-    assert kernel.value("6 * 7") == "42"
-    approve(page)
-    page.event("complete")
-    assert kernel.value("run.wait(10).text, x") == f"({ANSWERED}, 42)"
+    assert kernel.value("run.wait(10).status, behind") == "('cancelled', [])"
 
 
 def test_a_wait_that_fails_aborts_the_cells_behind_it_and_the_card_can_still_be_answered(kernel: TestKernel) -> None:

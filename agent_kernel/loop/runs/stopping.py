@@ -47,6 +47,8 @@ def stop_for(cause: StopCause) -> Stop:
             return Stop("Its cell was run again.", replaced=True, notice=notice)
         case "cell_deleted":
             return Stop("Its cell was deleted.", notice="Stopped, because its cell was deleted.")
+        case "interrupted":
+            return Stop("The user interrupted the kernel.", notice="Stopped, because the kernel was interrupted.")
         case _:
             assert_never(cause)
 

@@ -13,7 +13,7 @@ from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.runs.queue import RunHandle
-from agent_kernel.loop.runs.stopping import stop_for
+from agent_kernel.loop.runs.stopping import Stop, stop_for
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.protocol.views import ModelsView
@@ -29,6 +29,7 @@ from agent_kernel_server.kernels.messages import (
     CallOutput,
     CancelRun,
     Hello,
+    Interrupted,
     KernelEvent,
     RunDeclaration,
     refused_result,
@@ -48,6 +49,9 @@ OPEN_QUESTIONS = 8
 
 ANSWER_SECONDS = 10.0
 """How long a kernel that an earlier server left may take to say whether it still has a run."""
+
+
+ENDED_NOTICE = "Stopped, because the kernel was restarted or shut down."
 
 
 class AttachedKernel:
@@ -112,10 +116,7 @@ class AttachedKernel:
             case Announce():
                 self._announce(event)
             case Ask():
-                if event.through_gateway == self._reach.remote and len(self._answering) < OPEN_QUESTIONS:
-                    answering = self._tasks.spawn(self._answer(event, self.link), f"answer to {self.kernel_id}")
-                    self._answering.add(answering)
-                    answering.add_done_callback(self._answering.discard)
+                self._asked(event)
             case Hello():
                 if self._reach.remote and (self._greeting is None or self._greeting.done()):
                     greeting = self._serve_from_afar(self.link)
@@ -126,6 +127,8 @@ class AttachedKernel:
                 self._feeds.ended(event.approval_id)
             case CancelRun():
                 self._stop(event.run_id, event.cause)
+            case Interrupted():
+                self._interrupted(event.run_id)
             case _:
                 assert_never(event)
 
@@ -135,9 +138,27 @@ class AttachedKernel:
             return  # JupyterLab calls deleted what was cut, though it has been pasted since
         conversation = self._follower.runs.get(run_id)
         if conversation is not None:
-            self._tasks.spawn(conversation.cancel_run(run_id, stop_for(cause)), f"cancel {run_id}")
+            self._tasks.spawn(conversation.cancel_run(run_id, self._stop_for(cause)), f"cancel {run_id}")
         elif run_id in self._beginning:
             self._stops[run_id] = cause
+
+    def _interrupted(self, run_id: str | None) -> None:
+        """Stop a run that the kernel did not start, or all of these."""
+        for conversation in list(self._conversations.values()):
+            stopping = conversation.kernel_interrupted(run_id, self._stop_for("interrupted"))
+            self._tasks.spawn(stopping, f"interrupt of {conversation.conversation_id}")
+
+    def _stop_for(self, cause: StopCause) -> Stop:
+        """Jupyter interrupts a kernel before it shuts it down, also to start it again: that is no interrupt then."""
+        if cause == "interrupted" and self._reach.is_ending:
+            return Stop("The kernel was restarted or shut down.", by=None, notice=ENDED_NOTICE)
+        return stop_for(cause)
+
+    def _asked(self, question: Ask) -> None:
+        if question.through_gateway == self._reach.remote and len(self._answering) < OPEN_QUESTIONS:
+            answering = self._tasks.spawn(self._answer(question, self.link), f"answer to {self.kernel_id}")
+            self._answering.add(answering)
+            answering.add_done_callback(self._answering.discard)
 
     async def _answer(self, question: Ask, link: KernelLink) -> None:
         """The kernel may have been told already, or no longer wait: then it does nothing."""
@@ -305,13 +326,13 @@ class AttachedKernel:
 
     def life_ended(self, reason: str, *, restarting: bool) -> None:
         """See `Listener`. The kernel's namespace is lost."""
-        self._end_life(KernelGone(reason), restarting=restarting)
+        self._end_life(KernelGone(reason), restarting=restarting, by_user=not restarting)
 
     def out_of_reach(self, reason: str) -> None:
         """See `Listener`."""
-        self._end_life(OutOfReach(reason), restarting=False)
+        self._end_life(OutOfReach(reason), restarting=False, by_user=False)
 
-    def _end_life(self, error: KernelGone, *, restarting: bool) -> None:
+    def _end_life(self, error: KernelGone, *, restarting: bool, by_user: bool) -> None:
         """Every waiter is told now; the brain hears of it in a task."""
         self._announced.clear()
         self._stops.clear()
@@ -319,17 +340,17 @@ class AttachedKernel:
             self._link.fail(error)
         for conversation in list(self._conversations.values()):
             self._tasks.spawn(
-                conversation.kernel_gone(str(error), restarting=restarting),
+                conversation.kernel_gone(str(error), restarting=restarting, by_user=by_user),
                 f"end of {conversation.conversation_id}",
             )
 
-    async def aclose(self, reason: str) -> None:
-        """The kernel is shut down, or the server is."""
+    async def aclose(self, reason: str, *, by_user: bool) -> None:
+        """The kernel is shut down, or the server is, or it is lost."""
         await self._reach.aclose()
         if self._link is not None:
             self._link.fail(KernelGone(reason))
         for conversation in list(self._conversations.values()):
-            await conversation.kernel_gone(reason, restarting=False)
+            await conversation.kernel_gone(reason, restarting=False, by_user=by_user)
         if self._serving:
             await asyncio.wait(self._serving, timeout=END_SECONDS)
         await self._tasks.aclose()

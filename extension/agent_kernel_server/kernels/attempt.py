@@ -101,7 +101,11 @@ class Attempt:
         self._feed.repair(first, answer.outputs)
         if answer.outcome is not None:
             return Outcome(answer.outcome.status, answer.outcome.content, answer.outcome.undo)
-        if answer.state == "unknown" or (claimed and answer.state == "deposited"):
+        if claimed and answer.state == "deposited":
+            # The code that was to claim it has ended without that, as where an interrupt has hit it.
+            await self.interrupt()
+            return await self._collect(claimed=False)
+        if answer.state == "unknown":
             return Outcome("unknown", "The kernel does not know this call any more: nobody can say whether it ran.")
         return None
 

@@ -132,7 +132,7 @@ class KernelBridge:
             case "restart", success if attached is not None:
                 attached.restarted(success=success)
             case "shutdown", True:
-                await self._release(kernel_id, "The kernel was shut down.")
+                await self._release(kernel_id, "The kernel was shut down.", by_user=True)
 
     async def _attach_started(self, kernel_id: str) -> None:
         for _ in range(START_LOOKS):
@@ -143,14 +143,14 @@ class KernelBridge:
 
     def _lost(self, kernel_id: str, reason: str) -> None:
         """The kernel died, and could not be started again."""
-        self._tasks.spawn(self._release(kernel_id, reason), f"release of {kernel_id}")
+        self._tasks.spawn(self._release(kernel_id, reason, by_user=False), f"release of {kernel_id}")
 
-    async def _release(self, kernel_id: str, reason: str) -> None:
+    async def _release(self, kernel_id: str, reason: str, *, by_user: bool) -> None:
         attached = self._attached.pop(kernel_id, None)
         if attached is not None:
-            await attached.aclose(reason)
+            await attached.aclose(reason, by_user=by_user)
 
     async def aclose(self) -> None:
         await self._tasks.aclose()
         for kernel_id in list(self._attached):
-            await self._release(kernel_id, "The server was shut down.")
+            await self._release(kernel_id, "The server was shut down.", by_user=True)

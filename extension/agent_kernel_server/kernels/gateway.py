@@ -46,6 +46,8 @@ class Asked:
 
 class GatewayReach:
     remote = True
+    is_ending = False
+    """The gateway does it, and does not tell before it is done."""
 
     def __init__(self, kernel: Any, listener: Listener, log: Logger, lost_seconds: float) -> None:
         """`kernel`: jupyter_server's `GatewayKernelManager`. After `lost_seconds` without its gateway its runs end."""

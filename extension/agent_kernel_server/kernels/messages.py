@@ -71,6 +71,14 @@ class CancelRun(KernelMessage):
     cause: StopCause = "script"
 
 
+class Interrupted(KernelMessage):
+    """A user has interrupted the kernel, where no cell of theirs runs."""
+
+    event: Literal["interrupted"]
+    run_id: Identifier | None = None
+    """The run whose call was hit, or `None`: all that the kernel did not start itself. It stops its own by `cancel`."""
+
+
 class Ask(KernelMessage):
     """A cell waits for what the server knows. Repeated until it is answered."""
 
@@ -82,7 +90,9 @@ class Ask(KernelMessage):
     """As in `Announce`."""
 
 
-KernelEvent = Annotated[Ask | Announce | Hello | CallOutput | CallEnded | CancelRun, Field(discriminator="event")]
+KernelEvent = Annotated[
+    Ask | Announce | Hello | CallOutput | CallEnded | CancelRun | Interrupted, Field(discriminator="event")
+]
 kernel_event_adapter: TypeAdapter[KernelEvent] = TypeAdapter(KernelEvent)
 
 

@@ -58,6 +58,11 @@ class Reach(Protocol):
         """How many of the connections that Jupyter counts for this kernel are not a page's but this reach's."""
         ...
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether this server is shutting the kernel down, perhaps to start it again."""
+        ...
+
     def open_wire(self, receive: Receive) -> Wire: ...
 
     async def is_alive(self) -> bool: ...
@@ -82,6 +87,10 @@ class LocalReach:
         self._log = log
         self._ports = list(kernel.ports)
         self._announcements = Announcements(kernel, listener.hear, log)
+
+    @property
+    def is_ending(self) -> bool:
+        return bool(self._kernel.shutting_down)
 
     def open_wire(self, receive: Receive) -> "ZmqWire":
         return ZmqWire(self._kernel, receive, self._log)

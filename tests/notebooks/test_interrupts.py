@@ -1,0 +1,204 @@
+"""The kernel's interrupt stops the run of the agent that has the floor, and a cell of the user's own before that."""
+
+import ast
+import os
+import time
+from collections.abc import Iterator
+from importlib import metadata
+
+import pytest
+
+from tests.notebooks.kernel import SECONDS, Cell, TestKernel
+from tests.notebooks.page import Page
+from tests.shapes.versions import python_with
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+SETUP = """\
+import asyncio, threading, time
+import agent_kernel as ak
+from agent_kernel.testing import ScriptedModel, call, calls, say
+
+class Slow(ScriptedModel):
+    "Says something, and then nothing more."
+    async def stream(self, request):
+        asked.set()
+        async for item in super().stream(request):
+            yield item
+            await asyncio.sleep(60)
+
+def asks(): return ScriptedModel([call("run_python", code="ran.append(1)"), say("Never said.")])
+def sleeps(code="ran.append(1); print('in', flush=True); time.sleep(60); ran.append(2)"):
+    return ScriptedModel([call("run_python", code=code), say("Never said.")])
+def start(model, **options): return ak.Agent(model=model, **options).start("go")
+ran = []
+asked = threading.Event()
+"""
+STATE = "run.wait(20).status, [(c.state, c.reason) for c in run.tool_calls], [n.content for n in run._state.view.notices], ran"
+NOTICE = ["Stopped, because the kernel was interrupted."]
+
+
+@pytest.fixture(scope="module", params=[metadata.version("ipykernel"), "6.29.5"])
+def shared(request: pytest.FixtureRequest) -> Iterator[TestKernel]:
+    kernel = TestKernel(dict(os.environ), python_with(request.param))
+    kernel.run(SETUP)
+    kernel.run("from langgraph.graph import StateGraph")
+    yield kernel
+    kernel.close()
+
+
+@pytest.fixture
+def kernel(shared: TestKernel) -> Iterator[TestKernel]:
+    shared.listeners.clear()
+    shared.run("ran.clear(); asked.clear()")
+    yield shared
+    shared.run("for run in ak.runs(): run.cancel()")
+
+
+def state_of(kernel: TestKernel) -> tuple[str, list[tuple[str, str]], list[str], list[object]]:
+    found: tuple[str, list[tuple[str, str]], list[str], list[object]] = ast.literal_eval(kernel.value(STATE))
+    return found
+
+
+def interrupted(cell: Cell) -> str:
+    """What an interrupted cell shows of that, which is all."""
+    errors = [content for kind, content in cell.outputs if kind == "error"]
+    assert [error["ename"] for error in errors] == ["KeyboardInterrupt"]
+    assert cell.reply["ename"] == "KeyboardInterrupt"
+    return "\n".join(errors[0]["traceback"])
+
+
+ONE_LINE = "KeyboardInterrupt: the agent's run was stopped."
+
+
+def test_while_the_model_streams_and_no_cell_runs(kernel: TestKernel) -> None:
+    kernel.run("run = start(Slow([say('a long answer')])); asked.wait(20)", allow_stdin=True)
+    kernel.manager.interrupt_kernel()
+    assert state_of(kernel) == ("cancelled", [], NOTICE, [])
+
+
+def test_while_a_card_is_all_that_waits(kernel: TestKernel) -> None:
+    page = Page(kernel)
+    kernel.run("run = start(asks())", allow_stdin=True)
+    page.open()
+    page.event("approval_request")
+    kernel.manager.interrupt_kernel()
+    state = ("cancelled", [("cancelled", "The user interrupted the kernel.")], NOTICE, [])
+    assert state_of(kernel) == state
+
+
+def test_while_a_call_runs_the_model_is_not_asked_on(kernel: TestKernel) -> None:
+    page = Page(kernel)
+    kernel.run("model = sleeps(); run = start(model, policy='allow')", allow_stdin=True)
+    page.open()
+    page.event("tool_output")
+    kernel.manager.interrupt_kernel()
+    assert state_of(kernel) == ("cancelled", [("cancelled", None)], NOTICE, [1])
+    assert kernel.value("len(model.requests), 'The user interrupted the kernel' in run.tool_calls[0].result") == (
+        "(1, True)"
+    )
+
+
+def test_while_a_call_runs_that_clears_up_what_it_did_it_is_interrupted_once(kernel: TestKernel) -> None:
+    page = Page(kernel)
+    kernel.run(
+        "code = '''try:\n    print('in', flush=True); time.sleep(60)\nexcept KeyboardInterrupt:\n"
+        "    time.sleep(0.5); ran.append('cleared up')'''\n"
+        "model = sleeps(code); run = start(model, policy='allow')",
+        allow_stdin=True,
+    )
+    page.open()
+    page.event("tool_output")
+    kernel.manager.interrupt_kernel()
+    assert state_of(kernel) == ("cancelled", [("success", None)], NOTICE, ["cleared up"])
+    assert kernel.value("len(model.requests)") == "1"
+
+
+def test_while_a_call_awaits(kernel: TestKernel) -> None:
+    page = Page(kernel)
+    kernel.run("run = start(sleeps('print(1, flush=True); await asyncio.sleep(60)'), policy='allow')", allow_stdin=True)
+    page.open()
+    page.event("tool_output")
+    kernel.manager.interrupt_kernel()
+    assert state_of(kernel) == ("cancelled", [("cancelled", None)], NOTICE, [])
+
+
+def test_a_cell_of_the_users_own_that_runs_is_interrupted_first(kernel: TestKernel) -> None:
+    page = Page(kernel)
+    kernel.run("run = start(asks())", allow_stdin=True)
+    page.open()
+    page.event("approval_request")
+    for code in ("time.sleep(60)", "while True: await asyncio.sleep(0.05)"):
+        own = kernel.send(f"print('mine', flush=True)\n{code}")
+        kernel.printed(own, "mine")
+        kernel.manager.interrupt_kernel()
+        assert kernel.result(own).reply["ename"] in ("KeyboardInterrupt", "CancelledError")
+        assert kernel.value("run.status") == "'running'"
+    kernel.manager.interrupt_kernel()
+    assert kernel.value("run.wait(20).status") == "'cancelled'"
+
+
+def test_runs_that_wait_behind_it_are_stopped_as_well(kernel: TestKernel) -> None:
+    kernel.run("agent = ak.Agent(model=Slow([say('one'), say('two')]))")
+    kernel.run("runs = [agent.start(str(n)) for n in range(3)]; asked.wait(20)", allow_stdin=True)
+    kernel.manager.interrupt_kernel()
+    assert kernel.value("[run.wait(20).status for run in runs]") == repr(["cancelled"] * 3)
+
+
+WAITS = {"wait": "run.wait()", "await": "await run", "gather": "await asyncio.gather(run)"}
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_a_cell_that_waits_ends_in_one_line_and_stops_its_run(kernel: TestKernel, wait: str) -> None:
+    kernel.run("run = start(Slow([say('a long answer')]))", allow_stdin=True)
+    cell = kernel.send(f"print('waits', flush=True)\n{wait}", allow_stdin=True)
+    behind = kernel.send("ran.append('behind')")
+    kernel.printed(cell, "waits")
+    kernel.manager.interrupt_kernel()
+    assert interrupted(kernel.result(cell)) == ONE_LINE
+    assert kernel.result(behind).reply["status"] == "aborted"
+    assert state_of(kernel) == ("cancelled", [], NOTICE, [])
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_a_call_that_runs_in_a_cell_that_waits_ends_the_cell_and_the_run(kernel: TestKernel, wait: str) -> None:
+    page = Page(kernel)
+    kernel.run("model = sleeps(); run = start(model)", allow_stdin=True)
+    page.open()
+    asked = page.event("approval_request")
+    cell = kernel.send(f"print('waits', flush=True)\n{wait}", allow_stdin=True)
+    kernel.printed(cell, "waits")
+    page.send(type="approval_response", approval_id=asked["approval_id"], approved=True)
+    page.event("tool_output")
+    kernel.manager.interrupt_kernel()
+    assert interrupted(kernel.result(cell)) == ONE_LINE
+    assert state_of(kernel) == ("cancelled", [("cancelled", None)], NOTICE, [1])
+    assert kernel.value("len(model.requests)") == "1"
+
+
+def test_the_agents_own_cell_shows_one_line_and_the_record(kernel: TestKernel) -> None:
+    cell = kernel.send("print('waits', flush=True)\nak.Agent(model=Slow([say('a long answer')])).run('go')")
+    kernel.printed(cell, "waits")
+    kernel.manager.interrupt_kernel()
+    ended = kernel.result(cell)
+    assert interrupted(ended) == ONE_LINE
+    assert any("data-agent-record" in (html or "") for html in ended.shown("text/html"))
+
+
+def test_a_call_that_waits_for_an_agent_of_its_own_ends_with_both_runs(kernel: TestKernel) -> None:
+    page = Page(kernel, "go")
+    code = "inner = ak.Agent(model=sleeps(), policy='allow').start('inner'); inner.wait()"
+    kernel.run(f"run = start(sleeps({code!r}), policy='allow')", allow_stdin=True)
+    page.open()
+    until = time.monotonic() + SECONDS
+    while not any("in" in str(frame) for frame in page.frames if frame["type"] == "tool_start"):
+        assert time.monotonic() < until
+        kernel.pump()
+    time.sleep(1.0)
+    kernel.manager.interrupt_kernel()
+    assert kernel.value("run.wait(20).status, inner.wait(20).status, ran") == "('cancelled', 'cancelled', [1])"
+
+
+def test_an_interrupt_of_an_idle_kernel_without_runs_does_nothing(kernel: TestKernel) -> None:
+    kernel.manager.interrupt_kernel()
+    assert kernel.value("6 * 7") == "42"
