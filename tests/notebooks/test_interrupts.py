@@ -34,7 +34,10 @@ def start(model, **options): return ak.Agent(model=model, **options).start("go")
 ran = []
 asked = threading.Event()
 """
-STATE = "run.wait(20).status, [(c.state, c.reason) for c in run.tool_calls], [n.content for n in run._state.view.notices], ran"
+STATE = (
+    "run.wait(20).status, [(c.state, c.reason) for c in run.tool_calls], "
+    "[n.content for n in run._state.view.notices], ran"
+)
 NOTICE = ["Stopped, because the kernel was interrupted."]
 
 
