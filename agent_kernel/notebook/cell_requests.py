@@ -23,6 +23,8 @@ class CellRequest:
 
     cell_id: str
     message_id: str
+    page: str = ""
+    """Whose it is: each notebook of each page has a name of its own for itself."""
 
 
 def read_request(header: Any, metadata: Any) -> CellRequest | None:
@@ -30,7 +32,10 @@ def read_request(header: Any, metadata: Any) -> CellRequest | None:
     if not isinstance(header, dict) or not isinstance(metadata, dict) or header.get("msg_type") != "execute_request":
         return None
     cell_id, message_id = metadata.get("cellId"), header.get("msg_id")
-    return CellRequest(cell_id, message_id) if _is_id(cell_id) and isinstance(message_id, str) else None
+    page = header.get("session")
+    if not _is_id(cell_id) or not isinstance(message_id, str):
+        return None
+    return CellRequest(cell_id, message_id, page if _is_id(page) else "")
 
 
 def read_deleted(metadata: Any) -> frozenset[str]:

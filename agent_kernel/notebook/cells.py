@@ -5,6 +5,7 @@ VS Code names the cell. Where nothing is named, nothing is known, and nothing en
 """
 
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from agent_kernel.notebook.run import RunState
 
 _log = logging.getLogger(__name__)
+_NOTED_CELLS, _NOTED_PAGES = 20, 20
 
 
 def request_of(shell: InteractiveShell) -> CellRequest | None:
@@ -36,6 +38,8 @@ class Cells:
         self._open_runs = open_runs
         self._queued: dict[str, list[CellRequest]] = {}
         """By cell, the requests that have come and were not carried out yet, as far as they are heard of."""
+        self._ran: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        """By page, the cells that it has run, the last first."""
         kernel = kernel_of(shell)
         if kernel is not None:
             shell.events.register("pre_run_cell", self._cell_begins)
@@ -65,6 +69,18 @@ class Cells:
         else:
             self._queued.pop(request.cell_id, None)
 
+    def before(self, request: CellRequest | None) -> tuple[str, ...]:
+        """Other cells of the page that made this request: of the same notebook. For any thread."""
+        ran = self._ran.get(request.page, ()) if request is not None else ()
+        return tuple(cell_id for cell_id in ran if request is None or cell_id != request.cell_id)
+
+    def _note(self, request: CellRequest) -> None:
+        ran = self._ran.pop(request.page, ())
+        others = (cell_id for cell_id in ran if cell_id != request.cell_id)
+        self._ran[request.page] = (request.cell_id, *others)[:_NOTED_CELLS]
+        while len(self._ran) > _NOTED_PAGES:
+            self._ran.popitem(last=False)
+
     def deleted(self, cell_ids: Iterable[str]) -> None:
         for run in self._of(cell_ids):
             run.stop("cell_deleted")
@@ -80,6 +96,7 @@ class Cells:
             request = read_request(message.get("header"), message.get("metadata"))
             self.deleted(read_deleted(message.get("metadata")) - {request.cell_id if request is not None else ""})
             if request is not None:
+                self._note(request)
                 self._carried_out(request)
                 self._end_earlier(request)
         except Exception:  # noqa: BLE001 -- see above

@@ -275,6 +275,7 @@ class RunState:
         return {
             **declared,
             "conversation_id": self.conversation_id,
+            "cells_before": self._workshop.cells.before(self.cell),
             "stop": self.stop_cause,
             "budget": self.spec.budget.model_dump(mode="json"),
             "tools": [dataclasses.asdict(tool) for tool in self.spec.tools],

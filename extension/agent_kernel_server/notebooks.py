@@ -10,7 +10,7 @@ those of the runs that ended in this server.
 import asyncio
 import html
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from logging import Logger
@@ -120,9 +120,11 @@ class RecordKeeper:
         """How many records a save would put in place."""
         return len(self._records)
 
-    async def notebook_path(self, kernel_id: str, cell_id: str | None = None) -> str | None:
-        """The notebook of a kernel, or of a cell that was run in it."""
-        return await self.places.notebook_of(kernel_id, cell_id)
+    async def notebook_path(
+        self, kernel_id: str, cells: Sequence[str | None] = (), known: str | None = None
+    ) -> str | None:
+        """The notebook of a kernel, or of cells that were run in it: see `NotebookPlaces.notebook_of`."""
+        return await self.places.notebook_of(kernel_id, cells, known)
 
     async def keep(self, spec: RunSpec, result: RunResult, path: str | None) -> None:
         """Keep the record of a run that has ended, by the widget that shows it, for the notebook at `path`."""

@@ -1,7 +1,7 @@
 """NotebookPlaces says which notebook a run is in: by the server's sessions, which follow a rename, and where several
 notebooks use one kernel, by its cell."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from jupyter_core.utils import ensure_async
@@ -52,25 +52,32 @@ class NotebookPlaces:
             if path == old or path.startswith(f"{old}/"):
                 self._renamed[session["id"]] = (session["path"].strip("/"), new + path[len(old) :])
 
-    async def notebook_of(self, kernel_id: str, cell_id: str | None = None) -> str | None:
-        """The notebook of a kernel; of several the one that has the cell, as far as it was saved, or the first."""
+    async def notebook_of(
+        self, kernel_id: str, cells: Sequence[str | None] = (), known: str | None = None
+    ) -> str | None:
+        """The notebook of a kernel; of several the one that has a cell of these, as far as it was saved, else the one
+        that is `known`, else the first. The earlier a cell stands among them, the more it counts."""
         paths = (await self.by_kernel()).get(kernel_id, [])
-        if len(paths) > 1 and cell_id is not None:
-            for path in paths:
-                if await self._has_cell(path, cell_id):
-                    return path
-        return paths[0] if paths else None
+        if len(paths) > 1 and any(cells):
+            saved = {path: await self._cells_of(path) for path in paths}
+            for cell_id in cells:
+                for path in paths:
+                    if cell_id in saved[path]:
+                        return path
+        return known if known in paths else paths[0] if paths else None
 
-    async def _has_cell(self, path: str, cell_id: str) -> bool:
+    async def _cells_of(self, path: str) -> frozenset[str]:
+        """The ids of a notebook's cells as it was saved."""
         try:
             size = (await ensure_async(self._contents.get(path, type="notebook", content=False))).get("size")
             if size is not None and size > MOST_BYTES:
-                return False
+                return frozenset()
             model = await ensure_async(self._contents.get(path, type="notebook", content=True))
         except HTTPError:
-            return False
+            return frozenset()
         cells = model["content"].get("cells")
-        return any(isinstance(cell, dict) and cell.get("id") == cell_id for cell in cells or ())
+        found = (cell.get("id") for cell in cells or () if isinstance(cell, dict))
+        return frozenset(one for one in found if isinstance(one, str))
 
     async def follow(self, listed: Iterable[ListedT]) -> list[ListedT]:
         """The same with the notebooks' paths as they are now, where their kernels still have sessions."""

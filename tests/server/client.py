@@ -121,11 +121,14 @@ class Kernel:
         self._client = kernel_manager.get_kernel(kernel_id).client()
         self._client.start_channels(stdin=False, hb=False)
 
-    async def run(self, code: str, seconds: float = 30.0, cell_id: str | None = None) -> list[Any]:
-        """Run a cell to its end; its outputs as IOPub messages. `cell_id`: as JupyterLab names the cell."""
+    async def run(
+        self, code: str, seconds: float = 30.0, cell_id: str | None = None, page: str | None = None
+    ) -> list[Any]:
+        """Run a cell to its end; its outputs as IOPub messages. `cell_id`: as JupyterLab names it; `page`: as each
+        notebook of a page names itself."""
         if not self._heard:
             await self.ready()
-        message_id = self.start(code, cell_id)
+        message_id = self.start(code, cell_id, page)
         outputs = []
         async with asyncio.timeout(seconds):
             while True:
@@ -136,12 +139,13 @@ class Kernel:
                     return outputs
                 outputs.append(message)
 
-    def start(self, code: str, cell_id: str | None = None) -> str:
+    def start(self, code: str, cell_id: str | None = None, page: str | None = None) -> str:
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
         metadata = {} if cell_id is None else {"cellId": cell_id, "deletedCells": []}
         message = self._client.session.msg(
             "execute_request", content | {"allow_stdin": True, "stop_on_error": True}, metadata=metadata
         )
+        message["header"]["session"] = page or message["header"]["session"]
         self._client.shell_channel.send(message)
         message_id: str = message["header"]["msg_id"]
         return message_id

@@ -104,11 +104,13 @@ class AttachedKernel:
             self._link = KernelLink(self._reach)
         return self._link
 
-    async def hands(self, conversation: Conversation, run_id: str, cell_id: str | None = None) -> KernelHands:
+    async def hands(self, conversation: Conversation, run_id: str, spec: RunSpec | None = None) -> KernelHands:
         """Hands for a run of this conversation, and for those that follow it there."""
         self._conversations[conversation.conversation_id] = conversation
         conversation.on_retry = partial(self._follow_again, conversation.conversation_id)
-        path = await self._records.notebook_path(self.kernel_id, cell_id)
+        cell_id = spec.cell_id if spec is not None else None
+        known = spec.notebook_path if spec is not None else conversation.row.notebook_path
+        path = await self._records.notebook_path(self.kernel_id, (cell_id,), known)
         return KernelHands(lambda: self.link, self._feeds, run_id, path, self._log)
 
     def hear(self, event: KernelEvent) -> None:
@@ -230,10 +232,10 @@ class AttachedKernel:
         finally:
             self._asking.discard(run_id)
         try:
-            path = await self._records.notebook_path(self.kernel_id, declaration.cell_id)
+            path = await self._records.notebook_path(self.kernel_id, (declaration.cell_id, *declaration.cells_before))
             conversation = await self._conversation_of(declaration, path)
             spec = declaration.spec(path)
-            handle = await conversation.start_run(spec, await self.hands(conversation, run_id, spec.cell_id))
+            handle = await conversation.start_run(spec, await self.hands(conversation, run_id, spec))
         except AgentKernelError as error:
             self._log.warning("The run %s can't start: %s", run_id, error)
             await self._follower.tell(link, "finish", {"result": refused_result(declaration, str(error))})

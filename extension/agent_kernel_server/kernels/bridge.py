@@ -74,7 +74,7 @@ class KernelBridge:
         declared_by_a_cell = spec.widget_model_id is not None
         if attached is None or (declared_by_a_cell and not await attached.still_has(spec.run_id)):
             return None
-        return await attached.hands(conversation, spec.run_id, spec.cell_id)
+        return await attached.hands(conversation, spec.run_id, spec)
 
     async def _find(self, kernel_id: str) -> AttachedKernel | None:
         """The kernel's owner, also for one at a gateway, which outlives a server that forgets it."""

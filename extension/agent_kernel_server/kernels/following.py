@@ -75,7 +75,7 @@ class RunFollower:
             await self.tell(link, "finish", finish)
 
     async def _notebook_of(self, spec: RunSpec) -> str | None:
-        return await self._records.notebook_path(self._kernel_id, spec.cell_id)
+        return await self._records.notebook_path(self._kernel_id, (spec.cell_id,), spec.notebook_path)
 
     async def _feed_state(self, run_id: str, subscription: Any, link: KernelLink) -> None:
         """Keep the kernel's `Run` up to date with the run's own events."""

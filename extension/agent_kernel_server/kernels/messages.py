@@ -26,6 +26,7 @@ EVENT_TYPE = "agent_kernel_event"
 REQUEST_TYPE = "agent_kernel_request"
 
 
+CellId = Annotated[str, Field(max_length=200)]
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
 """An id that a kernel made up. It goes into URLs, frames and the server's log as it is."""
 
@@ -125,7 +126,9 @@ class RunDeclaration(KernelMessage):
     budget: BudgetLimits = Field(default_factory=BudgetLimits)
     tools: tuple[ToolDeclaration, ...] = ()
     widget_model_id: str | None = None
-    cell_id: str | None = Field(default=None, max_length=200)
+    cell_id: CellId | None = None
+    cells_before: tuple[CellId, ...] = Field(default=(), max_length=20)
+    """Cells that the same page has run, the last first: they are in the notebook of this one, and were saved maybe."""
     prompt_in_cell: bool = False
     stop: StopCause | None = None
     """Set where the kernel has asked for the run's end already."""
