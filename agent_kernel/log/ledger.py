@@ -280,6 +280,15 @@ def list_open(sql: sqlite3.Connection, conversation: int) -> list[ToolCallView]:
     return [_view(row) for row in rows]
 
 
+def count_states(sql: sqlite3.Connection, conversation: int, run_id: str) -> dict[CallState, int]:
+    """How many calls of a run there are in each state."""
+    rows = sql.execute(
+        "SELECT state, count(*) FROM tool_calls WHERE conversation = ? AND run_id = ? GROUP BY state",
+        (conversation, run_id),
+    )
+    return dict(rows.fetchall())
+
+
 def count_waiting(sql: sqlite3.Connection) -> int:
     """How many calls wait for a decision."""
     (count,) = sql.execute("SELECT count(*) FROM tool_calls WHERE state = 'awaiting_approval'").fetchone()

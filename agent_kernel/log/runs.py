@@ -225,6 +225,16 @@ def rename_notebooks(sql: sqlite3.Connection, old: str, new: str) -> None:
         )
 
 
+def run_ahead(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunView | None:
+    """The open run of a conversation that comes just before this one."""
+    row = sql.execute(
+        f"SELECT {RUN} FROM runs WHERE conversation = ? AND status IN ('queued', 'running') "
+        "AND number < (SELECT number FROM runs WHERE run_id = ?) ORDER BY number DESC LIMIT 1",
+        (conversation, run_id),
+    ).fetchone()
+    return _view(*row) if row else None
+
+
 def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:
     """The runs that a process which is no more had queued or begun, oldest first. They are this process's now."""
     rows = sql.execute(

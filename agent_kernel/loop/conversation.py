@@ -15,6 +15,7 @@ from agent_kernel.log import ledger, runs
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop.faces.feed import Feed, Subscription
 from agent_kernel.loop.faces.snapshots import Snapshot, read_snapshot
+from agent_kernel.loop.faces.standing import Standing, read_standing
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.runs import declared, lifetime, retrying, stopping
 from agent_kernel.loop.runs.queue import Host, RunHandle, RunQueue
@@ -304,6 +305,10 @@ class Conversation:
     async def view(self) -> ConversationView:
         """The whole conversation, calls with their outputs."""
         return ConversationView.model_validate_json((await self.snapshot()).text)
+
+    async def standing(self, run_id: str) -> Standing:
+        """How an open run of this conversation stands. Raises `UnknownRun`."""
+        return await self._host.log.read_apart(lambda sql: read_standing(sql, self.row.number, run_id))
 
     async def _run_of(self, tool_call_id: str, active: ActiveRun | None) -> ActiveRun:
         """The run at hand, if this call is one of its."""

@@ -14,6 +14,9 @@ Transport = Literal["server", "kernel"]
 Hearing = Literal["usually", "between-cells"]
 
 
+GOING_ON = "Agent run: going on. Its cards are shown where widgets are."
+
+
 class LiveView:
     """The widget in the cell's output, until the record takes its place."""
 
@@ -48,7 +51,8 @@ class LiveView:
     def _show(self, display_id: str) -> None:
         data, metadata = self.widget._repr_mimebundle_()
         # For where no widget can be shown; the same words each time, as tests compare them.
-        data["text/plain"] = "Agent run: going on. Its cards are shown where widgets are."
+        data["text/plain"] = GOING_ON
+        data["text/html"] = f"<p>{GOING_ON}</p>"
         display(data, metadata=metadata, raw=True, display_id=display_id)
 
     def say_hearing(self, hearing: Hearing) -> None:

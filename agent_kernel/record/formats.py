@@ -31,7 +31,7 @@ _LEFT_OUT = f"<p>{words.LEFT_OUT}</p>"
 
 # Both survive JupyterLab's sanitiser, in notebooks that it does not trust too, and suit light and dark pages. Where no
 # style survives, as on GitHub, code and output are still told apart: only code is a `code` element.
-_CODE_LOOK = ' style="background-color: rgba(128, 128, 128, 0.12); padding: 8px 10px"'
+CODE_LOOK = ' style="background-color: rgba(128, 128, 128, 0.12); padding: 8px 10px"'
 _OUTPUT_LOOK = ' style="border-left: 3px solid #888888; padding: 2px 10px; max-height: 420px; overflow: auto"'
 _PLACE_LOOK = ' style="overflow-x: auto; overflow-y: hidden"'
 """What is wider than the page is scrolled in its place, and nothing is painted over what stands beside it."""
@@ -59,7 +59,7 @@ def to_html(story: Story) -> str:
     if story.recorded:
         parts.append(f"<p>{words.RECORDED}</p>")
     if story.prompt.strip():
-        parts.append(_html_prompt(story.prompt))
+        parts.append(html_prompt(story.prompt))
     if story.error:
         parts.append(f"<p>{escape_prose(truncate(story.error, _NOTE).text)}</p>")
     parts.extend(f'<div data-role="answer"{_PLACE_LOOK}>{_html_prose(answer, room)}</div>' for answer in story.answers)
@@ -74,7 +74,7 @@ def to_html(story: Story) -> str:
     return "\n".join([*parts, "</div>"])
 
 
-def _html_prompt(prompt: str) -> str:
+def html_prompt(prompt: str) -> str:
     """As it was written: what looks like Markdown or HTML in it was meant for the model."""
     text = truncate(prompt.strip("\n"), _PROMPT).text
     if "\n" not in text and len(text) <= _SHORT_PROMPT.characters:
@@ -96,7 +96,7 @@ def _html_prose(text: str, room: _Room) -> str:
 
 def _with_looks(rendered: str) -> str:
     """Code blocks of Markdown look like the code of calls."""
-    return rendered.replace("<pre><code", f"<pre{_CODE_LOOK}><code")
+    return rendered.replace("<pre><code", f"<pre{CODE_LOOK}><code")
 
 
 def _html_aside(aside: Aside, room: _Room) -> str:
@@ -137,7 +137,7 @@ def _html_code(call: Call) -> str:
     if call.tool_name == "run_python" and not code.truncated:
         number = f" agent-cell-{call.cell}" if call.cell is not None else ""
         mark = f' class="agent-code language-{call.language}{number}"'
-    return f"<pre{_CODE_LOOK}><code{mark}>{escape(code.text)}</code></pre>"
+    return f"<pre{CODE_LOOK}><code{mark}>{escape(code.text)}</code></pre>"
 
 
 def _html_output(output: Shown, room: _Room, pictures: _Room) -> str:

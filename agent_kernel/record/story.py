@@ -176,7 +176,7 @@ def _cells(calls: Sequence[ToolCallView]) -> dict[str, int]:
 
 
 def _call(call: ToolCallView, outputs: tuple[Shown, ...], recorded: bool) -> Call:
-    language, code = _code(call)
+    language, code = code_of(call)
     word = words.STATES[call.state]
     failure = _failure(call)
     who = words.decided(call)
@@ -231,7 +231,7 @@ def _first_statement(code: str) -> str:
     return lines[at] if at < len(lines) else _first_line(code)
 
 
-def _code(call: ToolCallView) -> tuple[str, str]:
+def code_of(call: ToolCallView) -> tuple[str, str]:
     """The call in full: its code, diff or command, else its arguments."""
     shown = call.preview or preview(call.tool_name, call.tool_input)
     if shown is not None:

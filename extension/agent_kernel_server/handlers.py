@@ -1,8 +1,10 @@
 """The HTTP routes. Each is thin: it checks who asks, reads the body, asks the brain and dumps a view."""
 
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 from jupyter_server.auth.decorator import authorized
+from jupyter_server.services.contents import handlers as contents
+from jupyter_server.services.contents.handlers import ContentsHandler
 from pydantic import BaseModel, ConfigDict, Field
 from tornado import web
 
@@ -13,8 +15,11 @@ from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel_server.answers import ApprovalHandler, BudgetHandler, CancelHandler, OutcomeHandler, RetryHandler
 from agent_kernel_server.channel import ChannelHandler
+from agent_kernel_server.page_contents import PageContents
 from agent_kernel_server.requests import AgentKernelHandler, Refusal
+from agent_kernel_server.service import Service
 
+EXTENSION = "agent_kernel_server"
 CALL_STATES: frozenset[str] = frozenset({*get_args(CallState), "unanswered"})
 """What the list of approvals can be asked for. `unanswered`: see `Brain.approvals`."""
 RUN_STATUSES: frozenset[str] = frozenset(get_args(RunStatus))
@@ -149,6 +154,16 @@ class UsageHandler(AgentKernelHandler):
         self.send(await (await self.brain()).usage(days))
 
 
+class PageContentsHandler(ContentsHandler):
+    """Jupyter's own, in its place: a page that loads a notebook gets the widgets of the runs that go on there."""
+
+    @property
+    def contents_manager(self) -> Any:
+        service: Service | None = self.settings[EXTENSION].service
+        manager = self.settings["contents_manager"]
+        return manager if service is None else PageContents(manager, service.records)
+
+
 class UnknownRouteHandler(AgentKernelHandler):
     """Any other path below `agent-kernel/api` gets JSON, not the server's page."""
 
@@ -191,4 +206,6 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/approvals/{_ID}", ApprovalHandler),
     (rf"{_API}/approvals/{_ID}/outcome", OutcomeHandler),
     (rf"{_API}/(.*)", UnknownRouteHandler),
+    # All of Jupyter's routes to contents, in its order: the pattern of the last one covers those before it.
+    *((path, PageContentsHandler if one is ContentsHandler else one) for path, one in contents.default_handlers),
 ]

@@ -22,6 +22,7 @@ from tornado.web import HTTPError
 from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.vocabulary import RESULT_MARK
+from agent_kernel_server.open_runs import OpenRuns
 from agent_kernel_server.places import NotebookPlaces
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class RecordKeeper:
         self._records: OrderedDict[str, Record] = OrderedDict()
         self._placing = asyncio.Lock()
         self._open = True
+        self.open_runs = OpenRuns(self.places, self.has_record)
+        contents_manager.register_pre_save_hook(self.open_runs.pre_save)
         contents_manager.register_pre_save_hook(self.pre_save)
 
     def close(self) -> None:
@@ -119,6 +122,11 @@ class RecordKeeper:
     def kept(self) -> int:
         """How many records a save would put in place."""
         return len(self._records)
+
+    def has_record(self, widget_model_id: str, path: str) -> bool:
+        """Whether the notebook at this path gets a record in place of this widget when it is saved."""
+        record = self._records.get(widget_model_id)
+        return record is not None and record.path in (None, path)
 
     async def notebook_path(
         self, kernel_id: str, cells: Sequence[str | None] = (), known: str | None = None
@@ -242,6 +250,7 @@ class RecordKeeper:
     async def _rewrite(self, path: str, page_is_open: Callable[[], Awaitable[bool]]) -> bool:
         """Read, replace, save. Raises `HTTPError` 404 where the file is gone: none is ever made."""
         model = await ensure_async(self._contents.get(path, type="notebook", content=True))
+        self.open_runs.put_ended(model["content"], path)
         if not self._complete(model["content"], path):
             return False
         now = await ensure_async(self._contents.get(path, type="notebook", content=False))

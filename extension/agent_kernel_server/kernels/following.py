@@ -57,6 +57,7 @@ class RunFollower:
 
     async def _follow(self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink) -> None:
         self.runs[spec.run_id] = conversation
+        self._records.open_runs.begun(spec, conversation)
         subscription = conversation.subscribe()
         feeder = self._tasks.spawn(self._feed_state(spec.run_id, subscription, link), f"state of {spec.run_id}")
         try:
@@ -67,6 +68,7 @@ class RunFollower:
             feeder.cancel()
             await asyncio.gather(feeder, return_exceptions=True)
         await self._records.keep(spec, result, await self._notebook_of(spec))
+        self._records.open_runs.ended(spec.run_id)
         finish = {"result": finished_result(result)}
         if isinstance(link.gone, OutOfReach):
             # Asked anew, it is sent when the kernel is back, and a cell that waits for the run goes on.

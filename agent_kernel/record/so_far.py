@@ -1,0 +1,184 @@
+"""What a saved notebook says of a run that has not ended: what waits for a person, with its code, and how far it is.
+
+It has no times and no durations, so that a notebook that is saved twice is the same file as long as nothing happens.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+from agent_kernel.errors import InvalidArguments
+from agent_kernel.protocol.views import RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import CallState
+from agent_kernel.record import words
+from agent_kernel.record.formats import CODE_LOOK, html_prompt
+from agent_kernel.record.safety import escape, escape_markdown, escape_prose, fence, safe_markdown
+from agent_kernel.record.story import code_of
+from agent_kernel.tools.arguments import parse
+from agent_kernel.tools.builtin import ASK_USER
+from agent_kernel.tools.hidden import reveal, reveal_in_prose
+from agent_kernel.tools.truncation import TextLimits, truncate
+
+_PROMPT = TextLimits(characters=5_000, lines=100)
+_CODE = TextLimits(characters=20_000, lines=400)
+_NOTE = TextLimits(characters=2_000, lines=40)
+_ALL_CODE = 100_000
+_AHEAD = 60
+_MOST_CALLS = 20
+WAITING = words.STATES["awaiting_approval"]
+AS_SAVED = "This is how it stood when the notebook was saved. It is answered in the notebook, where its kernel runs."
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """The run that a queued one waits for."""
+
+    prompt: str
+    waits: bool
+    """Whether it waits for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """Something that goes on or waits."""
+
+    title: str
+    notes: tuple[str, ...] = ()
+    language: str = ""
+    code: str = ""
+    is_yours: bool = False
+
+
+def render_so_far(
+    run: RunView,
+    calls: Sequence[ToolCallView],
+    ended: Mapping[CallState, int],
+    ahead: Ahead | None,
+    *,
+    below_prompt: bool = False,
+) -> dict[str, str]:
+    """An open run as a MIME bundle, as `render_record` makes it of one that has ended. `calls` are those that have not
+    ended, `ended` counts the others."""
+    if below_prompt:
+        run = run.model_copy(update={"prompt": ""})
+    found = sorted(_of_run(run, calls, ahead), key=attrgetter("is_yours"), reverse=True)
+    shown = list(_bounded(found[:_MOST_CALLS]))
+    head = f"Agent run: {_standing(run, found)}."
+    facts = ", ".join(fact for fact in (words.model_words(run), words.policy_words(run)) if fact) + "."
+    notes = [f"And {len(found) - len(shown)} more calls."] if len(found) > len(shown) else []
+    notes += [*_counted(ended), AS_SAVED]
+    return {
+        "text/html": _to_html(run, f"<strong>{head}</strong> {escape_prose(facts)}", shown, notes),
+        "text/markdown": _to_markdown(run, f"**{head}** {escape_markdown(facts)}", shown, notes),
+        "text/plain": _to_plain(run, f"{head} {facts}", shown, notes),
+    }
+
+
+def _bounded(found: Sequence[_Open]) -> Iterator[_Open]:
+    left = _ALL_CODE
+    for one in found:
+        code = truncate(one.code, _CODE).text
+        left -= len(code)
+        notes = tuple(truncate(note, _NOTE).text for note in one.notes)
+        yield replace(one, code=code, notes=notes) if left >= 0 else replace(one, code="", notes=(words.LEFT_OUT,))
+
+
+def _standing(run: RunView, found: Sequence[_Open]) -> str:
+    if any(one.is_yours for one in found):
+        return WAITING.lower()
+    return "queued" if run.status == "queued" else "going on"
+
+
+def _of_run(run: RunView, calls: Sequence[ToolCallView], ahead: Ahead | None) -> Iterator[_Open]:
+    if run.status == "queued":
+        yield _Open(_queued(ahead))
+        return
+    if run.paused is not None:
+        reached = "the budget can't be checked" if run.paused.unpriced else "the budget is reached"
+        yield _Open(f"{WAITING}: {reached}", ("The run is paused before its next model call.",), is_yours=True)
+    yield from map(_of_call, calls)
+    if not calls and run.paused is None:
+        yield _Open("Running: the model is at work")
+
+
+def _queued(ahead: Ahead | None) -> str:
+    if ahead is None:
+        return "Queued"
+    line = " ".join(ahead.prompt.split())
+    line = line if len(line) <= _AHEAD else f"{line[: _AHEAD - 1]}…"
+    return f"Queued behind “{line}”{', which waits for you' if ahead.waits else ''}"
+
+
+def _of_call(call: ToolCallView) -> _Open:
+    name = reveal(call.tool_name)
+    if call.tool_name == ASK_USER and call.state == "executing":
+        return _Open(f"{WAITING}: {name}", _question(call), is_yours=True)
+    language, code = code_of(call)
+    notes = tuple(f"{found.title} {found.detail}".strip() for found in call.warnings)
+    if call.state == "unknown":
+        title = f"{WAITING}: {name}, {words.STATES['unknown'].lower()}"
+        return _Open(title, (words.MAY_HAVE_RUN, *notes), language, code, is_yours=True)
+    is_yours = call.state == "awaiting_approval"
+    return _Open(f"{words.STATES[call.state]}: {name}", notes, language, code, is_yours)
+
+
+def _question(call: ToolCallView) -> tuple[str, ...]:
+    try:
+        asked = parse(call.tool_input)
+    except InvalidArguments:
+        return ()
+    choices = asked.get("choices")
+    listed = ", ".join(map(str, choices)) if isinstance(choices, list) else ""
+    return tuple(filter(None, (str(asked.get("question", "")), f"To choose from: {listed}" if listed else "")))
+
+
+def _counted(ended: Mapping[CallState, int]) -> list[str]:
+    total = sum(ended.values())
+    if not total:
+        return []
+    listed = (*words.COUNTED, *(state for state in ended if state not in words.COUNTED))
+    parts = ", ".join(f"{ended[state]} {words.STATES[state].lower()}" for state in listed if ended.get(state))
+    return [f"So far: {total} tool {'call' if total == 1 else 'calls'} ({parts})."]
+
+
+def _to_html(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[str]) -> str:
+    parts = [f'<div class="agent-open" data-agent-open="{escape(run.run_id)}">', f"<p>{head}</p>"]
+    if run.recorded:
+        parts.append(f"<p>{words.RECORDED}</p>")
+    if run.prompt.strip():
+        parts.append(html_prompt(truncate(run.prompt, _PROMPT).text))
+    for one in found:
+        parts.append(f"<p><strong>{escape_prose(one.title)}</strong></p>")
+        if one.code:
+            parts.append(f"<pre{CODE_LOOK}><code>{escape(one.code)}</code></pre>")
+        parts.extend(f"<p>{escape_prose(note)}</p>" for note in one.notes)
+    parts.extend(f"<p>{escape_prose(note)}</p>" for note in notes)
+    return "\n".join([*parts, "</div>"])
+
+
+def _to_markdown(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[str]) -> str:
+    parts = [head, words.RECORDED] if run.recorded else [head]
+    if run.prompt.strip():
+        parts.append(_quoted(safe_markdown(truncate(run.prompt, _PROMPT).text)))
+    for one in found:
+        parts.append(f"**{escape_markdown(one.title)}**")
+        if one.code:
+            parts.append(fence(one.code, one.language))
+        parts.extend(map(escape_markdown, one.notes))
+    return "\n\n".join([*parts, *map(escape_markdown, notes)])
+
+
+def _to_plain(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[str]) -> str:
+    parts = [head, words.RECORDED] if run.recorded else [head]
+    if run.prompt.strip():
+        parts.append(_quoted(truncate(run.prompt, _PROMPT).text.strip()))
+    for one in found:
+        parts.append(one.title)
+        if one.code:
+            parts.append("\n".join(f"    {line}".rstrip() for line in one.code.rstrip("\n").split("\n")))
+        parts.extend(one.notes)
+    return reveal_in_prose("\n\n".join([*parts, *notes]))
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))

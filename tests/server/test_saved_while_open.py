@@ -1,0 +1,336 @@
+"""A notebook that is saved while its run goes on says how the run stands; a page that loads it gets the cards again."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from jupyter_server.services.contents.filemanager import AsyncFileContentsManager
+from nbconvert.exporters import HTMLExporter, MarkdownExporter
+from tornado.httpclient import HTTPClientError
+from tornado.web import HTTPError
+
+from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel_server.app import AgentKernelServer
+from agent_kernel_server.open_runs import OPEN_MARK, WIDGET_MIME
+from tests.server.client import Api, Kernel, until
+
+pytestmark = pytest.mark.kernel
+
+PATH = "folder/analysis.ipynb"
+ASK = "%%agent\nWhich *penguins* are heavy?"
+CODE = "heavy = 1 < 2  # <b>&</b>\nprint(heavy)"
+
+
+class Page:
+    """What a page does with a notebook: it loads and saves it, and shows what its kernel displays."""
+
+    def __init__(self, fetch: Any, kernel: Kernel) -> None:
+        self._fetch = fetch
+        self.kernel = kernel
+        self.content: Any = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(ASK, id="cell-1")])
+
+    async def run(self, source: str = ASK) -> None:
+        """Run the agent's cell."""
+        shown = [one for one in await self.kernel.run(source) if one["msg_type"] == "display_data"]
+        assert shown
+        outputs = [nbformat.v4.new_output("display_data", **_displayed(one["content"])) for one in shown]
+        self.content["cells"][0]["outputs"] = outputs
+
+    async def save(self, path: str = PATH) -> Any:
+        body = json.dumps({"type": "notebook", "format": "json", "content": self.content})
+        answer = await self._fetch("api", "contents", *path.split("/"), method="PUT", body=body)
+        return json.loads(answer.body)
+
+    async def load(self, path: str = PATH, **params: str) -> Any:
+        """The model that a page gets; its content is the page's from now on."""
+        answer = await self._fetch("api", "contents", *path.split("/"), params={"content": "1", "hash": "1"} | params)
+        model = json.loads(answer.body)
+        self.content = model["content"]
+        return model
+
+    def output(self) -> Any:
+        return self.content["cells"][0]["outputs"][0]
+
+    async def post(self, *path: str, **body: Any) -> Any:
+        answer = await self._fetch("api", *path, method="POST", body=json.dumps(body))
+        return json.loads(answer.body) if answer.body else None
+
+
+def _displayed(content: Any) -> dict[str, Any]:
+    return {"data": content["data"], "metadata": content["metadata"]}
+
+
+@pytest.fixture
+def folder(jp_root_dir: Path) -> Path:
+    folder = jp_root_dir / "folder"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+async def page(extension: AgentKernelServer, jp_fetch: Any, folder: Path) -> Any:
+    """An open notebook. Its page is connected, so the server leaves the file to it."""
+    body = {"path": PATH, "name": "analysis.ipynb", "type": "notebook", "kernel": {"name": "python3"}}
+    answer = await jp_fetch("api", "sessions", method="POST", body=json.dumps(body))
+    manager = extension.serverapp.kernel_manager
+    kernel = Kernel(json.loads(answer.body)["kernel"]["id"], manager)
+    await kernel.run("%load_ext agent_kernel")
+    manager.notify_connect(kernel.kernel_id)
+    yield Page(jp_fetch, kernel)
+    manager.notify_disconnect(kernel.kernel_id)
+    await kernel.close()
+
+
+def saved(folder: Path, name: str = "analysis.ipynb") -> Any:
+    """The first output in the file."""
+    return nbformat.read(folder / name, as_version=4).cells[0].outputs[0]
+
+
+def says_that_it_waits(output: Any) -> bool:
+    texts = [output["data"][kind] for kind in ("text/html", "text/markdown", "text/plain")]
+    return WIDGET_MIME not in output["data"] and all("Waiting for you: run" in one.replace("\\", "") for one in texts)
+
+
+async def test_a_call_that_waits_is_in_the_file_with_its_code_and_the_same_each_time(
+    api: Api, page: Page, folder: Path, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code=CODE))
+    await page.run()
+    await api.next_approval()
+    await page.save()
+    output = saved(folder)
+    assert says_that_it_waits(output)
+    data = output["data"]
+    assert "heavy = 1 &lt; 2  # &lt;b&gt;&amp;&lt;/b&gt;\nprint(heavy)" in data["text/html"]
+    assert "penguins" not in data["text/html"]  # the cell's source has the prompt
+    assert f"```python\n{CODE}\n```" in data["text/markdown"]
+    assert "    print(heavy)" in data["text/plain"]
+    before = (folder / "analysis.ipynb").read_bytes()
+    await page.save()
+    assert (folder / "analysis.ipynb").read_bytes() == before
+
+
+async def test_a_page_that_loads_it_gets_the_cards_and_saves_as_before(
+    api: Api, page: Page, folder: Path, model: FakeOpenAI, jp_fetch: Any
+) -> None:
+    model.add(call("run_python", code=CODE), say("Chinstrap is light."))
+    await page.run()
+    widget = page.output()["data"][WIDGET_MIME]
+    waiting = await api.next_approval()
+    first = await page.save()
+    loaded = await page.load()
+    assert page.output()["data"][WIDGET_MIME] == widget
+    assert (page.output()["metadata"], loaded["last_modified"]) == ({}, first["last_modified"])
+    before = (folder / "analysis.ipynb").read_bytes()
+    await page.save()
+    assert (folder / "analysis.ipynb").read_bytes() == before
+    assert (await page.load())["hash"] == loaded["hash"]
+
+    checkpoint = await page.post("contents", *PATH.split("/"), "checkpoints")
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.ended(waiting["conversation_id"])
+    await page.save()
+    assert "Chinstrap is light." in saved(folder)["data"]["text/plain"]
+    await page.post("contents", *PATH.split("/"), "checkpoints", checkpoint["id"])
+    assert says_that_it_waits(saved(folder))
+    await page.load()  # what a page does after that
+    assert "Chinstrap is light." in page.output()["data"]["text/plain"]
+
+
+async def test_copies_downloads_and_conversions_have_what_was_saved(
+    api: Api, page: Page, folder: Path, model: FakeOpenAI, jp_fetch: Any
+) -> None:
+    model.add(call("run_python", code=CODE))
+    await page.run()
+    await api.next_approval()
+    await page.save()
+    assert says_that_it_waits(saved(folder))
+    await page.post("contents", "folder", copy_from=PATH)
+    await page.save("folder/saved-as.ipynb")
+    for name in ("analysis-Copy1.ipynb", "saved-as.ipynb"):
+        assert says_that_it_waits(saved(folder, name))
+        copy = Page(jp_fetch, page.kernel)
+        await copy.load(f"folder/{name}")
+        assert says_that_it_waits(copy.output())
+    download = await jp_fetch("files", *PATH.split("/"))
+    assert WIDGET_MIME not in download.body.decode()
+    converted = (await jp_fetch("nbconvert", "html", *PATH.split("/"))).body.decode()
+    markdown, _ = MarkdownExporter().from_filename(folder / "analysis.ipynb")
+    for text in (converted, HTMLExporter().from_filename(folder / "analysis.ipynb")[0], markdown):
+        assert "Waiting for you: run" in text
+        assert "widget-view" not in text
+        assert "not found" not in text
+
+
+async def test_a_page_that_was_closed_over_the_end_finds_the_record(
+    api: Api, page: Page, folder: Path, model: FakeOpenAI, extension: AgentKernelServer
+) -> None:
+    model.add(call("run_python", code=CODE), say("Chinstrap is light."))
+    await page.run()
+    waiting = await api.next_approval()
+    await page.save()
+    extension.serverapp.kernel_manager.notify_disconnect(page.kernel.kernel_id)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    async with asyncio.timeout(20):
+        while "Chinstrap is light." not in json.dumps((await page.load())["content"]):
+            pass
+    await until(lambda: "Chinstrap is light." in (folder / "analysis.ipynb").read_text())
+    assert OPEN_MARK not in (folder / "analysis.ipynb").read_text()
+    extension.serverapp.kernel_manager.notify_connect(page.kernel.kernel_id)
+
+
+async def test_a_question_and_a_run_in_the_queue_say_so(api: Api, page: Page, folder: Path, model: FakeOpenAI) -> None:
+    model.add(call("ask_user", question="Which <one>?", choices=["a", "b"]))
+    await page.run("%%agent\nFirst.")
+    async with asyncio.timeout(20):
+        while not any(run["waits_for"] for run in (await api("GET", "runs"))[1]):
+            pass
+    await page.save()
+    plain = saved(folder)["data"]["text/plain"]
+    assert "Waiting for you: ask_user\n\nWhich <one>?\n\nTo choose from: a, b" in plain
+    queued = Page(page._fetch, page.kernel)
+    await queued.run("%%agent\nSecond.")
+    async with asyncio.timeout(20):
+        while not (await api("GET", "runs", params={"state": "queued"}))[1]:
+            pass
+    await queued.save()
+    assert "Queued behind “First.”, which waits for you" in saved(folder)["data"]["text/plain"]
+    (conversation,) = (await api("GET", "conversations"))[1]
+    for run in conversation["runs"][::-1]:
+        await api("POST", "conversations", conversation["conversation_id"], "runs", run["run_id"], "cancel")
+    await api.ended(conversation["conversation_id"])
+
+
+async def test_all_that_wait_are_named_and_what_is_long_is_bounded(
+    api: Api, page: Page, folder: Path, model: FakeOpenAI
+) -> None:
+    many, shown = 30, 20
+    long = "x = 1\n" * 1_000
+    model.add(calls(*(call("run_python", code=f"y = {number}\n{long}") for number in range(many))))
+    await page.run(f"%%agent\n{'y' * 150_000}")
+    async with asyncio.timeout(30):
+        while len(await api.pending()) < many:
+            pass
+    await page.save()
+    output = saved(folder)
+    assert output["data"]["text/plain"].count("Waiting for you: run_python") == shown
+    assert "And 10 more calls." in output["data"]["text/plain"]
+    assert len(json.dumps(output)) < 400_000
+
+
+def _stranger(model_id: Any) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": {WIDGET_MIME: {"model_id": model_id}}, "metadata": {}}
+
+
+def _marked(run_id: Any) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": {"text/plain": "x"}, "metadata": {OPEN_MARK: run_id}}
+
+
+async def test_what_a_notebook_says_of_other_runs_is_left_alone(
+    api: Api, page: Page, model: FakeOpenAI, jp_fetch: Any, folder: Path
+) -> None:
+    model.add(call("run_python", code=CODE))
+    await page.run()
+    run_id = (await api.next_approval())["run_id"]
+    odd = [
+        *(_stranger(one) for one in ("0" * 32, None, 7, [1], {"a": 1}, "x" * 100_000)),
+        *(_marked(one) for one in ("run_nobody_made", None, 7, [run_id], {"run": run_id})),
+    ]
+    page.content["cells"][0]["outputs"] += odd
+    stranger = Page(jp_fetch, page.kernel)
+    stranger.content = json.loads(json.dumps(page.content))
+    stranger.content["cells"][0]["outputs"] = [_marked(run_id)]
+    await stranger.save("folder/another.ipynb")
+    await stranger.load("folder/another.ipynb")
+    assert stranger.output()["data"] == {"text/plain": "x"}  # the run is none of this notebook's
+    await page.save()
+    assert says_that_it_waits(saved(folder))
+    await page.load()
+    assert WIDGET_MIME in page.output()["data"]
+    assert len(page.content["cells"][0]["outputs"]) == 1 + len(odd)
+    assert page.content["cells"][0]["outputs"][1:7] == odd[:6]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [],
+        "x",
+        {"cells": None},
+        {"cells": [None, 7, "x", [], {"outputs": 7}, {"outputs": [None, 7, {"output_type": ["display_data"]}]}]},
+        {"cells": [{"outputs": [{"output_type": "display_data", "data": 7, "metadata": 7}]}]},
+        {"cells": [{"outputs": [{"output_type": "display_data", "data": [WIDGET_MIME], "metadata": [OPEN_MARK]}]}]},
+        {"cells": [{"outputs": [{"output_type": "display_data"}]}]},
+    ],
+)
+async def test_a_notebook_of_odd_cells_is_jupyters_to_judge(
+    api: Api, page: Page, model: FakeOpenAI, extension: AgentKernelServer, content: Any
+) -> None:
+    model.add(call("run_python", code=CODE))
+    await page.run()
+    await api.next_approval()
+    assert extension.service is not None
+    open_runs = extension.service.records.open_runs
+    odd = {"type": "notebook", "format": "json", "content": content, "path": PATH}
+    before = json.dumps(odd)
+    for one in (odd, None, [], 7, {"type": "file", "content": "x"}, {"type": ["notebook"], "content": {}}):
+        await open_runs.prepare(one)
+        open_runs.pre_save(one, PATH)
+    assert json.dumps(odd) == before
+
+
+@pytest.mark.filterwarnings("ignore:The synchronous ContentsManager")
+class TestAManagerOfAnotherKind:
+    @pytest.fixture(
+        params=[
+            "jupyter_server.services.contents.largefilemanager.LargeFileManager",
+            "jupyter_server.services.contents.largefilemanager.AsyncLargeFileManager",
+            "tests.server.test_saved_while_open.HooklessManager",
+        ]
+    )
+    def server_traits(self, request: pytest.FixtureRequest) -> dict[str, Any]:
+        return {"contents_manager_class": request.param}
+
+    async def test_saves_what_waits_and_loads_the_cards(
+        self, api: Api, page: Page, folder: Path, model: FakeOpenAI
+    ) -> None:
+        model.add(call("run_python", code=CODE), say("Chinstrap is light."))
+        await page.run()
+        waiting = await api.next_approval()
+        await page.save()
+        assert says_that_it_waits(saved(folder))
+        await page.load()
+        assert WIDGET_MIME in page.output()["data"]
+        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+        await api.ended(waiting["conversation_id"])
+        await page.save()
+        assert "Chinstrap is light." in saved(folder)["data"]["text/plain"]
+
+
+class HooklessManager(AsyncFileContentsManager):
+    """One of those that do not run hooks."""
+
+    def run_pre_save_hooks(self, model: Any, path: str, **_: Any) -> None:
+        """Nothing."""
+
+
+async def test_a_file_that_can_not_be_written_is_refused_and_the_run_goes_on(
+    api: Api, page: Page, folder: Path, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch, extension: AgentKernelServer
+) -> None:
+    model.add(call("run_python", code=CODE))
+    await page.run()
+    await api.next_approval()
+    await page.save()
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise HTTPError(403, "Permission denied")
+
+    monkeypatch.setattr(extension.serverapp.contents_manager, "_save_notebook", refuse)
+    with pytest.raises(HTTPClientError, match="403"):
+        await page.save()
+    await page.load()
+    assert WIDGET_MIME in page.output()["data"]
+    assert len(await api.pending()) == 1
