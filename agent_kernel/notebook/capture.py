@@ -5,6 +5,7 @@ import codecs
 import io
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,7 +15,10 @@ from agent_kernel.notebook.output_widgets import OutputWidget
 from agent_kernel.notebook.transcript import Transcript, plain
 from agent_kernel.protocol.views import OutputView
 
-CHUNK_SECONDS = 0.03
+CHUNK_SECONDS = 0.1
+"""How often text is sent while a call goes on printing."""
+FIRST_CHUNK_SECONDS = 0.02
+"""How long a text waits for more of it after a pause."""
 CHUNK_CHARACTERS = 32_768
 LIVE_CHARACTERS = 1_048_576
 """Most stream text sent to faces for one call."""
@@ -39,9 +43,9 @@ class OutputCapture:
         self._transcript = Transcript()
         self._displays: list[tuple[str | None, str]] = []
         self._errors: list[str] = []
-        self._pending: list[str] = []
-        self._pending_name: StreamName = "stdout"
+        self._pending: list[tuple[StreamName, list[str]]] = []
         self._pending_length = 0
+        self._sent_at = 0.0
         self._sent_stream = 0
         self._sent_display = 0
         self._clear_next = False
@@ -67,25 +71,26 @@ class OutputCapture:
             self._transcript.append(text)
             if self._sent_stream + self._pending_length > LIVE_CHARACTERS:
                 return
-            if self._pending and self._pending_name != name:
-                self._send_pending()
-            self._pending_name = name
-            self._pending.append(text)
+            was_empty = not self._pending
+            if was_empty or self._pending[-1][0] != name:
+                self._pending.append((name, []))
+            self._pending[-1][1].append(text)
             self._pending_length += len(text)
             if self._pending_length >= CHUNK_CHARACTERS:
                 self._send_pending()
-            else:
+            elif was_empty:
                 self._flush_soon()
 
     def display(
         self, data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None, display_id: str | None = None
     ) -> None:
-        """Record a MIME bundle; a later one with the same `display_id` replaces it."""
+        """Record a MIME bundle; a later one with the same `display_id` replaces it.
+
+        After the call's end it is still shown, by the call, and no part of what the model is told.
+        """
         bundle = {mime: _json_value(mime, value) for mime, value in data.items()}
         about = _bounded_metadata(metadata or {})
         with self._lock:
-            if self._closed:
-                return
             size = sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in bundle.values())
             if self._inside:
                 fits = self._inside[-1].display(bundle, about, display_id, size)
@@ -139,12 +144,12 @@ class OutputCapture:
     def has_error(self) -> bool:
         return bool(self._errors)
 
-    def flush(self) -> None:
-        with self._lock:
-            self._send_pending()
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def close(self) -> None:
-        """Send what is pending. What is printed later, by a thread that lives on, is dropped."""
+        """Send what is pending. What is written here later is dropped."""
         with self._lock:
             if not self._closed:
                 self._send_pending()
@@ -169,23 +174,27 @@ class OutputCapture:
     def _clear_if_asked(self) -> None:
         if self._clear_next:
             self._clear_next = False
-            self._pending.clear()
-            self._pending_length = 0
+            self._pending, self._pending_length = [], 0
             self._transcript.clear()
             self._displays.clear()
             self._emit(OutputView(kind="clear"))
 
     def _send_pending(self) -> None:
-        if not self._pending:
+        pending, self._pending, self._pending_length = self._pending, [], 0
+        if not pending:
             return
-        text = "".join(self._pending)
-        self._pending.clear()
-        self._pending_length = 0
+        self._sent_at = time.monotonic()
+        for name, pieces in pending:
+            self._send_text(name, "".join(pieces))
+
+    def _send_text(self, name: StreamName, text: str) -> None:
         room = LIVE_CHARACTERS - self._sent_stream
+        if room < 0:
+            return
         self._sent_stream += len(text)
         for start in range(0, min(len(text), room), CHUNK_CHARACTERS):
             piece = text[start : min(start + CHUNK_CHARACTERS, room)]
-            self._emit(OutputView(kind="stream", name=self._pending_name, text=piece))
+            self._emit(OutputView(kind="stream", name=name, text=piece))
         if len(text) > room:
             self._emit(OutputView(kind="stream", name="stderr", text=_LIVE_NOTE))
 
@@ -193,7 +202,7 @@ class OutputCapture:
         if self._flusher is None:
             self._flusher = threading.Thread(target=self._flush_loop, name="agent-kernel-output", daemon=True)
             self._flusher.start()
-        elif len(self._pending) == 1:
+        else:
             self._wake.notify_all()
 
     def _flush_loop(self) -> None:
@@ -201,10 +210,12 @@ class OutputCapture:
             while not self._closed:
                 if not self._pending:
                     self._wake.wait()
-                else:
-                    # Released while waiting: more text joins this chunk.
-                    self._wake.wait(CHUNK_SECONDS)
-                    self._send_pending()
+                    continue
+                due = max(self._sent_at + CHUNK_SECONDS, time.monotonic() + FIRST_CHUNK_SECONDS)
+                # Released while waiting: more text joins this chunk.
+                while not self._closed and (left := due - time.monotonic()) > 0:
+                    self._wake.wait(left)
+                self._send_pending()
 
 
 class CapturedStream(io.TextIOBase):
@@ -237,7 +248,7 @@ class CapturedStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        self._capture.flush()
+        """What is written is sent soon in any case; progress bars flush at each of their steps."""
 
     def close(self) -> None:
         """A call can't close the stream for the rest of the kernel."""

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
@@ -15,6 +16,7 @@ from agent_kernel.errors import InvalidArguments, ToolFailed
 from agent_kernel.notebook.capture import OutputCapture
 from agent_kernel.notebook.idle_interrupts import IdleInterrupts
 from agent_kernel.notebook.interrupts import Escaped, InterruptGate, RunInterrupted, run_beside, shielded
+from agent_kernel.notebook.late_displays import CallDisplays, current_displays
 from agent_kernel.notebook.mailbox import Entry, Mailbox
 from agent_kernel.notebook.surroundings import captured, show_pages
 from agent_kernel.notebook.tracebacks import NameOf, cell_names, render
@@ -31,6 +33,9 @@ DEPOSIT_SECONDS = 0.5
 FindTool = Callable[[str | None, str], Tool | None]
 """A tool, by the id of the run that offers it and by its name."""
 
+IsOpen = Callable[[str | None], bool]
+"""Whether the run with this id goes on."""
+
 current_call: contextvars.ContextVar[str | None] = contextvars.ContextVar("agent_kernel_current_call", default=None)
 """The approval of the call whose code this is. A call's code may itself start a run and wait for it."""
 
@@ -38,11 +43,19 @@ current_call: contextvars.ContextVar[str | None] = contextvars.ContextVar("agent
 class Executor:
     """Owns the way from a claimed call to its outcome. `run_python` needs no function: it is the shell itself."""
 
-    def __init__(self, shell: InteractiveShell, mailbox: Mailbox, find: FindTool, interrupts: IdleInterrupts) -> None:
+    def __init__(
+        self,
+        shell: InteractiveShell,
+        mailbox: Mailbox,
+        find: FindTool,
+        interrupts: IdleInterrupts,
+        is_open: IsOpen,
+    ) -> None:
         self._shell = shell
         self._mailbox = mailbox
         self._find = find
         self._interrupts = interrupts
+        self._is_open = is_open
 
     def run_next(self, approval_id: str | None = None) -> bool:
         """Claim a deposited call and run it now, on this thread. False if there was none to claim."""
@@ -87,7 +100,8 @@ class Executor:
         return self._shell.should_run_async(code, transformed_cell=transformed)
 
     def _execution(self, entry: Entry, gate: InterruptGate) -> "_Execution":
-        return _Execution(self._shell, self._mailbox, self._find, entry, gate, self._interrupts)
+        is_open = partial(self._is_open, entry.run_id)
+        return _Execution(self._shell, self._mailbox, self._find, entry, gate, self._interrupts, is_open)
 
     def _claim(self, approval_id: str | None) -> Entry | None:
         if threading.current_thread() is not threading.main_thread():
@@ -106,6 +120,7 @@ class _Execution:
         entry: Entry,
         gate: InterruptGate,
         interrupts: IdleInterrupts,
+        is_open: Callable[[], bool],
     ) -> None:
         self._shell = shell
         self._mailbox = mailbox
@@ -115,11 +130,13 @@ class _Execution:
         self._interrupts = interrupts
         self._name_of: NameOf = str
         self._capture = OutputCapture(lambda output: mailbox.output(entry, output))
+        self._displays = CallDisplays(self._capture, is_open)
 
     async def settle(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> None:
         """Run the call and put its outcome into the mailbox, whatever happens."""
         outcome = Outcome("error", "The call could not be run: Agent Kernel itself failed.")
         token = current_call.set(self._entry.call.approval_id)
+        displays = current_displays.set(self._displays)
         self._gate.watch(self._interrupted)
         try:
             outcome = await self._outcome(wait)
@@ -131,6 +148,7 @@ class _Execution:
             self._capture.close()
             self._mailbox.rest(self._entry)
             current_call.reset(token)
+            current_displays.reset(displays)
             if self._gate.by_user:
                 # Before the outcome is known: the model is not asked on.
                 self._interrupts.stop(self._entry.run_id)

@@ -4,7 +4,9 @@ import asyncio
 import builtins
 import contextlib
 import getpass
+import logging
 import sys
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, NoReturn
@@ -16,6 +18,7 @@ from IPython.core.payload import PayloadManager
 from agent_kernel.notebook.capture import CapturedStream, OutputCapture
 from agent_kernel.notebook.descriptors import captured_descriptors
 from agent_kernel.notebook.interrupts import InterruptGate
+from agent_kernel.notebook.late_displays import start_in_call, watch_thread
 from agent_kernel.notebook.output_widgets import entering, output_class
 from agent_kernel.notebook.tracebacks import NameOf, render
 
@@ -97,8 +100,10 @@ def captured(
     """Send all that the main thread prints, displays and raises to `capture`. Gives what the call left for a pager."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(own_figures())
+        stack.enter_context(_quiet_pages())
         has_descriptors = stack.enter_context(captured_descriptors(capture.write))
         _keep_last_error(stack, shell)
+        watch_thread(shell.display_pub)
         hook = CallDisplayHook(shell.displayhook, shell, capture, code)
         payloads = PayloadManager(parent=shell)
 
@@ -124,12 +129,28 @@ def captured(
             (shell, "run_code", _interruptible(shell, gate)),
         ):
             _swap(stack, owner, name, replacement)
+        _swap(stack, threading.Thread, "start", start_in_call(shell.display_pub))
         # Wherever a page shows our own widget, ipywidgets is there.
         if (output := output_class()) is not None:
             enter, leave = entering(capture.enter, capture.leave, show_error)
             _swap(stack, output, "__enter__", enter)
             _swap(stack, output, "__exit__", leave)
         yield payloads
+
+
+@contextlib.contextmanager
+def _quiet_pages() -> Iterator[None]:
+    """A page that is loaded again speaks to comms of the old one. What the kernel logs of it is no output of a call."""
+    logger = logging.getLogger("Comm")
+
+    def is_the_calls(record: logging.LogRecord) -> bool:
+        return not str(record.msg).startswith("No such comm:")
+
+    logger.addFilter(is_the_calls)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_the_calls)
 
 
 def _interruptible(shell: InteractiveShell, gate: InterruptGate) -> Callable[..., Coroutine[Any, Any, bool]]:

@@ -32,7 +32,7 @@ class Workshop:
         self._runs: OrderedDict[str, RunState] = OrderedDict()
         self.mailbox = Mailbox()
         self.interrupts = IdleInterrupts(shell, self.open_runs)
-        self.executor = Executor(shell, self.mailbox, self.find_tool, self.interrupts)
+        self.executor = Executor(shell, self.mailbox, self.find_tool, self.interrupts, self.is_open)
         self.questions = Questions()
         self.told_served = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
@@ -70,6 +70,11 @@ class Workshop:
     def open_runs(self) -> "list[RunState]":
         """Those that have not ended, the oldest first. For any thread."""
         return [run for run in self.runs() if not run.done]
+
+    def is_open(self, run_id: str | None) -> bool:
+        """For any thread."""
+        run = self._runs.get(run_id) if run_id is not None else None
+        return run is not None and not run.done
 
     @property
     def last_run(self) -> "RunState | None":

@@ -29,6 +29,10 @@ DRAWING = (
     'SVG(\'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle r="20" fill="green"/></svg>\')'
 )
 WIDE = "import pandas as pd\npd.DataFrame({f'a long name of a column {n}': [n] * 3 for n in range(60)})"
+LATE = (
+    "import threading\nfrom IPython.display import HTML, display\nlook = threading.Event()\n"
+    "threading.Thread(target=lambda: (look.wait(60), display(HTML('<b>drawn late</b>')))).start()"
+)
 SCRIPT = "from IPython.display import HTML\nHTML('<p>counts</p><script>window.ran = (window.ran ?? 0) + 1</script>')"
 
 
@@ -130,6 +134,18 @@ def test_widgets_of_a_call_are_live_and_survive_a_reload_while_the_run_goes_on(
     assert notebook.text(2) == "5"
     end.open()
     expect(page.locator("[data-role=answer]")).to_have_text("Done.")
+
+
+def test_what_a_call_draws_after_its_end_is_in_its_card_and_not_below_another_cell(
+    open_notebook: OpenNotebook, model: WrittenModel, end: Gate
+) -> None:
+    notebook = open_notebook([*CELLS, "look.set()\nprint('mine')"])
+    shown(notebook, model, end, LATE)
+    notebook.run(2)
+    expect(notebook.card(0)).to_contain_text("drawn late")
+    assert notebook.text(2) == "mine"
+    assert len(notebook.outputs(2)) == 1
+    finish(notebook, end)
 
 
 @pytest.fixture(scope="module")

@@ -108,6 +108,59 @@ def test_a_displays_metadata_comes_with_it(shared_kernel: TestKernel) -> None:
     assert told == [{"text/plain": {"width": 3}}, {}, {}, {"text/html": {"isolated": True}}]
 
 
+LATE = """
+import asyncio, threading
+from IPython.display import display
+gate = threading.Event()
+def later():
+    gate.wait(20)
+    display('late', display_id='late1')
+thread = threading.Thread(target=later)
+thread.start()
+"""
+
+
+def test_what_a_thread_of_a_call_shows_later_is_no_output_of_the_users_cell(shared_kernel: TestKernel) -> None:
+    heard: list[tuple[str, str]] = []
+
+    def listen(message: dict[str, Any]) -> None:
+        if message["msg_type"] == "display_data":
+            heard.append((message["content"]["data"]["text/plain"], message["parent_header"].get("msg_id", "")))
+
+    shared_kernel.call("leaves a thread", LATE)
+    shared_kernel.listeners.append(listen)
+    try:
+        cell = shared_kernel.run("gate.set(); thread.join(); display('mine')")
+    finally:
+        shared_kernel.listeners.remove(listen)
+    assert cell.shown() == ["'mine'"]
+    assert [text for text, _ in heard] == ["'late'", "'mine'"]
+    assert heard[0][1] != heard[1][1]
+    assert shared_kernel.value("threading.Thread.start.__module__") == repr("threading")
+
+
+def test_a_progress_bar_that_flushes_at_each_step_is_sent_ten_times_a_second(shared_kernel: TestKernel) -> None:
+    code = (
+        "import sys, time\nbegun = time.monotonic()\n"
+        "for n in range(200):\n    print(n, end=' ', flush=True)\n    print('.', file=sys.stderr, flush=True)\n"
+        "    time.sleep(0.003)\nelapsed = time.monotonic() - begun"
+    )
+    found = shared_kernel.call("steps", code)
+    sent = outputs(found, "stream")
+    assert "".join(o["text"] for o in sent if o["name"] == "stdout") == "".join(f"{n} " for n in range(200))
+    # What comes from two streams in turns keeps its order, and so its pieces; they come together.
+    single = shared_kernel.call("one stream", code.replace("file=sys.stderr, ", ""))
+    elapsed = float(shared_kernel.value("elapsed"))
+    assert len(outputs(single, "stream")) <= elapsed / 0.1 + 3
+
+
+def test_a_page_that_speaks_to_a_comm_of_its_past_prints_nothing_into_a_call(shared_kernel: TestKernel) -> None:
+    code = "import comm, logging\nlogging.getLogger('Comm').warning('other')\ncomm.get_comm_manager().get_comm('gone')"
+    found = shared_kernel.call("gone comm", code)
+    assert "No such comm" not in found["outcome"]["content"]
+    assert "other" in found["outcome"]["content"]
+
+
 WIDGETS = "import ipywidgets\nfrom IPython.display import clear_output, display\n"
 
 

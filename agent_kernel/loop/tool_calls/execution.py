@@ -13,44 +13,29 @@ from agent_kernel.log import images
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun, Execution
 from agent_kernel.loop.tool_calls import calls, tool_messages
-from agent_kernel.loop.tool_calls.shown_images import NO_PICTURES, ShownImages, prepare
+from agent_kernel.loop.tool_calls.call_outputs import CallOutputs
+from agent_kernel.loop.tool_calls.shown_images import NO_PICTURES, prepare
 from agent_kernel.loop.tool_calls.waiting import said_to_wait
-from agent_kernel.loop.turns.batches import Batcher
 from agent_kernel.protocol.events import ToolOutputEvent
-from agent_kernel.protocol.views import OutputView, ToolCallView
+from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
 from agent_kernel.tools.spill import shorten
 from agent_kernel.tools.truncation import TextLimits
 
 logger = logging.getLogger(__name__)
-_FIRST_OUTPUT_SECONDS = 0.01
 
 
 async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     """Run a call that the ledger has as executing."""
-    run_id = run.view.run_id
-    index = -1
-    shown = ShownImages()
-
-    async def write(outputs: list[ToolOutputEvent]) -> None:
-        await run.emit(*outputs)
-
-    # What a quick call prints is committed with its outcome.
-    batcher = Batcher(write, run.setting.settings.token_flush_seconds, first=_FIRST_OUTPUT_SECONDS)
-
-    def emit(output: OutputView) -> None:
-        nonlocal index
-        index += 1
-        shown.add(output)
-        batcher.add(ToolOutputEvent(run_id=run_id, tool_call_id=call.tool_call_id, index=index, output=output))
-
+    outputs = CallOutputs(run, call)
     started = time.monotonic()
     try:
-        outcome = await _on_hands(run, call, emit)
+        outcome = await _on_hands(run, call, outputs.add)
     except BaseException:
-        await batcher.aclose()
+        await outputs.aclose()
         raise
-    await finish(run, call, outcome, started, await batcher.drain(), shown.take())
+    await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take())
+    outputs.settled()
 
 
 async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Outcome:

@@ -1,6 +1,7 @@
 """The live outputs of the calls that a kernel is running: in order, each once, with gaps filled."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -9,6 +10,9 @@ from agent_kernel.tools.hands import OutputSink
 
 AHEAD = 10_000
 """How far past a gap outputs are kept. Those beyond are collected when the gap is filled."""
+
+ENDED = 64
+"""Calls of a kernel that have ended and may still show something: a timer of theirs draws a figure."""
 
 
 class CallFeed:
@@ -49,6 +53,7 @@ class CallFeeds:
 
     def __init__(self) -> None:
         self._feeds: dict[str, CallFeed] = {}
+        self._ended: OrderedDict[str, CallFeed] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._feeds)
@@ -60,9 +65,13 @@ class CallFeeds:
             yield feed
         finally:
             self._feeds.pop(approval_id, None)
+            self._ended[approval_id] = feed
+            while len(self._ended) > ENDED:
+                self._ended.popitem(last=False)
 
     def output(self, approval_id: str, index: int, output: OutputView) -> None:
-        if (feed := self._feeds.get(approval_id)) is not None:
+        feed = self._feeds.get(approval_id) or self._ended.get(approval_id)
+        if feed is not None:
             feed.receive(index, output)
 
     def ended(self, approval_id: str) -> None:
