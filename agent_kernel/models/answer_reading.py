@@ -1,6 +1,7 @@
 """What the readers of all APIs share: events out of bytes, JSON out of events, and text joined into few deltas."""
 
 import json
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import orjson
@@ -11,33 +12,90 @@ from agent_kernel.models.sse import BYTE_ORDER_MARK, EventReader
 
 DONE = b"[DONE]"
 
+MOST_CHARACTERS = 8_000_000
+"""Of a turn: text, reasoning, arguments. The longest answers of today's models have less than a million."""
+LARGE_EVENT_BYTES = 4_096
+"""Larger events are counted whole: parts of them may be kept as they are, as the provider wants them back."""
+MOST_EVENTS = 400_000
+MOST_PARTS = 1_000
+"""Of a turn: calls, and pieces of text that the service counts as one."""
+
+
+class Room:
+    """How much more of a turn there may be. What is kept of an answer is counted here as it comes."""
+
+    def __init__(self) -> None:
+        self._characters = 0
+        self._events = 0
+        self._parts = 0
+
+    def take(self, text: str) -> str:
+        """The text. Raises `Fault` where it is too much."""
+        self.take_size(len(text))
+        return text
+
+    def take_size(self, size: int) -> None:
+        """Raises `Fault`."""
+        self._characters += size
+        if self._characters > MOST_CHARACTERS:
+            raise Fault("answer", f"its answer is longer than {MOST_CHARACTERS:,} characters")
+
+    def take_events(self, events: Sequence[bytes]) -> None:
+        """Events, before they are read. Raises `Fault`."""
+        self._events += len(events)
+        if self._events > MOST_EVENTS:
+            raise Fault("answer", f"its answer has more than {MOST_EVENTS:,} events")
+        self.take_size(sum(len(event) for event in events if len(event) > LARGE_EVENT_BYTES))
+
+    def begin_part(self) -> None:
+        """A call, or another piece of the answer, begins. Raises `Fault`."""
+        self._parts += 1
+        if self._parts > MOST_PARTS:
+            raise Fault("answer", f"its answer has more than {MOST_PARTS:,} parts (calls and texts)")
+
 
 class AnswerBody:
     """The body of an answer: server-sent events, or one JSON object where the server did not stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room) -> None:
+        self._room = room
         self._events = EventReader()
         self._plain: list[bytes] | None = None
         self._sniffed = False
+        self._unread = 0
+        """Bytes since the last event, or of the whole body where it is not streamed."""
 
     @property
     def streamed(self) -> bool:
         return self._plain is None
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The data of the events that `chunk` completes. Raises `Fault` for a web page."""
+        """The data of the events that `chunk` completes. Raises `Fault` for a web page, and for one event too long."""
         if not self._sniffed:
             self._sniff(chunk)
         if self._plain is not None:
             self._plain.append(chunk)
+            self._wait_on(chunk)
             return []
-        return self._events.feed(chunk)
+        events = self._events.feed(chunk)
+        if events:
+            self._unread = 0
+            self._room.take_events(events)
+        else:
+            self._wait_on(chunk)
+        return events
 
     def finish(self) -> list[bytes]:
         """The last event, where its closing blank line never came; the whole body, where it was not streamed."""
         if self._plain is not None:
             return [b"".join(self._plain).removeprefix(BYTE_ORDER_MARK)]
         return [event for event in self._events.finish() if event.strip()]
+
+    def _wait_on(self, chunk: bytes) -> None:
+        """Nothing can be made of it yet."""
+        self._unread += len(chunk)
+        if self._unread > MOST_CHARACTERS:
+            raise Fault("answer", f"it sent a single piece of more than {MOST_CHARACTERS:,} bytes")
 
     def _sniff(self, chunk: bytes) -> None:
         start = chunk.removeprefix(BYTE_ORDER_MARK).lstrip()
@@ -68,6 +126,7 @@ class Deltas:
     everything downstream of it more than reading it cost here."""
 
     def __init__(self) -> None:
+        self.room = Room()
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._fresh_kind = ""
@@ -89,7 +148,7 @@ class Deltas:
         if kind != self._fresh_kind:
             self._close_text()
             self._fresh_kind = kind
-        self._fresh.append(text)
+        self._fresh.append(self.room.take(text))
 
     def add(self, item: ModelItem) -> None:
         self._close_text()

@@ -64,8 +64,8 @@ class MessagesReader:
         self.done = False
         """True once the server said that nothing follows."""
         self._origin = origin
-        self._body = AnswerBody()
         self._deltas = Deltas()
+        self._body = AnswerBody(self._deltas.room)
         self._seen = False
         self._stop: str | None = None
         self._explanation = ""
@@ -168,6 +168,7 @@ class MessagesReader:
     def _start_block(self, event: dict[str, Any]) -> None:
         self._seen = True
         start = event["content_block"]
+        self._deltas.room.begin_part()
         block = _Block(str(start["type"]), start)
         self._blocks.append(block)
         self._open[event.get("index")] = block
@@ -206,7 +207,7 @@ class MessagesReader:
             case "input_json_delta":
                 piece = _string(delta["partial_json"])
                 if piece:
-                    block.json.append(piece)
+                    block.json.append(self._deltas.room.take(piece))
             case _:
                 pass  # citations, and what later versions add
 
@@ -224,7 +225,7 @@ class MessagesReader:
 
     def _add_signature(self, block: _Block, signature: Any) -> None:
         if _string(signature):
-            block.signature.append(signature)
+            block.signature.append(self._deltas.room.take(signature))
 
     def _end_block(self, event: dict[str, Any]) -> None:
         block = self._open.pop(event.get("index"), None)

@@ -115,12 +115,12 @@ class ChatReader:
     def __init__(self) -> None:
         self.done = False
         """True once the server said that nothing follows."""
-        self._body = AnswerBody()
         self._seen = False
         self._finish: str | None = None
         self._usage = TokenUsage()
-        self._calls = CallAssembler()
         self._deltas = Deltas()
+        self._body = AnswerBody(self._deltas.room)
+        self._calls = CallAssembler(self._deltas.room)
 
     def feed(self, chunk: bytes) -> list[ModelItem]:
         """The deltas in `chunk`. Raises `Fault`."""

@@ -15,7 +15,11 @@ from typing import Any
 
 import orjson
 
+from agent_kernel.models.answer_reading import Room
 from agent_kernel.models.base import RequestedCall, ToolCallDelta
+
+LONGEST_NAME = 1_000
+"""Characters that are put together from pieces. No tool has a name so long."""
 
 
 @dataclass(slots=True)
@@ -43,7 +47,8 @@ class _Call:
 
 
 class CallAssembler:
-    def __init__(self) -> None:
+    def __init__(self, room: Room) -> None:
+        self._room = room
         self._calls: list[_Call] = []
         self._slots: dict[object, _Call] = {}
         self._last: _Call | None = None
@@ -83,7 +88,8 @@ class CallAssembler:
         call = self._current(index, identifier, position, alone=alone)
         begins = call is None or _begins_another(call, identifier, name, arguments, indexed=index is not None)
         if call is None or begins:
-            call = _Call(id=identifier)
+            self._room.begin_part()
+            call = _Call(id=self._room.take(identifier))
             self._calls.append(call)
         self._slots[index if index is not None else ("position", position)] = call
         self._last = call
@@ -92,8 +98,15 @@ class CallAssembler:
             call.extra_content = extra
         had_name = bool(call.name)
         _take_name(call, name)
-        _take_arguments(call, arguments)
+        self._take_arguments(call, arguments)
         return None if had_name or not call.name else ToolCallDelta(self._calls.index(call), call.name, call.id)
+
+    def _take_arguments(self, call: _Call, arguments: Any) -> None:
+        if isinstance(arguments, str):
+            if arguments:
+                call.pieces.append(self._room.take(arguments))
+        elif arguments is not None:
+            call.pieces[:] = [self._room.take(json.dumps(arguments, ensure_ascii=False))]
 
     def _current(self, index: object, identifier: str, position: int, *, alone: bool) -> _Call | None:
         """The call that a piece may belong to."""
@@ -124,16 +137,8 @@ def _take_name(call: _Call, name: str) -> None:
         return
     if not call.name or name.startswith(call.name):
         call.name = name
-    elif not call.arguments:
+    elif not call.arguments and len(call.name) < LONGEST_NAME:
         call.name += name
-
-
-def _take_arguments(call: _Call, arguments: Any) -> None:
-    if isinstance(arguments, str):
-        if arguments:
-            call.pieces.append(arguments)
-    elif arguments is not None:
-        call.pieces[:] = [json.dumps(arguments, ensure_ascii=False)]
 
 
 def _text(value: Any) -> str:

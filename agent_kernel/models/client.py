@@ -16,6 +16,7 @@ import agent_kernel
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.api import Api
 from agent_kernel.models.faults import Fault, status_fault
+from agent_kernel.models.unpacking import ACCEPTED, read_whole
 
 if TYPE_CHECKING:
     import httpx2
@@ -68,10 +69,12 @@ class Client:
             self._openai.organization = self._openai.project = None
             self._openai._custom_headers = {}
         self._base_url = self._openai.base_url
-        self._headers = {name: value for name, value in self._openai.default_headers.items() if isinstance(value, str)}
+        theirs = {name: value for name, value in self._openai.default_headers.items() if isinstance(value, str)}
+        self._headers = {**theirs, "Accept-Encoding": ACCEPTED}
         self._timeout = timeout.as_dict()
         self._own_headers = {
             "Accept": "application/json",
+            "Accept-Encoding": ACCEPTED,
             "Content-Type": "application/json",
             "User-Agent": f"agent-kernel/{agent_kernel.__version__}",
         }
@@ -106,7 +109,7 @@ class Client:
         try:
             response = await self._http.send(request, stream=True)
             try:
-                return _read_json(response.status_code, await _read(response, most_bytes))
+                return _read_json(response.status_code, await read_whole(response, most_bytes))
             finally:
                 await response.aclose()
         except (httpx2.RequestError, aiohttp.ClientError, OSError) as error:
@@ -122,17 +125,6 @@ class Client:
 
     async def _key(self) -> str:
         return self._connection.read_key() or PLACEHOLDER_KEY
-
-
-async def _read(response: "httpx2.Response", most_bytes: int) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in response.aiter_bytes():
-        size += len(piece)
-        if size > most_bytes:
-            raise Fault("answer", f"its answer is longer than {most_bytes:,} bytes")
-        pieces.append(piece)
-    return b"".join(pieces)
 
 
 def _read_json(status: int, body: bytes) -> Any:

@@ -32,8 +32,8 @@ class ResponsesReader:
         self.done = False
         """True once the server said that nothing follows."""
         self._origin = origin
-        self._body = AnswerBody()
         self._deltas = Deltas()
+        self._body = AnswerBody(self._deltas.room)
         self._outputs = Outputs(self._deltas)
         self._numbers: dict[int, int] = {}
         self._ended = False
@@ -113,7 +113,7 @@ class ResponsesReader:
                 call.spare_name = event["name"] if isinstance(event.get("name"), str) else ""
                 call.whole_arguments = arguments_of(_exact(event, raw).get("arguments"))
             elif not (call.done or call.whole_arguments):
-                call.arguments.append(event["delta"] if isinstance(event["delta"], str) else "")
+                call.arguments.append(self._deltas.room.take(event["delta"] if isinstance(event["delta"], str) else ""))
         elif (kind := _TEXTS.get(subject)) is not None:
             item = outputs.find("message", item_id, index)
             if item.done:

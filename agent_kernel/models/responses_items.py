@@ -92,6 +92,7 @@ class Lane:
         self._last: Part | None = None
 
     def open(self, item: Output, kind: PartKind, index: Any) -> Part:
+        self._deltas.room.begin_part()
         part = Part(item, kind, index)
         item.parts.append(part)
         self._parts.append(part)
@@ -99,7 +100,7 @@ class Lane:
 
     def add(self, part: Part, text: str) -> None:
         if text and not part.closed:
-            part.pieces.append(text)
+            part.pieces.append(self._deltas.room.take(text))
             self._pass_on()
 
     def close(self, part: Part, whole: Any) -> None:
@@ -272,6 +273,7 @@ class Outputs:
                         yield OpaqueItem(kept)
 
     def _new(self, kind: str, item_id: Any, index: Any) -> Output:
+        self._deltas.room.begin_part()
         item = Output(kind, _text(item_id), index)
         self.items.append(item)
         if kind == "function_call":

@@ -25,6 +25,8 @@ Finding = tuple[Effect, str]
 
 _DETAILS = 5
 _DETAIL = 120
+_LOOKED_AT = 1_000
+"""Characters of a detail that are made visible, of which no more than `_DETAIL` are shown."""
 
 
 def gather(findings: Iterable[Finding]) -> list[Warning]:
@@ -41,5 +43,5 @@ def _join(details: list[str]) -> str:
 
 
 def _short(detail: str) -> str:
-    line = reveal(" ".join(detail.split()))
+    line = reveal(" ".join(detail[:_LOOKED_AT].split()))
     return line if len(line) <= _DETAIL else f"{line[: _DETAIL - 3]}..."

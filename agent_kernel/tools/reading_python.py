@@ -9,7 +9,10 @@ from agent_kernel.tools import effects
 from agent_kernel.tools.findings import Finding
 from agent_kernel.tools.reading_shell import read_command
 
-_LARGEST = 200_000
+_LARGEST = 100_000
+"""Characters. To parse as many takes up to 0.15 s, in which Python runs nothing else."""
+_START = 1_000
+"""Characters of a text or an expression that are looked at, where no more of it would be shown."""
 _MAGIC = re.compile(r"^(?P<target>[\w, \t]+=\s*)?(?P<mark>!!?|%%?)(?P<command>[^=\s].*)$")
 _HELP = re.compile(r"^\s*(\?{1,2}[\w.]+|[\w.]+\?{1,2})\s*$")
 _CELL_SHELLS = ("bash", "sh", "script", "system", "sx", "!")
@@ -85,6 +88,8 @@ class _Reader(ast.NodeVisitor):
         """Imported names, and what they stand for."""
         self._values: dict[str, ast.expr] = {}
         """What a name was last set to, so that `path` can be shown as the path."""
+        self._commands: dict[str, list[Finding]] = {}
+        """What was found in shell commands: a program may run the same long one a thousand times."""
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -108,7 +113,7 @@ class _Reader(ast.NodeVisitor):
                 self.found.append(("Deletes variables:", target.id))
             elif isinstance(target, ast.Subscript):
                 is_column = isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str)
-                self.found.append(("Deletes columns:" if is_column else "Deletes variables:", ast.unparse(target)))
+                self.found.append(("Deletes columns:" if is_column else "Deletes variables:", _code(target)))
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
@@ -135,13 +140,19 @@ class _Reader(ast.NodeVisitor):
             effect = effects.MODULES.get(module) or effects.MODULES[module.partition(".")[0]]
             yield effect, self._show(_argument(node, 0))
             if effect == "Runs shell commands:":
-                yield from read_command(self._command(_argument(node, 0)))
+                yield from self._read_command(_argument(node, 0))
         elif name in effects.OPENERS or method == "open":
             yield from self._opened(node, name in effects.OPENERS)
         elif method:
             yield from self._method(node, method)
         if name in ("os.system", "os.popen", "get_ipython.system"):
-            yield from read_command(self._command(_argument(node, 0)))
+            yield from self._read_command(_argument(node, 0))
+
+    def _read_command(self, node: ast.expr | None) -> list[Finding]:
+        command = self._command(node)
+        if command not in self._commands:
+            self._commands[command] = read_command(command)
+        return self._commands[command]
 
     def _method(self, node: ast.Call, method: str) -> Iterator[Finding]:
         assert isinstance(node.func, ast.Attribute)
@@ -154,9 +165,9 @@ class _Reader(ast.NodeVisitor):
         elif method in effects.PATH_DELETERS:
             yield "Deletes files:", self._show(receiver)
         elif _is_true(node, "inplace"):
-            yield from _dropped(node, method, ast.unparse(receiver))
+            yield from _dropped(node, method, _code(receiver))
         elif method in effects.DATABASE_METHODS:
-            statement = self._text(_argument(node, 0)).strip()
+            statement = self._text(_argument(node, 0))[:_START].strip()
             if method == "to_sql" or effects.DATABASE_CHANGE.match(statement):
                 yield "Changes a database:", statement
 
@@ -171,7 +182,7 @@ class _Reader(ast.NodeVisitor):
 
     def _remote(self, node: ast.Call) -> Iterator[str]:
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-            text = self._text(argument)
+            text = self._text(argument)[:_START]
             if text.lower().startswith(effects.REMOTE):
                 yield text
 
@@ -198,8 +209,8 @@ class _Reader(ast.NodeVisitor):
         if isinstance(value, ast.Call) and self._full_name(value.func).endswith("Path") and len(value.args) == 1:
             value = self._resolved(value.args[0])
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            return value.value
-        return ast.unparse(node)
+            return value.value[:_START]
+        return _code(node)
 
     def _text(self, node: ast.expr | None) -> str:
         """The text that an expression is known to start with; empty where it is not known."""
@@ -223,8 +234,15 @@ def _dropped(node: ast.Call, method: str, table: str) -> list[Finding]:
     axis = _argument(node, 1, "axis")
     columns = any(keyword.arg == "columns" for keyword in node.keywords)
     if columns or (isinstance(axis, ast.Constant) and axis.value in (1, "columns")):
-        return [("Deletes columns:", ast.unparse(node))]
+        return [("Deletes columns:", _code(node))]
     return [("Deletes rows:", table)]
+
+
+def _code(node: ast.expr) -> str:
+    """The code of an expression. That of a long one is not put together: what is shown of it says no more."""
+    lines = (node.end_lineno or node.lineno) - node.lineno
+    length = (node.end_col_offset or 0) - node.col_offset
+    return "(a long expression)" if lines > 10 or (lines == 0 and length > _START) else ast.unparse(node)
 
 
 def _argument(node: ast.Call, position: int, *names: str) -> ast.expr | None:

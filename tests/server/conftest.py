@@ -43,6 +43,7 @@ from pytest_jupyter.pytest_tornasync import http_server, http_server_client, htt
 from agent_kernel.testing import FakeOpenAI
 from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, Face, Kernel
+from tests.watchdog import watched
 
 __all__ = [
     "api",
@@ -78,6 +79,7 @@ __all__ = [
     "jp_web_app",
     "jp_ws_fetch",
     "kernel",
+    "loop_watchdog",
     "model",
     "server_traits",
 ]
@@ -134,6 +136,18 @@ def extension(
     jp_asyncio_loop.run_until_complete(jp_serverapp._cleanup())
     jp_serverapp.kernel_manager.context.destroy()
     ServerApp.clear_instance()
+
+
+@pytest.fixture(autouse=True)
+def loop_watchdog(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Nothing that a server does may hold up its event loop, in any test."""
+    if "extension" not in request.fixturenames:
+        yield
+        return
+    request.getfixturevalue("extension")
+    with watched(request.getfixturevalue("jp_asyncio_loop")) as watch:
+        yield
+    watch.check()
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """A person's decision on a waiting call: checked, committed, then acted on."""
 
+from functools import partial
+
 from agent_kernel.approvals.offers import every_call, offered_rules
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import ledger
@@ -8,6 +10,7 @@ from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls import calls, saved_rules, tool_messages
 from agent_kernel.loop.tool_calls.judging import asks_hands, judge, permits
 from agent_kernel.loop.tool_calls.previews import shown_preview
+from agent_kernel.loop.tool_calls.reading import read
 from agent_kernel.loop.tool_calls.starting import set_going, turn_at_once
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ToolCallView
@@ -79,6 +82,6 @@ async def _edit(run: ActiveRun, call: ToolCallView, decision: Decision) -> ledge
     return ledger.Edit(
         tool_input=tool_input,
         digest=digest(tool_input),
-        warnings=tuple(warnings(call.tool_name, tool_input)),
+        warnings=tuple(await read(tool_input, partial(warnings, call.tool_name, tool_input))),
         preview=await shown_preview(run, call.tool_name, tool_input),
     )

@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+from functools import partial
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import call_notes
 from agent_kernel.loop.run import ActiveRun
+from agent_kernel.loop.tool_calls.reading import read
 from agent_kernel.protocol.views import Preview, ToolCallView
 from agent_kernel.tools.preview import CHANGES_FILES, preview
 
@@ -25,7 +27,7 @@ async def shown_preview(run: ActiveRun, tool_name: str, tool_input: str) -> Prev
         else:
             if text is not None:
                 return Preview(kind="diff", language="diff", text=text)
-    return preview(tool_name, tool_input)
+    return await read(tool_input, partial(preview, tool_name, tool_input))
 
 
 async def with_file_diff(run: ActiveRun, call: ToolCallView) -> ToolCallView:

@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 from agent_kernel.errors import ConfigurationError, ContextExceeded, InvalidArguments, ModelError
 from agent_kernel.log import images, inbox, ledger
@@ -10,6 +11,7 @@ from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun, Step
 from agent_kernel.loop.tool_calls import calls
 from agent_kernel.loop.tool_calls.judging import asks_hands, judge
+from agent_kernel.loop.tool_calls.reading import in_slices, read
 from agent_kernel.loop.tool_calls.shown_images import NO_PICTURES, Prepared
 from agent_kernel.loop.tool_calls.starting import set_going, turn_at_once
 from agent_kernel.loop.turns.fit_context import fits, learn, shortened_after
@@ -135,7 +137,7 @@ async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
 async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> list[tuple[ledger.Proposal, str | None]]:
     """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any. Calls that policy
     allows and whose turn at the kernel is free start in the same commit."""
-    checked = [_check(run, call) for call in turn.tool_calls]
+    checked = [await read(call.arguments, partial(_check, run, call)) async for call in in_slices(turn.tool_calls)]
     write_spent = await spend(run, turn.usage, len(checked), counted=_with_pictures(run, turn.usage))
     learn(run, turn.usage.input_tokens)
     body = _assistant_body(turn)
@@ -193,7 +195,7 @@ async def _take_turns(run: ActiveRun, proposals: list[ledger.Proposal], turns: E
     """The approvals of the calls that start with the turn; `turns` holds their turns at the kernel."""
     return [
         proposal.approval_id
-        for proposal in proposals
+        async for proposal in in_slices(proposals)
         if turns.enter_context(turn_at_once(run, proposal, wanted=await _may_start(run, proposal)))
     ]
 

@@ -1,7 +1,8 @@
 /** Characters that can't be seen, or that change the order of what is seen, are shown as markers: `U+202E`. */
 
-// Ignorable and bidirectional characters, controls but tab and line feed, line separators, and spaces that are not " ".
-const HIDDEN = /[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Zl}\p{Zp}\u0000-\u0008\u000b-\u001f\u007f-\u009f\ufff9-\ufffb]|(?! )\p{Zs}/u;
+// Ignorable and bidirectional characters, controls but tab and line feed, line separators, spaces that are not " ", and
+// the braille pattern without dots.
+const HIDDEN = /[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Zl}\p{Zp}\u0000-\u0008\u000b-\u001f\u007f-\u009f\ufff9-\ufffb\u2800]|(?! )\p{Zs}/u;
 const HIDDEN_ALL = new RegExp(HIDDEN.source, "gu");
 
 export type Piece = { readonly text: string; readonly hidden: boolean };

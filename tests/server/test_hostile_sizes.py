@@ -1,0 +1,54 @@
+"""What a model may write without holding up the server; the watchdog of these tests says where it did."""
+
+import json
+import time
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, calls, say
+from tests.server.client import Api, Kernel
+
+LONG_PATH = "p = '" + "x" * 95_000 + "'\n"
+HOSTILE = {
+    "a long path opened 8,000 times": LONG_PATH + "open(p,'w')\n" * 8_000,
+    "half of it": LONG_PATH[:40_000] + "'\n" + "open(p,'w')\n" * 4_000,
+    "thousands of shell lines": "!rm x\n" * 30_000,
+    "as many as are read": "".join(f"!rm {number}\n" for number in range(10_000)),
+    "dense calls": "f(1)\n" * 19_000,
+    "one command, many times": "import os\nc = '" + "rm x; " * 5_000 + "'\n" + "os.system(c)\n" * 4_000,
+    "deep subscripts": ("del a" + "[0]" * 80 + "\n") * 390,
+    "a million hidden characters": "x = '" + "\u200b" * 1_000_000 + "'",
+    "all tags": "#" + "a" * 1_000_000 + "".join(map(chr, range(0xE0000, 0xE1000))),
+}
+
+
+@pytest.mark.parametrize("code", HOSTILE.values(), ids=HOSTILE.keys())
+async def test_a_call_of_any_size_is_shown_while_the_server_goes_on(
+    code: str, api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code=code), say("Good."))
+    conversation = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api.start_run(conversation)
+    waiting = await api.next_approval()
+    assert json.loads(waiting["tool_input"])["code"] == code
+    status, _ = await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
+    assert status == 200
+    (run,) = (await api.ended(conversation))["runs"]
+    assert run["status"] == "complete"
+
+
+async def test_a_turn_of_thousands_of_calls_leaves_the_server_to_others(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    """Each waits for a decision, which is a card; others ask the server for its status all the while."""
+    model.add(calls(*(call("run_python", code=f"x = {number}") for number in range(3_000))))
+    conversation = await api.new_conversation(kernel_id=kernel.kernel_id)
+    run_id = await api.start_run(conversation)
+    slowest = 0.0
+    while len(await api.pending()) < 3_000:
+        began = time.process_time()
+        assert (await api("GET", "status"))[0] == 200
+        slowest = max(slowest, time.process_time() - began)
+    assert slowest < 1.0, "seconds of processor time in which the server answered nothing"
+    await api("POST", "conversations", conversation, "runs", run_id, "cancel")
+    await api.ended(conversation)
