@@ -67,7 +67,7 @@ async def test_a_small_packed_answer_never_becomes_a_large_one(api: WireApi, pie
     reply = Reply(body=packed, headers={"Content-Encoding": "gzip"})
     async with connected(reply, api=api) as (_, model):
         memory = Memory()
-        with pytest.raises(Exception, match="does not end|single piece of more than"):
+        with pytest.raises(Exception, match=r"does not end|single piece of more than"):
             await collect(model)
         assert memory.grown_mb() < MOST_MB
 

@@ -4,6 +4,7 @@ passes through."""
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition
@@ -19,6 +20,20 @@ from agent_kernel.tools.hands import Outcome
 
 logger = logging.getLogger(__name__)
 NOBODY = "Nobody was there to ask: this notebook ran without a page."
+
+
+async def run_tool_calls(run: ActiveRun, tool_call_ids: Sequence[str]) -> None:
+    """As `run_tool_call`, all at once. They begin one after another, and others have the event loop between."""
+    if len(tool_call_ids) == 1:
+        await run_tool_call(run, tool_call_ids[0])
+        return
+    try:
+        async with asyncio.TaskGroup() as group:
+            for tool_call_id in tool_call_ids:
+                group.create_task(run_tool_call(run, tool_call_id), name=f"call {tool_call_id}")
+                await asyncio.sleep(0)
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None  # as it would be of one call: an unreadable log, say
 
 
 async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
