@@ -15,6 +15,7 @@ from agent_kernel.notebook.executor import current_call
 from agent_kernel.notebook.inspecting import inspect_variables
 from agent_kernel.notebook.undo import backups
 from agent_kernel.notebook.values import ToolText
+from agent_kernel.tools.apart import list_files, search_files
 from agent_kernel.tools.attachments import attached_name, read_attachment
 from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval
 from agent_kernel.tools.changes import planned_change
@@ -25,7 +26,6 @@ from agent_kernel.tools.notebooks import read_notebook
 from agent_kernel.tools.pictures import read_picture
 from agent_kernel.tools.preview import file_diff
 from agent_kernel.tools.registry import ToolRegistry
-from agent_kernel.tools.search import list_files, search_files
 from agent_kernel.tools.shell import run_shell
 
 FOLDER = Path.cwd()

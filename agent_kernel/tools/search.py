@@ -18,7 +18,7 @@ from agent_kernel.tools.paths import existing, is_binary
 _ENTRIES = 500
 _MATCHES = 200
 _SCANNED = 50_000
-_SECONDS = 20.0
+SECONDS = 20.0
 _FILE_BYTES = 5 * 1024 * 1024
 _SHOWN = 300
 _CUT = f"... [only the first {_SCANNED:,} files were looked at; give a folder] ..."
@@ -62,18 +62,18 @@ def search_files(
 
 def _search(files: Iterable[Path], wanted: re.Pattern[str], root: Path) -> tuple[list[str], int]:
     """The matches, and how many files could not be searched."""
-    deadline = time.monotonic() + _SECONDS
+    deadline = time.monotonic() + SECONDS
     found: list[str] = []
     skipped = 0
     for file in files:
-        matches = _matches(file, wanted, _relative(file, root))
+        matches = _matches(file, wanted, _relative(file, root), deadline)
         skipped += matches is None
         found.extend(matches or ())
         if len(found) > _MATCHES:
             found[_MATCHES:] = [f"... [more than {_MATCHES} matches; make the query narrower] ..."]
             break
         if time.monotonic() > deadline:
-            found.append(f"... [stopped after {_SECONDS:.0f} s; give a folder or a pattern] ...")
+            found.append(f"... [stopped after {SECONDS:.0f} s; give a folder or a pattern] ...")
             break
     return found, skipped
 
@@ -85,7 +85,14 @@ def _children(folder: Path, shown: str) -> Iterator[str]:
         raise ToolFailed(f"{shown!r} can't be listed: {error.strerror}.") from None
     for entry in entries:
         if not entry.name.startswith("."):
-            yield f"{entry.name}/" if entry.is_dir() else _with_size(entry.name, Path(entry.path))
+            yield f"{entry.name}/" if _is_folder(entry) else _with_size(entry.name, Path(entry.path))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 class _Walk:
@@ -113,18 +120,20 @@ class _Walk:
         return self._spec is None or bool(self._spec.match_file(_relative(file, self._folder)))
 
 
-def _matches(file: Path, wanted: re.Pattern[str], shown: str) -> list[str] | None:
+def _matches(file: Path, wanted: re.Pattern[str], shown: str, deadline: float) -> list[str] | None:
+    found: list[str] = []
     try:
         if file.stat().st_size > _FILE_BYTES or not file.is_file() or is_binary(file):
             return None
         with file.open(encoding="utf-8", errors="replace") as lines:
-            return [
-                f"{shown}:{number}: {_around(line.rstrip(), match)}"
-                for number, line in enumerate(lines, 1)
-                if (match := wanted.search(line.rstrip("\r\n")))
-            ][: _MATCHES + 1]
+            for number, line in enumerate(lines, 1):
+                if (match := wanted.search(line.rstrip("\r\n"))) is not None:
+                    found.append(f"{shown}:{number}: {_around(line.rstrip(), match)}")
+                if len(found) > _MATCHES or time.monotonic() > deadline:
+                    break
     except OSError:
         return None
+    return found
 
 
 def _around(line: str, match: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from agent_kernel.log import audit
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.views import BudgetLimits, RunView
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.brain_fixtures import FunctionHands, OneModel, Stage, stage
 from tests.core.test_loop_parking import until_parked
 
@@ -235,3 +235,22 @@ async def test_a_site_that_lets_approvals_expire_lets_a_pause_expire(stages: Any
         result = await (await stage.start(budget=TWO_CALLS)).wait()
     assert result.run.error is not None
     assert result.run.error.code == "BUDGET_EXCEEDED"
+
+
+async def test_of_a_turn_with_more_calls_than_the_budget_only_so_many_start(stages: Any) -> None:
+    many = [call("look", call_id=f"c{number}") for number in range(5)]
+    ask = call("run_python", call_id="last", code="x")
+    with ScriptedModel([calls(*many, ask), say("Done.")]) as model:
+        stage = await stages(model)
+        handle = await stage.start(budget=BudgetLimits(tool_calls=3))
+        pause = await until_paused(stage)
+        assert [ran.tool_call_id for ran in stage.hands.ran] == ["c0", "c1", "c2"]
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1), decided_by="ana")
+        result = await handle.wait()
+    states = {one.tool_call_id: one.state for one in result.tool_calls}
+    assert list(states.values()) == ["success"] * 3 + ["denied"] * 3
+    assert result.run.usage.tool_calls == 3
+    told = [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
+    assert len(told) == 6
+    assert all("budget of tool calls is reached" in text for text in told[3:])
+    assert not stage.of("approval_request")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.tools import search
+from agent_kernel.tools import apart, search
+from agent_kernel.tools.apart import list_files, search_files
 from agent_kernel.tools.files import edit_file, read_file, write_file
 from agent_kernel.tools.notebooks import read_notebook
-from agent_kernel.tools.search import list_files, search_files
 
 TOOLS: dict[str, Callable[..., str]] = {
     "read_file": read_file,
@@ -91,7 +91,7 @@ def test_a_long_list_says_that_it_is_cut(root: Path, monkeypatch: pytest.MonkeyP
     assert len(shown) == 6
     assert "more than 5 entries" in shown[-1]
     monkeypatch.setattr(search, "_SCANNED", 3)
-    assert "files were looked at" in run(root, "list_files", pattern="*")
+    assert "files were looked at" in search.list_files(root, pattern="*")
 
 
 def test_a_search_finds_lines_and_skips_hidden_binary_and_linked_files(root: Path) -> None:
@@ -204,3 +204,30 @@ def test_a_notebook_is_read_as_cells_with_short_outputs(root: Path) -> None:
     assert "Read on with first_cell=1" in run(root, "read_notebook", path="n.ipynb", cells=1)
     with pytest.raises(ToolFailed, match="not a Jupyter notebook"):
         run(root, "read_notebook", path="notes.txt")
+
+
+def test_a_link_to_itself_is_listed(root: Path) -> None:
+    (root / "loop").symlink_to("loop")
+    assert "loop  (a broken link)" in run(root, "list_files").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("search_files", {"query": r"(.|.)*\x00", "regex": True}),
+        ("list_files", {"pattern": "*?" * 14 + "!"}),
+    ],
+)
+def test_a_pattern_that_never_ends_is_ended(
+    root: Path, tool: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / ("a" * 100)).write_text("a" * 100 + "\n")
+    monkeypatch.setattr(apart, "SECONDS", 1.0)
+    with pytest.raises(ToolFailed, match="simpler pattern"):
+        run(root, tool, **arguments)
+
+
+def test_a_file_of_one_long_search_is_left_at_the_deadline(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SECONDS", 0.0)
+    (root / "long.txt").write_text("x\n" * 100_000)
+    assert search.search_files(root, "y", path="long.txt").splitlines()[-1].startswith("... [stopped after")

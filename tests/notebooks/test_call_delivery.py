@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.notebooks.conftest import INSTALL
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
@@ -154,3 +156,27 @@ def test_arguments_that_were_not_approved_are_refused(shared_kernel: TestKernel)
 def test_an_unknown_request_is_answered_with_an_error(shared_kernel: TestKernel) -> None:
     assert shared_kernel.request("no such thing")["ok"] is False
     assert "There is no run 'nobody'" in shared_kernel.request("declare", run_id="nobody")["error"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("search_files", {"query": r"(.|.)*\x00", "regex": True}),
+        ("list_files", {"pattern": "*?" * 14 + "!"}),
+    ],
+)
+def test_a_search_that_never_ends_is_stopped_like_any_call(
+    start_kernel: Callable[..., TestKernel], tmp_path: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    """Its pattern is the model's, and nobody was asked."""
+    (tmp_path / ("a" * 100)).write_text("a" * 100 + "\n")
+    kernel = start_kernel()
+    kernel.run(f"import os; os.chdir({str(tmp_path)!r})")
+    kernel.run(INSTALL, silent=True)
+    kernel.deposit("searching", tool, **arguments)
+    taken = kernel.take("searching")
+    kernel.until("searching", "running")
+    assert kernel.request("interrupt", approval_id="searching")["sent"] is True
+    assert kernel.until("searching", "done")["outcome"]["status"] == "cancelled"
+    assert kernel.result(taken).reply["status"] == "ok"
+    assert kernel.value("'alive'") == "'alive'"

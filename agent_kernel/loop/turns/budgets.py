@@ -64,6 +64,12 @@ def check(limits: BudgetLimits, usage: Usage, seconds: float) -> None:
     )
 
 
+def calls_left(run: RunView) -> int | None:
+    """How many calls the run may still start; `None` where there is no limit."""
+    limit = run.budget.tool_calls
+    return None if limit is None else max(0, limit - run.usage.tool_calls)
+
+
 def unpriced(limits: BudgetLimits, why: str) -> BudgetExceeded:
     """For a limit in US dollars on a run whose cost can't be known."""
     return BudgetExceeded(

@@ -9,11 +9,12 @@ from agent_kernel.log import images, inbox, ledger
 from agent_kernel.log.journal import append_message
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun, Step
-from agent_kernel.loop.tool_calls import calls
+from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.loop.tool_calls.judging import asks_hands, judge
 from agent_kernel.loop.tool_calls.reading import in_slices, read
 from agent_kernel.loop.tool_calls.shown_images import NO_PICTURES, Prepared
 from agent_kernel.loop.tool_calls.starting import set_going, turn_at_once
+from agent_kernel.loop.turns.budgets import calls_left
 from agent_kernel.loop.turns.fit_context import fits, learn, shortened_after
 from agent_kernel.loop.turns.pausing import within_budget
 from agent_kernel.loop.turns.prompt_images import prompt_pictures
@@ -27,6 +28,8 @@ from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.tools.preview import CHANGES_FILES, preview, warnings
+
+BEYOND_BUDGET = "The run's budget of tool calls is reached."
 
 
 async def call_model(run: ActiveRun) -> list[str]:
@@ -138,7 +141,9 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
     """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any. Calls that policy
     allows and whose turn at the kernel is free start in the same commit."""
     checked = [await read(call.arguments, partial(_check, run, call)) async for call in in_slices(turn.tool_calls)]
-    write_spent = await spend(run, turn.usage, len(checked), counted=_with_pictures(run, turn.usage))
+    left = calls_left(run.view)
+    beyond = {proposal.approval_id for proposal, _ in checked[left:]} if left is not None else set()
+    write_spent = await spend(run, turn.usage, len(checked) - len(beyond), counted=_with_pictures(run, turn.usage))
     learn(run, turn.usage.input_tokens)
     body = _assistant_body(turn)
     message_id = run.last_message_id or new_message_id()
@@ -158,6 +163,8 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
         proposed = [
             calls.propose_started(commit, proposal, allowed)
             if proposal.approval_id in starting
+            else _propose_beyond(commit, proposal, fault)
+            if proposal.approval_id in beyond
             else calls.propose(commit, proposal, fault)
             for proposal, fault in checked
         ]
@@ -168,7 +175,8 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
         return {call.tool_call_id: call for call in proposed}
 
     with ExitStack() as turns:
-        starting = await _take_turns(run, [proposal for proposal, fault in checked if fault is None], turns)
+        wanted = [one for one, fault in checked if fault is None and one.approval_id not in beyond]
+        starting = await _take_turns(run, wanted, turns)
         proposed = await run.commit(work)
         set_going(run, *proposed.values())
     run.unwritten.clear()
@@ -176,6 +184,16 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
     run.remember(body)
     run.step = Step([proposal.tool_call_id for proposal, _ in checked], proposed)
     return checked
+
+
+def _propose_beyond(commit: Commit, proposal: ledger.Proposal, fault: str | None) -> ToolCallView:
+    """A call that the budget does not allow any more is never asked about, and never started."""
+    call = calls.propose(commit, proposal, fault)
+    if fault is not None:
+        return call
+    denial = tool_messages.denied("by policy", BEYOND_BUDGET)
+    verdict = ledger.Verdict(False, "policy", BEYOND_BUDGET)
+    return calls.decide(commit, proposal.approval_id, verdict, denial=denial, starts=False)
 
 
 def _with_pictures(run: ActiveRun, usage: TokenUsage) -> TokenUsage:
