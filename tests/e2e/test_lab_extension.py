@@ -144,3 +144,91 @@ def test_code_of_a_record_from_somewhere_else_is_copied_and_becomes_cells(lab: L
     expect_inserted(page, before, 0, ["1 / 0"])
     page.get_by_role("button", name="Insert all as cells").click()
     expect_inserted(page, before, 0, ['first = "<b>"', "second = 2"])
+
+
+WAITS = "Waiting for you: run_python"
+
+
+def wait_for_card(notebook: NotebookPage) -> None:
+    """It is in view and has the focus, so that a key answers it."""
+    expect(notebook.card()).to_be_focused()
+    expect(notebook.card()).to_be_in_viewport()
+
+
+def test_hidden_outputs_say_what_waits_and_lead_to_it(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    model.says(call("run_python", code="first = 1"), say("There."))
+    notebook = open_notebook(CELLS)
+    notebook.run_through(RUN)
+    notebook.wait_for_state("awaiting_approval")
+    page.evaluate("index => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = index; }", RUN)
+    waits = page.locator(".jp-Cell").get_by_role("button", name=WAITS)
+    for hide in (["notebook:hide-cell-outputs"], ["notebook:hide-cell-code", "notebook:hide-cell-outputs"]):
+        for command in hide:
+            notebook.command(command)
+        expect(notebook.card()).not_to_be_visible()
+        waits.click()
+        wait_for_card(notebook)
+        expect(waits).to_have_count(0)
+    page.keyboard.press("a")
+    expect(notebook.record()).to_contain_text("There.")
+    notebook.command("notebook:hide-cell-outputs")
+    expect(page.get_by_role("button", name="1 call waits for you")).not_to_be_visible()
+    expect(waits).to_have_count(0)
+
+
+def test_a_folded_heading_says_what_waits_below_it(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    model.says(call("run_python", code="first = 1"))
+    notebook = open_notebook(["# Part one", *CELLS])
+    page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0")
+    notebook.command("notebook:change-cell-to-markdown")
+    notebook.run_through(RUN + 1)
+    notebook.wait_for_state("awaiting_approval")
+    page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0")
+    notebook.command("notebook:toggle-heading-collapse")
+    expect(notebook.card()).not_to_be_visible()
+    page.locator(".jp-Cell").get_by_role("button", name=WAITS).click()
+    wait_for_card(notebook)
+
+
+def test_what_waits_off_screen_in_a_notebook_that_draws_only_what_is_seen_is_found(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    model.says(call("run_python", code="first = 1"))
+    notebook = open_notebook([*CELLS, *(f"line = {number}\n" * 20 for number in range(40))])
+    notebook.run_through(RUN)
+    notebook.wait_for_state("awaiting_approval")
+    page.evaluate(
+        """async () => {
+          const { content } = window.jupyterapp.shell.currentWidget;
+          content.notebookConfig = { ...content.notebookConfig, windowingMode: 'full' };
+          content.activeCellIndex = content.widgets.length - 1;
+          await content.scrollToItem(content.widgets.length - 1);
+        }"""
+    )
+    expect(notebook.cards()).not_to_be_in_viewport()
+    page.get_by_role("button", name="1 call waits for you").click()
+    wait_for_card(notebook)
+
+
+def test_a_notebook_in_the_background_says_that_something_waits(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page, lab: LabServer
+) -> None:
+    if lab.app == "notebook":
+        pytest.skip("Notebook 7 has one notebook in a page")
+    model.says(call("run_python", code="first = 1"))
+    notebook = open_notebook(CELLS)
+    notebook.run_through(RUN)
+    notebook.wait_for_state("awaiting_approval")
+    other = lab.write_notebook("other.ipynb", ["1 + 1"])
+    notebook.command("docmanager:open", path=other.name)
+    expect(notebook.card()).not_to_be_visible()
+    page.evaluate("window.jupyterapp.shell.mode = 'multiple-document'")
+    expect(page.locator(".lm-TabBar-tab.agent-kernel-waits")).to_have_count(1)
+    page.get_by_role("button", name="1 call waits for you").click()
+    wait_for_card(notebook)
+    notebook.command("agent-kernel:show-waiting")
+    wait_for_card(notebook)

@@ -2,10 +2,12 @@
 import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
 import { INotebookTracker } from "@jupyterlab/notebook";
+import { IStatusBar } from "@jupyterlab/statusbar";
 import { keepsKeysInRecords, RECORD } from "../../src/notebook";
 import { answerInsertions, insertBelow } from "./insert";
 import { codeOf, decorateRecords } from "./records";
 import style from "./style.css";
+import { WaitingRuns } from "./waiting";
 
 const CATEGORY = "Agent Kernel";
 
@@ -23,7 +25,6 @@ const cells: JupyterFrontEndPlugin<void> = {
   requires: [INotebookTracker],
   optional: [ICommandPalette],
   activate: ({ commands }, tracker: INotebookTracker, palette: ICommandPalette | null) => {
-    addStyle();
     answerInsertions(tracker);
     tracker.widgetAdded.connect((_, panel) => decorateRecords(panel.content.node));
     const command = "agent-kernel:insert-run";
@@ -43,10 +44,29 @@ const cells: JupyterFrontEndPlugin<void> = {
   },
 };
 
+const waits: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:waits",
+  description: "Shows calls that wait for you where their cards can't be seen.",
+  autoStart: true,
+  requires: [INotebookTracker],
+  optional: [ICommandPalette, IStatusBar],
+  activate: (app, tracker: INotebookTracker, palette: ICommandPalette | null, statusBar: IStatusBar | null) => {
+    const waiting = new WaitingRuns(app, tracker);
+    waiting.item.id = "agent-kernel-waits";
+    if (statusBar !== null) statusBar.registerStatusItem(waiting.item.id, { item: waiting.item, align: "left", rank: 100 });
+    else app.shell.add(waiting.item, "top", { rank: 10_000 });
+    const command = "agent-kernel:show-waiting";
+    app.commands.addCommand(command, { label: "Show What Waits for You", isEnabled: () => waiting.any, execute: () => waiting.showNext() });
+    palette?.addItem({ command, category: CATEGORY });
+  },
+};
+
 function addStyle(): void {
   const sheet = document.createElement("style");
   sheet.textContent = style;
   document.head.append(sheet);
 }
 
-export default [keys, cells];
+addStyle();
+
+export default [keys, cells, waits];
