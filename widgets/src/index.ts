@@ -8,7 +8,8 @@ import { channelAddress, SocketTransport } from "./link/socket";
 import { keepsKeysInRecords, keepsTyping } from "./notebook";
 import type { WidgetManager } from "./notebook-renderers";
 import { staysInView } from "./staying";
-import { DrawingsContext } from "./views/context";
+import { typesetterOf } from "./typesetting";
+import { DrawingsContext, TypesetContext } from "./views/context";
 import { Run } from "./views/run";
 
 interface Model extends MessageModel {
@@ -25,7 +26,9 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const { channel, release } = lease(model);
   const drawings = new Drawings(model.widget_manager);
   const run = h(Run, { channel, runId: model.get("run_id"), prompt: model.get("prompt") });
-  mount(h(DrawingsContext.Provider, { value: drawings, children: run }), el);
+  const typeset = typesetterOf(model.widget_manager);
+  const typesetting = h(TypesetContext.Provider, { value: typeset, children: run });
+  mount(h(DrawingsContext.Provider, { value: drawings, children: typesetting }), el);
   const unwatch = staysInView(el);
   keepsTyping(el);
   const leave = keepsFocus(el);

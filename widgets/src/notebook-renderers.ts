@@ -5,6 +5,7 @@ export type Bundle = Readonly<Record<string, unknown>>;
 
 /** JupyterLab's `IRenderMimeRegistry`. */
 export interface Rendermime {
+  readonly latexTypesetter?: { typeset(node: HTMLElement): unknown } | null;
   preferredMimeType(bundle: Bundle, safe: "any"): string | undefined;
   createRenderer(mimeType: string): Renderer;
   createModel(options: { data: Bundle; metadata: Bundle; trusted: boolean }): unknown;

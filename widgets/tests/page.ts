@@ -189,7 +189,7 @@ export function card(root: HTMLElement, id: string): HTMLElement {
 }
 
 export function buttons(place: Element): string[] {
-  return [...place.querySelectorAll("button")].filter((b) => !b.matches(".ak-head, .ak-fold, .ak-badge")).map(accessibleName);
+  return [...place.querySelectorAll("button")].filter((b) => !b.matches(".ak-head, .ak-fold, .ak-badge, .ak-copy")).map(accessibleName);
 }
 
 export function button(place: Element, name: string): HTMLButtonElement {

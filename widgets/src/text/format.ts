@@ -22,10 +22,9 @@ export function wholeSeconds(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** The time of day of a UTC timestamp, in the reader's zone: 14:06:31. */
+/** The time of day, in the zone in which records, statistics and the audit trail tell it: 14:06:31 UTC. */
 export function timeOfDay(timestamp: string): string {
-  const date = new Date(timestamp);
-  return [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
+  return `${new Date(timestamp).toISOString().slice(11, 19)} UTC`;
 }
 
 export function tokens(count: number): string {

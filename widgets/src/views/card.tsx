@@ -13,6 +13,7 @@ import { CallBody, changeCount } from "./code";
 import { HearingContext, useActions, useSeconds, type Panel, type Retry, type Undo } from "./context";
 import { DecisionRow, SentRow } from "./decision";
 import { EditPanel, type Draft } from "./edit";
+import type { Fold } from "./folding";
 import { Icon } from "./icon";
 import { ProblemWords } from "./notices";
 import { OutputList, OutputNote } from "./outputs";
@@ -28,7 +29,7 @@ export interface CardProps {
   call: Call;
   /** One of several that wait has the full frame, the filled button and the key hints. */
   current: boolean;
-  open: boolean;
+  fold: Fold;
   panel: Panel;
   draft: Draft;
   /** Changes with the draft, which is an object that stays. */
@@ -61,7 +62,7 @@ const FOLDING = new Set(["success", "error", "invalid", "denied", "cancelled", "
 export const Card = memo(function Card(props: CardProps): JSX.Element {
   const { call, pending, off } = props;
   const yours = props.turn || (needsYou(call) && pending === null && !off);
-  const folded = FOLDING.has(call.state) && !props.open;
+  const folded = FOLDING.has(call.state) && props.fold === "line";
   const line = folded || call.state === "proposed";
   return (
     <div
@@ -73,6 +74,7 @@ export const Card = memo(function Card(props: CardProps): JSX.Element {
       data-turn={yours ? "you" : undefined}
       data-current={props.current ? "" : undefined}
       data-line={line ? "" : undefined}
+      data-shown={props.fold === "shown" && call.state === "success" ? "" : undefined}
       tabIndex={yours ? 0 : -1}
     >
       <Head {...props} />
@@ -84,7 +86,8 @@ export const Card = memo(function Card(props: CardProps): JSX.Element {
 });
 
 function Head(props: CardProps): JSX.Element {
-  const { call, open } = props;
+  const { call } = props;
+  const open = props.fold === "open";
   const hearing = useContext(HearingContext);
   const look = lookOf(props, hearing === "between-cells");
   const inner = (
@@ -181,7 +184,7 @@ function Content(props: CardProps): JSX.Element | null {
       if (call.name === "ask_user" && !props.gone) return <Question call={call} />;
       return <Ran call={call} />;
     case "success":
-      return <><Ran call={call} /><UndoRow call={call} undo={props.undo} /></>;
+      return <><Ran call={call} shown={props.fold === "shown"} /><UndoRow call={call} undo={props.undo} /></>;
     case "error":
     case "unknown":
       return <Ran call={call} />;
@@ -240,11 +243,12 @@ function hasCode(call: Call): boolean {
   return call.name === "run_python" || call.name === "run_shell";
 }
 
-function Ran({ call }: { call: Call }): JSX.Element {
+/** `shown`: only what came out, in little room. */
+function Ran({ call, shown = false }: { call: Call; shown?: boolean }): JSX.Element {
   const wrote = call.preview?.kind === "diff";
   return (
     <>
-      {wrote && call.state === "success" ? <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} /> : <FoldedCall call={call} />}
+      {shown ? null : wrote && call.state === "success" ? <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} /> : <FoldedCall call={call} />}
       <OutputList owner={call.id} outputs={call.outputs} />
       {call.seenImages > 0 && <OutputNote text={seenWords(call.seenImages, pictureCount(call.outputs))} />}
       <ResultText call={call} wrote={wrote} />

@@ -6,6 +6,7 @@ import type { Preview, Warning } from "../protocol";
 import { shownCall } from "../text/arguments";
 import { plural } from "../text/format";
 import { highlightLines } from "../text/highlight";
+import { Copy } from "./copy";
 import { InsertBelow } from "./insert";
 import { Plain } from "./text";
 
@@ -38,18 +39,21 @@ export const CallBody = memo(function CallBody(props: {
 export function Code({ text, language }: { text: string; language: string }): JSX.Element {
   const lines = highlightLines(text.replace(/\n$/, ""), language);
   return (
-    <pre class="ak-code" dir="ltr" data-role="code">
-      {lines.map((line, index) => (
-        <span class="ak-l" key={index}>
-          {line.map((token, at) => (
-            <span class={token.classes} key={at}>
-              <Plain text={token.text} />
-            </span>
-          ))}
-          {index < lines.length - 1 && "\n"}
-        </span>
-      ))}
-    </pre>
+    <>
+      <Copy text={text} />
+      <pre class="ak-code" dir="ltr" data-role="code">
+        {lines.map((line, index) => (
+          <span class="ak-l" key={index}>
+            {line.map((token, at) => (
+              <span class={token.classes} key={at}>
+                <Plain text={token.text} />
+              </span>
+            ))}
+            {index < lines.length - 1 && "\n"}
+          </span>
+        ))}
+      </pre>
+    </>
   );
 }
 

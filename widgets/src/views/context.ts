@@ -5,6 +5,7 @@ import { Drawings } from "../drawings";
 import type { Hearing } from "../link/transport";
 import type { BudgetLimits, ClientCommand, PauseView } from "../protocol";
 import type { Call } from "../state";
+import type { Typeset } from "../typesetting";
 
 export type Panel = "none" | "reason" | "edit" | "allow";
 
@@ -63,6 +64,9 @@ export const HearingContext = createContext<Hearing>("always");
 
 /** What the notebook's own renderers draw in this view; nothing, where it has none. */
 export const DrawingsContext = createContext(new Drawings(undefined));
+
+/** Formulas in answers; shown as they are written, where the page can't typeset them. */
+export const TypesetContext = createContext<Typeset>(() => undefined);
 
 export function useActions(): Actions {
   const actions = useContext(ActionsContext);

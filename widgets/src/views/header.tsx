@@ -21,18 +21,32 @@ interface Props {
   onStop: () => void;
 }
 
+/** Characters of a prompt: those that one line shows, the number from which on the whole can be opened, and what is shown then. */
+const PROMPT_LINE = 400;
+const LONG_PROMPT = 120;
+const PROMPT_SHOWN = 20_000;
+
 export function Header({ state, prompt, connection, stopping, waiting, onStop }: Props): JSX.Element {
   const [rules, showRules] = useState(false);
+  const [whole, showWhole] = useState(false);
   const { run } = state;
   const ended = runEnded(state);
   const status = statusOf(state, connection, stopping, waiting);
   const text = run?.prompt ?? prompt;
+  const isLong = text.length > LONG_PROMPT || text.trim().includes("\n");
   return (
     <div class="ak-header" role="group" aria-label="Agent run">
       <div class="ak-header-top">
-        <span class="ak-prompt" title={text}>{text.replaceAll(/\s+/g, " ")}</span>
+        <span class="ak-prompt" title={isLong ? undefined : text}>{text.slice(0, PROMPT_LINE).trim().replaceAll(/\s+/g, " ")}</span>
+        {isLong && <Button name="Whole prompt" small look="quiet" expanded={whole} icon={<Icon name={whole ? "down" : "right"} tone="ak-chev" />} onPress={() => showWhole(!whole)} />}
         {!ended && run !== null && connection !== "gone" && <StopButton stopping={stopping} onStop={onStop} />}
       </div>
+      {isLong && whole && (
+        <pre class="ak-prompt-whole" dir="auto" data-role="prompt" tabIndex={0}>
+          <Plain text={text.slice(0, PROMPT_SHOWN)} />
+          {text.length > PROMPT_SHOWN && `\n… ${count(text.length - PROMPT_SHOWN)} more characters not shown here.`}
+        </pre>
+      )}
       <div class="ak-meta">
         <span class="ak-status"><Icon name={status.icon} tone={status.tone} />{status.word}</span>
         {run !== null && (

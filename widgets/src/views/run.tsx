@@ -13,7 +13,7 @@ import { BatchBar } from "./batch";
 import { BudgetCard, RaiseLine } from "./budget";
 import { Card } from "./card";
 import { ActionsContext, HearingContext, useSeconds } from "./context";
-import { isOpen } from "./folding";
+import { foldOf } from "./folding";
 import { Header } from "./header";
 import { InterruptNote } from "./hearing";
 import { ConnectionBar, Note, Notice } from "./notices";
@@ -115,7 +115,7 @@ function CallCard({ call, state, desk, current, several }: { call: Call; state: 
     <Card
       call={call}
       current={current}
-      open={isOpen(call, state, desk.openedByHand(call.id))}
+      fold={foldOf(call, state, desk.openedByHand(call.id))}
       panel={asks ? desk.panelOf(call.id) : "none"}
       draft={desk.draftOf(call.id)}
       draftVersion={desk.draftOf(call.id).edits}
