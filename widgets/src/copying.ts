@@ -52,6 +52,7 @@ function copyBySelection(text: string, near: HTMLElement): boolean {
   field.setAttribute("aria-hidden", "true");
   field.className = "ak-sr";
   near.after(field);
+  field.focus({ preventScroll: true });
   field.select();
   try {
     return document.execCommand("copy");

@@ -86,7 +86,7 @@ describe("a run at its budget", () => {
     PlayedSocket.last.say({ type: "error", seq: 1, conversation_id: "", run_id: null, timestamp: "", code: "CONFLICT", message: "Already decided: budget raised by ana, 2026-11-20T14:03:02.000Z. Nothing was added.", tool_call_id: null, details: { run_id: brain.recording!.run, pause_id: brain.recording!.view.raises[0].pause_id } });
     await settle();
     expect(said(root.querySelector(".ak-raised"))).toContain("Budget raised by ana,");
-    expect(said(root.querySelector("[data-code=CONFLICT]"))).toMatch(/^Already decided\. Budget raised by ana, \d\d:03:02\. Nothing was added\./);
+    expect(said(root.querySelector("[data-code=CONFLICT]"))).toMatch(/^Already decided\. Budget raised by ana, 14:03:02 UTC\. Nothing was added\./);
   });
 
   test("where the brain could not write it down, it can be tried again", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { asks, PYTHON, runs, shown } from "./cards";
-import { button, card, happens, PlayedSocket, press, settle, show, usePage, type Recording } from "./page";
+import { accessibleName, button, card, happens, PlayedSocket, press, settle, show, usePage, type Recording } from "./page";
 
 usePage();
 
@@ -85,11 +85,29 @@ describe("a call that has ended", () => {
     expect(shown(root, "t3").text).toContain("The model has seen 2 of these 3 plots.");
   });
 
-  test("stays open with a plot of the last step", async () => {
+  test("folds its call and keeps its plot in view", async () => {
     const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).did("t2", "run_python", PYTHON, 5, [plot]));
     await happens((run) => run.say("Here they are.").finish());
     expect(card(root, "t2").querySelector("img")?.getAttribute("src")).toBe("data:image/png;base64,iVBORw0KGgo=");
-    expect([open(root, "t1"), open(root, "t2")]).toEqual(["false", "true"]);
+    expect(card(root, "t1").querySelector("img")).not.toBeNull();
+    expect([open(root, "t1"), open(root, "t2")]).toEqual(["false", "false"]);
+    expect(card(root, "t1").querySelector(".ak-fold")).toBeNull();
+  });
+
+  test("keeps what it printed in view while the next call waits, and no longer", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "312 duplicates" }]).ask("t2", "run_python", PYTHON));
+    expect(shown(root, "t1").text).toContain("312 duplicates");
+    expect(open(root, "t1")).toBe("false");
+    await happens((run) => run.answer("t2", true).start("t2", "run_python", PYTHON));
+    expect(shown(root, "t1").text).not.toContain("312 duplicates");
+  });
+
+  test("is folded to its line, or opened in full, by a person", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).ask("t2", "run_python", PYTHON));
+    await press(card(root, "t1"), accessibleName(card(root, "t1").querySelector(".ak-head")!));
+    expect([open(root, "t1"), card(root, "t1").querySelector("img") !== null]).toEqual(["true", true]);
+    await press(card(root, "t1"), accessibleName(card(root, "t1").querySelector(".ak-head")!));
+    expect([open(root, "t1"), card(root, "t1").querySelector("img") !== null]).toEqual(["false", false]);
   });
 
   test("stays as a person has put it", async () => {
@@ -112,7 +130,7 @@ describe("a call that has ended", () => {
     await press(card(root, "t1"), "Deny");
     await press(card(root, "t1"), "Deny");
     await happens((run) => run.answer("t1", false, { reason: "Keep it.", decided_by: "4f2a" }).end("t1", "run_python", "denied"));
-    expect(shown(root).text).toMatch(/By you, \d\d:\d\d:\d\d: Keep it\. Nothing ran\./);
+    expect(shown(root).text).toMatch(/By you, \d\d:\d\d:\d\d UTC: Keep it\. Nothing ran\./);
   });
 
   test("a policy's denial names the rule", async () => {

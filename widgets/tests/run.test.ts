@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { ConversationView } from "../src/protocol";
 import { fromSnapshot } from "../src/state";
 import { asks, PYTHON, shown } from "./cards";
@@ -12,6 +12,45 @@ describe("the run", () => {
     const root = await show();
     expect(root.textContent).toContain("prompt");
     expect(root.querySelector(".ak-run")?.getAttribute("data-status")).toBe("starting");
+  });
+
+  test("shows a long prompt on one line, and all of it on request, as it was written", async () => {
+    const prompt = `---\ntitle: <b>x</b>\n---\nClean \`orders\`, $5 to $10.\n${"row\n".repeat(50_000)}`;
+    const root = await show((run) => {
+      run.view = { ...run.view, prompt } as typeof run.view;
+      return run.send({ type: "run", run: run.view });
+    });
+    expect(root.querySelector(".ak-prompt")!.textContent.length).toBeLessThanOrEqual(400);
+    expect(root.querySelector("[data-role=prompt]")).toBeNull();
+    await press(root, "Whole prompt");
+    const whole = root.querySelector("[data-role=prompt]")!;
+    expect(whole.textContent).toContain("---\ntitle: <b>x</b>\n---\nClean `orders`, $5 to $10.\nrow\n");
+    expect(whole.querySelector("b")).toBeNull();
+    expect(whole.textContent.length).toBeLessThan(21_000);
+  });
+
+  test("copies code as it is, where the page lets it and where it has no clipboard", async () => {
+    const code = "print(1)\n";
+    const root = await show((run) => run.say("So:\n\n```python\nx = 1\n```").ask("t1", "run_python", { code }));
+    const copied: string[] = [];
+    const clipboard = { writeText: (text: string) => Promise.resolve(void copied.push(text)) };
+    vi.stubGlobal("navigator", { clipboard });
+    const buttons = [...root.querySelectorAll<HTMLButtonElement>(".ak-copy")];
+    expect(buttons.map(accessibleName)).toEqual(["Copy", "Copy"]);
+    for (const one of buttons) one.click();
+    await settle();
+    expect(copied).toEqual(["x = 1", code]);
+    expect(buttons.map((one) => one.textContent)).toEqual(["Copied", "Copied"]);
+    await settle(2_500);
+    expect(buttons.map((one) => one.textContent)).toEqual(["Copy", "Copy"]);
+    vi.stubGlobal("navigator", {});
+    document.execCommand = () => copied.push((document.activeElement as HTMLTextAreaElement).value) > 0;
+    buttons[1]!.focus();
+    buttons[1]!.click();
+    await settle();
+    expect(copied.at(-1)).toBe(code);
+    expect(document.activeElement).toBe(buttons[1]);
+    vi.unstubAllGlobals();
   });
 
   test("is stopped once", async () => {

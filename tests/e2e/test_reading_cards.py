@@ -1,0 +1,123 @@
+"""What a person reads while they decide, and what is kept of it: formulas, money, code, tables and plots."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from agent_kernel.testing import call, calls, say
+from tests.e2e.conftest import OpenNotebook
+from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.model import Gate, WrittenModel
+
+TABLE = "import pandas as pd\npd.DataFrame({'week': [46, 47], 'orders': [312, 298]})"
+ANSWER = (
+    "It fell from $5 to $10, so $x^2$ and \\(y_1\\) hold:\n\n$$\n\\frac{a}{b}\n+ c\n$$\n\n"
+    "Type `\\alpha` or `$x$`, in C:\\new\\table.\n\n```python\nprice = '$5 to $10'\n```\n"
+)
+CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nHow did it go?"]
+ASKING = ["%load_ext agent_kernel", "%%agent\nHow did it go?"]
+FORMULAS = 3
+
+
+@pytest.fixture
+def end(model: WrittenModel) -> Iterator[Gate]:
+    gate = Gate(say(ANSWER))
+    yield gate
+    gate.open()
+
+
+def assert_reads_well(answer: Locator) -> None:
+    expect(answer.locator("mjx-container")).to_have_count(FORMULAS)
+    expect(answer).to_contain_text("It fell from $5 to $10, so")
+    expect(answer).to_contain_text("C:\\new\\table.")
+    expect(answer.locator("p code")).to_have_text(["\\alpha", "$x$"])
+    expect(answer.locator("pre code")).to_have_text("price = '$5 to $10'")
+
+
+def test_formulas_are_typeset_and_money_is_not_live_and_kept(
+    open_notebook: OpenNotebook, model: WrittenModel, end: Gate
+) -> None:
+    assert_read_well_live_and_kept(open_notebook(CELLS), model, end)
+
+
+def test_in_notebook_7_as_well(
+    shared_model: WrittenModel, model: WrittenModel, end: Gate, page: Page, tmp_path: Path
+) -> None:
+    with LabServer(tmp_path / "lab", shared_model.server.environment(), app="notebook") as server:
+        notebook = NotebookPage(server, page, server.write_notebook("reading.ipynb", CELLS))
+        assert_read_well_live_and_kept(notebook, model, end)
+
+
+def assert_read_well_live_and_kept(notebook: NotebookPage, model: WrittenModel, end: Gate) -> None:
+    model.says(calls(call("run_python", call_id="c1", code=TABLE), text=ANSWER), end)
+    notebook.run_through(1)
+    notebook.wait_for_state("success")
+    assert_reads_well(notebook.page.locator(".ak-run [data-role=answer]").first)
+    end.open()
+    expect(notebook.record()).to_be_visible()
+    assert_reads_well(notebook.record().locator("[data-role=answer]"))
+    assert "mjx" not in notebook.save().cells[1].outputs[0]["data"]["text/html"]
+
+
+def test_what_earlier_steps_showed_is_in_view_while_the_next_asks(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    plot = (
+        "import matplotlib.pyplot as plt\nfigure, axes = plt.subplots(figsize=(4, 2))\naxes.plot([1, 3, 2])\nplt.show()"
+    )
+    model.says(
+        call("run_python", call_id="c1", code="print('312 duplicates')"),
+        calls(call("run_python", call_id="c2", code=TABLE), call("run_python", call_id="c3", code=plot)),
+        call("run_python", call_id="c4", code="del orders"),
+        say("Left as it is."),
+    )
+    notebook = open_notebook(ASKING)
+    notebook.run_through(1)
+    notebook.press("Approve")
+    notebook.wait_for_state("awaiting_approval", card=1)
+    expect(notebook.card(0)).to_contain_text("312 duplicates")
+    notebook.press("Approve", card=1)
+    notebook.wait_for_state("success", card=1)
+    notebook.press("Approve", card=2)
+    notebook.wait_for_state("awaiting_approval", card=3)
+    expect(notebook.card(0)).to_contain_text("312 duplicates")
+    expect(notebook.card(1).locator("table")).to_be_visible()
+    expect(notebook.card(2).locator("img")).to_be_visible()
+    expect(notebook.card(1).locator(".ak-head")).to_have_attribute("aria-expanded", "false")
+    notebook.press("Deny", card=3)
+    notebook.card(3).get_by_role("button", name="Deny", exact=True).last.click()
+    expect(notebook.record()).to_be_visible()
+
+
+def test_copy_puts_the_code_on_the_clipboard(open_notebook: OpenNotebook, model: WrittenModel) -> None:
+    code = "orders = orders.drop_duplicates()\norders.shape"
+    model.says(calls(call("run_python", call_id="c1", code=code), text=ANSWER), say("Done."))
+    notebook = open_notebook(ASKING)
+    notebook.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.press("Copy")
+    expect(notebook.card().get_by_text("Copied")).to_be_visible()
+    assert notebook.page.evaluate("navigator.clipboard.readText()") == code
+    notebook.page.locator(".ak-answer").get_by_role("button", name="Copy", exact=True).click()
+    notebook.page.wait_for_function("navigator.clipboard.readText().then(text => text.startsWith('price = '))")
+    notebook.press("Approve")
+    expect(notebook.record()).to_be_visible()
+
+
+def test_a_prompt_is_said_where_no_cell_says_it(open_notebook: OpenNotebook, model: WrittenModel) -> None:
+    model.says(say("By 5 %."), say("By 6 %."))
+    words = "How much" + " is it?"
+    cells = [
+        "%load_ext agent_kernel",
+        "%%agent\nWhy so much?",
+        f"import agent_kernel as ak\nask = {words[:8]!r} + {words[8:]!r}",
+    ]
+    notebook = open_notebook([*cells, "run = ak.Agent().start(ask)"])
+    for cell in range(4):
+        notebook.run(cell)
+    expect(notebook.record()).to_have_count(2)
+    expect(notebook.record().nth(0)).not_to_contain_text("Why so much?")
+    expect(notebook.record().nth(1).locator("blockquote")).to_have_text(words)
