@@ -33,6 +33,8 @@ _LEFT_OUT = f"<p>{words.LEFT_OUT}</p>"
 # style survives, as on GitHub, code and output are still told apart: only code is a `code` element.
 CODE_LOOK = ' style="background-color: rgba(128, 128, 128, 0.12); padding: 8px 10px"'
 _OUTPUT_LOOK = ' style="border-left: 3px solid #888888; padding: 2px 10px; max-height: 420px; overflow: auto"'
+WITHIN_LOOK = ' style="background-color: rgba(0, 0, 0, 0)"'
+_CALL_LOOK = ' style="margin: 4px 0 8px"'
 _PLACE_LOOK = ' style="overflow-x: auto; overflow-y: hidden"'
 """What is wider than the page is scrolled in its place, and nothing is painted over what stands beside it."""
 
@@ -96,7 +98,7 @@ def _html_prose(text: str, room: _Room) -> str:
 
 def _with_looks(rendered: str) -> str:
     """Code blocks of Markdown look like the code of calls."""
-    return rendered.replace("<pre><code", f"<pre{CODE_LOOK}><code")
+    return rendered.replace("<pre><code", f"<pre{CODE_LOOK}><code{WITHIN_LOOK}")
 
 
 def _html_aside(aside: Aside, room: _Room) -> str:
@@ -109,7 +111,7 @@ def _html_aside(aside: Aside, room: _Room) -> str:
 def _html_call(call: Call, room: _Room, pictures: _Room) -> str:
     summary = f" <code>{escape(call.summary)}</code>" if call.summary else ""
     head = f"<summary><code>{escape(call.tool_name)}</code>{summary}: {escape_prose(call.ending)}</summary>"
-    body = [f"<details{' open' if call.is_open else ''}>{head}"]
+    body = [f"<details{_CALL_LOOK}{' open' if call.is_open else ''}>{head}"]
     body.extend(
         f"<p><strong>{escape_prose(found.title)}</strong> {escape_prose(found.detail)}</p>" for found in call.warnings
     )
@@ -137,7 +139,7 @@ def _html_code(call: Call) -> str:
     if call.tool_name == "run_python" and not code.truncated:
         number = f" agent-cell-{call.cell}" if call.cell is not None else ""
         mark = f' class="agent-code language-{call.language}{number}"'
-    return f"<pre{CODE_LOOK}><code{mark}>{escape(code.text)}</code></pre>"
+    return f"<pre{CODE_LOOK}><code{mark}{WITHIN_LOOK}>{escape(code.text)}</code></pre>"
 
 
 def _html_output(output: Shown, room: _Room, pictures: _Room) -> str:

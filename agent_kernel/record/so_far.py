@@ -11,7 +11,7 @@ from agent_kernel.errors import InvalidArguments
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.record import words
-from agent_kernel.record.formats import CODE_LOOK, html_prompt
+from agent_kernel.record.formats import CODE_LOOK, WITHIN_LOOK, html_prompt
 from agent_kernel.record.safety import escape, escape_markdown, escape_prose, fence, safe_markdown
 from agent_kernel.record.story import code_of
 from agent_kernel.tools.arguments import parse
@@ -150,7 +150,7 @@ def _to_html(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[st
     for one in found:
         parts.append(f"<p><strong>{escape_prose(one.title)}</strong></p>")
         if one.code:
-            parts.append(f"<pre{CODE_LOOK}><code>{escape(one.code)}</code></pre>")
+            parts.append(f"<pre{CODE_LOOK}><code{WITHIN_LOOK}>{escape(one.code)}</code></pre>")
         parts.extend(f"<p>{escape_prose(note)}</p>" for note in one.notes)
     parts.extend(f"<p>{escape_prose(note)}</p>" for note in notes)
     return "\n".join([*parts, "</div>"])

@@ -83,7 +83,7 @@ KNOWN = {
     *("data-agent-record", "data-role"),
 }
 CLASSES = r"dataframe|agent-record|(agent-code )?language-\S*( agent-cell-1)?"
-LOOKS = (formats._CODE_LOOK, formats._OUTPUT_LOOK, formats._PLACE_LOOK)
+LOOKS = [look for name, look in vars(formats).items() if name.endswith("_LOOK")]
 
 
 def assert_harmless(markup: str) -> None:

@@ -375,9 +375,11 @@ def test_code_and_what_it_printed_look_like_code_and_output() -> None:
     call = a_call(outputs=[printed("12 rows\n")])
     shown = render_record(a_run(), [says("", call), says("Use:\n\n```python\nx\n```")], [call])["text/html"]
     look = re.escape('<pre style="background-color: rgba(128, 128, 128, 0.12)') + '[^>]*">'
-    code = re.escape('<code class="agent-code language-python agent-cell-1">orders.head()</code>')
+    code = re.escape(
+        '<code class="agent-code language-python agent-cell-1" style="background-color: rgba(0, 0, 0, 0)">orders.head()</code>'
+    )
     assert re.search(look + code, shown)
-    assert re.search(look + "<code>x", shown)
+    assert re.search(look + "<code[^>]*>x", shown)
     assert re.search(r'<pre style="border-left: [^>]*">12 rows</pre>', shown)
 
 
@@ -391,5 +393,5 @@ def test_code_that_did_what_it_should_is_numbered_as_it_ran_so_that_it_can_becom
         a_call(6, arguments={"code": "long\n" * 50_000}, started_at="2026-11-20T14:02:59.000Z"),
     ]
     shown = render_record(a_run(), [says("", *ran)], ran)["text/html"]
-    marked = re.findall(r'<code class="agent-code language-python(.*?)">(\w+)', shown)
+    marked = re.findall(r'<code class="agent-code language-python(.*?)" style="[^"]*">(\w+)', shown)
     assert marked == [(" agent-cell-2", "second"), ("", "failed"), (" agent-cell-1", "first"), ("", "denied")]
