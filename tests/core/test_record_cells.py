@@ -101,7 +101,7 @@ def test_a_prompt_of_one_line_is_said_once_and_markup_of_a_model_is_no_html() ->
     messages = [asks("Plot it."), says("<script>x</script> ![](https://x.example/y.png)")]
     heading, answer = all_cells(a_run(prompt="Plot it."), messages, [])
     assert heading.source.startswith("# Plot it.\n")
-    assert answer.source == "&lt;script>x&lt;/script> !\\[](https://x.example/y.png)"
+    assert answer.source == "&lt;script>x&lt;/script> &#33;[](https://x.example/y.png)"
 
 
 def test_several_cells_make_one_that_can_be_divided_again() -> None:
