@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DEMO_NOTEBOOK = "quickstart.ipynb"
 DEMO_OPTION = " --model demo"
+LAB_DEFAULTS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
 _STDOUT = Path("-")
 
 
@@ -127,13 +128,24 @@ def demo(directory: Path, lab_arguments: Sequence[str]) -> NoReturn:
         "jupyterlab",
         f"--ServerApp.root_dir={target.parent}",
         f"--LabApp.default_url=/lab/tree/{target.name}",
-        "--LabApp.news_url=None",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         *lab_arguments,
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # Jupyter refuses to run as root by default; a container has no other user
-    os.execve(sys.executable, command, _demo_environment(os.environ))
+    environ = _demo_environment(os.environ)
+    paths = [str(write_lab_defaults(target.parent)), environ.get("JUPYTER_CONFIG_PATH", "")]
+    environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
+    os.execve(sys.executable, command, environ)
+
+
+def write_lab_defaults(directory: Path) -> Path:
+    """Defaults of JupyterLab for the demo alone, below those that the user has set: it asks nothing, such as whether to
+    tell of news. Returns the directory in which Jupyter is to look for them."""
+    config = directory / ".jupyter"
+    file = config / "labconfig" / "default_setting_overrides.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(LAB_DEFAULTS, indent=1) + "\n", encoding="utf-8")
+    return config
 
 
 def prepare_demo(source: Path, directory: Path, environ: Mapping[str, str]) -> Path:

@@ -1,5 +1,6 @@
 """What `agent-kernel` does in a terminal."""
 
+import json
 from pathlib import Path
 
 import nbformat
@@ -31,6 +32,12 @@ def test_the_demo_opens_a_copy_with_empty_outputs(tmp_path: Path) -> None:
 def test_the_demo_asks_the_users_own_model_where_there_is_one(tmp_path: Path) -> None:
     copy = cli.prepare_demo(NOTEBOOKS, tmp_path, {"OPENAI_API_KEY": "sk-x"})
     assert [source.splitlines()[0] for source in sources(copy) if source.startswith("%%agent")] == ["%%agent"] * 3
+
+
+def test_the_demo_has_defaults_of_its_own_where_the_user_has_none(tmp_path: Path) -> None:
+    place = cli.write_lab_defaults(tmp_path)
+    written = json.loads((place / "labconfig" / "default_setting_overrides.json").read_text())
+    assert written["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
 
 
 def test_the_demo_keeps_what_the_user_changed_in_the_copy(tmp_path: Path) -> None:
