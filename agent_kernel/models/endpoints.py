@@ -113,9 +113,13 @@ class Endpoint:
     def serves(self, model: str) -> bool:
         return any(fnmatch.fnmatchcase(model, pattern) for pattern in self.models)
 
+    def secret(self) -> str | None:
+        """The key, whoever's it is."""
+        return self.api_key() if self.api_key is not None else os.environ.get(self.api_key_env or "")
+
     def read_key(self) -> str | None:
         """Raises `ConfigurationError` for a key of another provider than the one whose address this is."""
-        key = self.api_key() if self.api_key is not None else os.environ.get(self.api_key_env or "")
+        key = self.secret()
         if key and self.provider is not None:
             _check_owner(key.strip(), self.provider, self._key_setting)
         return key

@@ -7,7 +7,7 @@ costs a third of the default one. What stands in them is an `Api`'s.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from agent_kernel.models.client import SharedClient, network_fault
 from agent_kernel.models.fallbacks import Fallbacks, refuses_tools
 from agent_kernel.models.faults import Fault, Site, explain, is_about_the_name, status_fault
 from agent_kernel.models.known import Told
+from agent_kernel.models.redaction import Redaction
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
 from agent_kernel.models.turn_parts import continued, joined
 from agent_kernel.models.unpacking import read_whole, unpacked
@@ -57,6 +58,7 @@ class HttpModel:
         beside: Beside = NOTHING_BESIDE,
         takes_tools: bool = True,
         used: Callable[[], None] = lambda: None,
+        secrets: Callable[[], Iterable[str]] = tuple,
         name: str | None = None,
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
@@ -75,6 +77,7 @@ class HttpModel:
         self._target = Target(wire_name, origin=f"{self._site.where} {wire_name}")
         self._told = told
         self._used = used
+        self._secrets = secrets
         self._fallbacks = Fallbacks(self._site, takes_tools=takes_tools, beside=beside)
         self._beside = beside
 
@@ -102,6 +105,13 @@ class HttpModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem]:
         """Stream one turn. Raises `ModelRefused`, `ModelUnavailable` and `ConfigurationError`."""
+        redaction = Redaction({*self._client.secrets(), *self._secrets()})
+        async with aclosing(self._stream(request)) as items:
+            async for item in items:
+                for clean in redaction.take(item):
+                    yield clean
+
+    async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem]:
         request, notice = await self._prepared(request)
         if notice:
             yield Notice(notice)

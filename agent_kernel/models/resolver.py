@@ -48,6 +48,7 @@ class ModelResolver:
         endpoints: Mapping[str, Endpoint | BrokenEndpoint] | Iterable[Endpoint | BrokenEndpoint] = (),
         environ: Mapping[str, str] | None = None,
         base_directory: Path | None = None,
+        other_secrets: Iterable[str] = (),
         demo_pace: float = DEMO_PACE,
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
@@ -58,6 +59,7 @@ class ModelResolver:
         self._environ = {} if environ is None else environ
         self._read: dict[str, str | None] | None = None
         self._base_directory = base_directory
+        self._other_secrets = tuple(other_secrets)
         self._demo_pace = demo_pace
         self._retry = retry
         self._clock = clock
@@ -82,16 +84,23 @@ class ModelResolver:
         default: str | None = None,
         endpoints: Iterable[Endpoint | BrokenEndpoint] = (),
         base_directory: Path | None = None,
+        other_secrets: Iterable[str] = (),
     ) -> "ModelResolver":
         """From the variables that `agent_kernel.models.endpoints` reads, with the given endpoints beside, which win.
 
         `default` wins over AGENT_KERNEL_MODEL. With a key and no address it is the provider itself, and then the
         default model is that of `agent_kernel.models.defaults`. With an address and no key (Ollama) a placeholder is
         sent. `environ` is read anew for each run, so that a caller who wants it to stay as it is gives a copy; `None`
-        is a copy of this process's environment.
+        is a copy of this process's environment. `other_secrets` are replaced in answers as keys are.
         """
         variables = dict(os.environ) if environ is None else environ
-        return cls(default=default, endpoints=endpoints, environ=variables, base_directory=base_directory)
+        return cls(
+            default=default,
+            endpoints=endpoints,
+            environ=variables,
+            base_directory=base_directory,
+            other_secrets=other_secrets,
+        )
 
     def read_environment(self) -> None:
         """Take in what the environment says now. A run that goes on keeps the address and the key that it has."""
@@ -183,6 +192,11 @@ class ModelResolver:
         self._registered[name] = model
         return name
 
+    def secrets(self) -> tuple[str, ...]:
+        """What no answer may bring to a page or into the log: the keys of all endpoints, and what the host named."""
+        keys = (endpoint.secret() for endpoint in self.endpoints.values() if isinstance(endpoint, Endpoint))
+        return (*(key.strip() for key in keys if key), *self._other_secrets)
+
     async def aclose(self) -> None:
         """Close the connections of this event loop, and the registered models."""
         await self._catalogue.aclose()
@@ -202,6 +216,7 @@ class ModelResolver:
             told=lambda: self._catalogue.told(endpoint, wire_name),
             takes_tools=endpoint.told.tools is not False,
             used=lambda: self._catalogue.hear(endpoint),
+            secrets=self.secrets,
             beside=self._beside(endpoint),
             name=name,
             retry=self._retry,

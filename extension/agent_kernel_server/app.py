@@ -188,7 +188,11 @@ class AgentKernelServer(ExtensionApp):
                 self.log.warning("%s Everything else works.", endpoint.fault)
         if self.hide_keys:
             endpoints = [_with_its_key(endpoint) for endpoint in endpoints]
-        models = ModelResolver.from_environment(default=self.default_model, endpoints=endpoints, base_directory=root)
+        # A provider of identities that is a site's own may have no token.
+        token = getattr(self.serverapp.identity_provider, "token", "") if self.serverapp is not None else ""
+        models = ModelResolver.from_environment(
+            default=self.default_model, endpoints=endpoints, base_directory=root, other_secrets=[token] if token else []
+        )
         if self.hide_keys:
             named = {endpoint.api_key_env for endpoint in endpoints if isinstance(endpoint, Endpoint)}
             names = {*ENVIRONMENT_KEYS, *named}

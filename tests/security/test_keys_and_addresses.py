@@ -8,7 +8,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.wire.reply import Reply, failure
 from tests.security.conftest import declaration
@@ -64,13 +64,17 @@ async def test_the_key_is_in_no_log_record_page_file_or_message(
     model: FakeOpenAI,
     jp_root_dir: Path,
     jp_data_dir: Path,
+    jp_auth_header: dict[str, str],
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     caplog.set_level(logging.DEBUG)
+    said = f"Your key is {FAKE_KEY}, and your token {jp_auth_header['Authorization'].split()[-1]}."
+    one = call("run_python", call_id=f"call-{FAKE_KEY}", code=f"print('{FAKE_KEY}')")
+    repeated = calls(one, call(f"tool-{FAKE_KEY}", key=FAKE_KEY), text=said, reasoning=said)
     with FakeOpenAI() as elsewhere:
         model.add(
-            call("run_python", code="1"),
+            repeated,
             failure(401, f"Incorrect API key provided: {FAKE_KEY}. Authorization: Bearer {FAKE_KEY}"),
             Reply(status=307, headers={"location": f"{elsewhere.url}/chat/completions"}),
             say("Done."),
@@ -91,6 +95,7 @@ async def test_the_key_is_in_no_log_record_page_file_or_message(
         assert elsewhere.requests == []
     assert any(FAKE_KEY in request.headers["authorization"] for request in model.requests)
     assert not any(FAKE_KEY in json.dumps(request.body) for request in model.requests)
+    assert "Your key is [API key], and your token [API key]." in json.dumps(view)
     shown = [json.dumps(page.frames), json.dumps(view), caplog.text, *capfd.readouterr()]
     for path in ("status", "tools", "conversations", "approvals"):
         shown.append(json.dumps((await api("GET", path))[1]))
