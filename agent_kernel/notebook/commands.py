@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from agent_kernel.notebook.run import RunState
+from agent_kernel.notebook.run import RunState, WaitingRun
 from agent_kernel.protocol.vocabulary import Scope
 from agent_kernel.tools.hidden import reveal
 
@@ -18,18 +18,24 @@ _WHERE: dict[Scope, str] = {
 }
 
 
-def status(runs: Sequence[RunState], waiting: Mapping[str, Sequence[str]]) -> str:
-    """`waiting`: by run, the names of the tools whose calls wait for a decision."""
+def status(runs: Sequence[RunState], waiting: Mapping[str, WaitingRun]) -> str:
+    """`waiting`: what their hosts tell of them, by run."""
     if not runs:
         return NOTHING_OPEN
-    lines = [f"  {standing(run, waiting.get(run.run_id, ()))}: {_prompt(run)}" for run in runs]
+    lines = [f"  {standing(run, waiting.get(run.run_id))}: {_prompt(run)}" for run in runs]
     return "\n".join([*lines, "", "%agent show brings the cards here. %agent stop stops what is open."])
 
 
-def standing(run: RunState, waiting: Sequence[str]) -> str:
+def standing(run: RunState, waiting: WaitingRun | None) -> str:
+    """`Waiting for you (run_python) in penguins.ipynb`"""
+    place = f" in {reveal(waiting.notebook)}" if waiting is not None and waiting.notebook is not None else ""
+    return f"{_standing(run, waiting.tool_names if waiting is not None else ())}{place}"
+
+
+def _standing(run: RunState, tool_names: Sequence[str]) -> str:
     view = run.view
-    if waiting:
-        return f"Waiting for you ({', '.join(dict.fromkeys(waiting))})"
+    if tool_names:
+        return f"Waiting for you ({', '.join(dict.fromkeys(tool_names))})"
     if view is not None and view.paused is not None:
         return "Waiting for you (budget reached)"
     return "Queued" if view is not None and view.status == "queued" else "Running"

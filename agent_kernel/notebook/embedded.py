@@ -27,7 +27,7 @@ from agent_kernel.notebook.display import Hearing, LiveView, show_record
 from agent_kernel.notebook.face import FaceLine
 from agent_kernel.notebook.local_hands import LocalHands
 from agent_kernel.notebook.place import hears_while_blocked, kernel_of, notebook_path, somebody_is_there
-from agent_kernel.notebook.run import RunEnd, RunState, WaitingCall
+from agent_kernel.notebook.run import RunEnd, RunState, WaitingRun
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
@@ -39,7 +39,6 @@ NO_FACE = (
     "Jupyter widgets, or a server with the extension agent_kernel_server."
 )
 CLOSE_SECONDS = 5.0
-WAITING = "awaiting_approval"
 SEND_IMAGES_VARIABLE = "AGENT_KERNEL_SEND_IMAGES"
 """Set to `no`, it keeps plots and prompts' pictures from models, as a server's `send_images` does."""
 
@@ -107,11 +106,11 @@ class EmbeddedHost:
     def show_here(self, run: RunState) -> bool:
         return self._cards.show_here(run.run_id)
 
-    def waiting(self) -> list[WaitingCall]:
-        async def read() -> list[WaitingCall]:
+    def waiting(self) -> list[WaitingRun]:
+        async def read() -> list[WaitingRun]:
             if self._brain is None:
                 return []
-            return [WaitingCall(call.run_id, call.tool_name) for call in await self._brain.approvals(WAITING)]
+            return [WaitingRun(run.run_id, tuple(run.waiting_tools)) for run in await self._brain.list_runs(ended=0)]
 
         return asyncio.run_coroutine_threadsafe(read(), self._loop).result()
 

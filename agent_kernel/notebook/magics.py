@@ -19,6 +19,7 @@ from agent_kernel.notebook.link import install
 from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
 from agent_kernel.notebook.options import Policy
 from agent_kernel.notebook.remote import look_for_server
+from agent_kernel.notebook.run import WaitingRun
 from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.notebook.toolbox import named_tools
 from agent_kernel.notebook.warming import warm_up_here
@@ -106,12 +107,9 @@ class AgentMagics(Magics):
             "history": lambda: commands.history(shop.runs()),
         }
 
-    def _waiting(self) -> dict[str, list[str]]:
-        waiting: dict[str, list[str]] = {}
-        for host in {run.host for run in workshop().open_runs()}:
-            for call in host.waiting():
-                waiting.setdefault(call.run_id, []).append(call.tool_name)
-        return waiting
+    def _waiting(self) -> dict[str, WaitingRun]:
+        hosts = {run.host for run in workshop().open_runs()}
+        return {run.run_id: run for host in hosts for run in host.waiting()}
 
     def _begin_anew(self) -> str:
         self._conversation_id = new_conversation_id()

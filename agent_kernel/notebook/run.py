@@ -49,9 +49,14 @@ class RunEnd(BaseModel):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class WaitingCall:
+class WaitingRun:
+    """An open run as its host tells of it."""
+
     run_id: str
-    tool_name: str
+    tool_names: tuple[str, ...]
+    """Of its calls that wait for a person."""
+    notebook: str | None = None
+    """Where several notebooks use the kernel."""
 
 
 class Host(Protocol):
@@ -76,8 +81,8 @@ class Host(Protocol):
         """Show a run's cards in the cell that is being run as well. False where there are none."""
         ...
 
-    def waiting(self) -> Sequence[WaitingCall]:
-        """The calls of this kernel's runs that wait for a decision. Raises `ServerSilent`."""
+    def waiting(self) -> Sequence[WaitingRun]:
+        """The open runs of this kernel, and what of them waits for a person. Raises `ServerSilent`."""
         ...
 
     def ended(self, end: RunEnd) -> None:

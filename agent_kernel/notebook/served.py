@@ -8,7 +8,7 @@ from agent_kernel.notebook.cards import Cards
 from agent_kernel.notebook.display import LiveView
 from agent_kernel.notebook.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
 from agent_kernel.notebook.place import is_served, kernel_of
-from agent_kernel.notebook.run import RunEnd, RunState, WaitingCall
+from agent_kernel.notebook.run import RunEnd, RunState, WaitingRun
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.views import ModelsView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
@@ -61,9 +61,9 @@ class ServedHost:
     def show_here(self, run: RunState) -> bool:
         return self._cards.show_here(run.run_id)
 
-    def waiting(self) -> list[WaitingCall]:
+    def waiting(self) -> list[WaitingRun]:
         answer = self._ask("waiting")
-        return [WaitingCall(call["run_id"], call["tool_name"]) for call in answer["calls"]]
+        return [WaitingRun(run["run_id"], tuple(run["tool_names"]), run["notebook"]) for run in answer["runs"]]
 
     def ended(self, end: RunEnd) -> None:
         self._cards.ended(end)

@@ -358,6 +358,11 @@ class ListedRun(RunView):
     waits_for: list[WaitView] = Field(default_factory=list)
     """Empty while it works, and once it has ended."""
 
+    @property
+    def waiting_tools(self) -> list[str]:
+        """The tools of the calls that wait for a person."""
+        return [wait.tool_name for wait in self.waits_for if wait.tool_name is not None]
+
 
 class ConversationView(View):
     conversation_id: str

@@ -3,6 +3,7 @@
 It has no times and no durations, so that a notebook that is saved twice is the same file as long as nothing happens.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -23,6 +24,8 @@ _PROMPT = TextLimits(characters=5_000, lines=100)
 _CODE = TextLimits(characters=20_000, lines=400)
 _NOTE = TextLimits(characters=2_000, lines=40)
 _ALL_CODE = 100_000
+_INTRAWORD = re.compile(r"(?<=\w)\\_(?=\w)")
+"""An underscore that means nothing in Markdown: names of tools can be searched for."""
 _AHEAD = 60
 _MOST_CALLS = 20
 WAITING = words.STATES["awaiting_approval"]
@@ -64,7 +67,9 @@ def render_so_far(
     found = sorted(_of_run(run, calls, ahead), key=attrgetter("is_yours"), reverse=True)
     shown = list(_bounded(found[:_MOST_CALLS]))
     head = f"Agent run: {_standing(run, found)}."
-    facts = ", ".join(fact for fact in (words.model_words(run), words.policy_words(run)) if fact) + "."
+    policy = words.policy_words(run)
+    model = words.model_words(run)  # a queued run has none yet
+    facts = f"{model}, {policy}." if model else f"{policy[:1].upper()}{policy[1:]}."
     notes = [f"And {len(found) - len(shown)} more calls."] if len(found) > len(shown) else []
     notes += [*_counted(ended), AS_SAVED]
     return {
@@ -161,7 +166,7 @@ def _to_markdown(run: RunView, head: str, found: Sequence[_Open], notes: Sequenc
     if run.prompt.strip():
         parts.append(_quoted(safe_markdown(truncate(run.prompt, _PROMPT).text)))
     for one in found:
-        parts.append(f"**{escape_markdown(one.title)}**")
+        parts.append(f"**{_INTRAWORD.sub('_', escape_markdown(one.title))}**")
         if one.code:
             parts.append(fence(one.code, one.language))
         parts.extend(map(escape_markdown, one.notes))

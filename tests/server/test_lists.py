@@ -109,6 +109,9 @@ async def test_of_two_notebooks_on_a_kernel_the_one_that_asked_is_named(
         return calls
 
     assert [one["notebook"] for one in await both()] == ["second.ipynb", "first.ipynb"]
+    assert (await kernel.text("%agent status")).splitlines()[:2] == [
+        f"  Waiting for you (run_python) in {path}: {PROMPT}" for path in ("second.ipynb", "first.ipynb")
+    ]
     await kernel.close()
 
 

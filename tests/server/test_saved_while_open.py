@@ -91,7 +91,7 @@ def saved(folder: Path, name: str = "analysis.ipynb") -> Any:
 
 def says_that_it_waits(output: Any) -> bool:
     texts = [output["data"][kind] for kind in ("text/html", "text/markdown", "text/plain")]
-    return WIDGET_MIME not in output["data"] and all("Waiting for you: run" in one.replace("\\", "") for one in texts)
+    return WIDGET_MIME not in output["data"] and all("Waiting for you: run_python" in one for one in texts)
 
 
 async def test_a_call_that_waits_is_in_the_file_with_its_code_and_the_same_each_time(
@@ -160,7 +160,7 @@ async def test_copies_downloads_and_conversions_have_what_was_saved(
     converted = (await jp_fetch("nbconvert", "html", *PATH.split("/"))).body.decode()
     markdown, _ = MarkdownExporter().from_filename(folder / "analysis.ipynb")
     for text in (converted, HTMLExporter().from_filename(folder / "analysis.ipynb")[0], markdown):
-        assert "Waiting for you: run" in text
+        assert "Waiting for you: run_python" in text
         assert "widget-view" not in text
         assert "not found" not in text
 

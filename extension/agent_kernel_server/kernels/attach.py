@@ -178,11 +178,23 @@ class AttachedKernel:
             case "models":
                 return (await self._list_models()).model_dump(mode="json")
             case "waiting":
-                waiting = await (await self._brain()).approvals("awaiting_approval")
-                ours = [call for call in waiting if call.run_id in self._follower.runs]
-                return {"calls": [{"run_id": call.run_id, "tool_name": call.tool_name} for call in ours]}
+                return {"runs": await self._open_runs()}
             case _:
                 assert_never(question.topic)
+
+    async def _open_runs(self) -> list[dict[str, Any]]:
+        """Those of this kernel: what of each waits for a person, and its notebook where several use the kernel."""
+        listed = await self._records.places.follow(await (await self._brain()).list_runs(ended=0))
+        several = len((await self._records.places.by_kernel()).get(self.kernel_id, ())) > 1
+        return [
+            {
+                "run_id": run.run_id,
+                "tool_names": run.waiting_tools,
+                "notebook": run.notebook if several else None,
+            }
+            for run in listed
+            if run.run_id in self._follower.runs
+        ]
 
     def _announce(self, event: Announce) -> None:
         if event.run_id in self._announced or len(self._asking) >= UNDECLARED_RUNS:
