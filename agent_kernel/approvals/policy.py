@@ -15,6 +15,11 @@ from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 _STRICTNESS: tuple[PolicyMode, ...] = ("deny", "plan", "ask", "allow")
 
 
+def exceeds(mode: PolicyMode, cap: PolicyMode | None) -> bool:
+    """Whether a mode is more permissive than `cap`; nothing exceeds `None`."""
+    return cap is not None and _STRICTNESS.index(mode) > _STRICTNESS.index(cap)
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     approval: Approval
@@ -49,9 +54,7 @@ class Policy:
 
     def capped(self, cap: PolicyMode | None) -> "Policy":
         """No more permissive than `cap`."""
-        if cap is None or _STRICTNESS.index(self.default) <= _STRICTNESS.index(cap):
-            return self
-        return Policy(self.rules, cap)
+        return self if cap is None or not exceeds(self.default, cap) else Policy(self.rules, cap)
 
     def judge(self, call: JudgedCall) -> Judgement:
         verbs = {text: Rule.parse(text) for text in self.rules}

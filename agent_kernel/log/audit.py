@@ -31,7 +31,7 @@ VERSION = 1
 NO_ENTRY = "0" * 64
 """What the first entry names as the one before it."""
 
-Kind = Literal["decision", "outcome", "rule", "stop", "undo", "budget", "unknown", "message"]
+Kind = Literal["decision", "outcome", "rule", "stop", "undo", "budget", "unknown", "message", "policy"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,10 @@ MIGRATIONS: tuple[str, ...] = (
         partial INTEGER NOT NULL -- whether it cost more than that
     );
     """,
+    """
+    -- The policy that a person has chosen for a conversation while it went on.
+    ALTER TABLE conversations ADD COLUMN policy TEXT;
+    """,
 )
 
 

@@ -4,7 +4,7 @@ import hashlib
 import sqlite3
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -12,6 +12,7 @@ from agent_kernel.errors import CarriedOutElsewhere, IllegalTransition, UnknownC
 from agent_kernel.log.bodies import pack, unpack
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import RunView
+from agent_kernel.protocol.vocabulary import PolicyMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,33 @@ def save_reopened(sql: sqlite3.Connection, run: RunView) -> None:
     """As `save_run`, for a run that had ended and that this process carries out from now on."""
     save_run(sql, run)
     sql.execute("UPDATE runs SET owner = this_process() WHERE run_id = ?", (run.run_id,))
+
+
+def policy_of_run(sql: sqlite3.Connection, run_id: str) -> PolicyMode | None:
+    """What a person has chosen for it while it ran, or its own declaration names; else what was chosen for its
+    conversation. `None` where nobody has said."""
+    row = sql.execute(
+        "SELECT coalesce(CASE WHEN json_valid(spec) THEN json_extract(spec, '$.policy') END, policy) "
+        "FROM runs JOIN conversations ON conversation = conversations.number WHERE run_id = ?",
+        (run_id,),
+    ).fetchone()
+    return row[0] if row is not None else None
+
+
+def chosen_policy(sql: sqlite3.Connection, conversation: int) -> PolicyMode | None:
+    """What a person has chosen for a conversation, for the prompts that name no policy."""
+    (chosen,) = sql.execute("SELECT policy FROM conversations WHERE number = ?", (conversation,)).fetchone()
+    return cast("PolicyMode | None", chosen)
+
+
+def choose_policy(sql: sqlite3.Connection, conversation: int, mode: PolicyMode) -> None:
+    """For a conversation, and for its run that is under way, whatever that named."""
+    sql.execute("UPDATE conversations SET policy = ? WHERE number = ?", (mode, conversation))
+    sql.execute(
+        "UPDATE runs SET spec = json_set(spec, '$.policy', ?) "
+        "WHERE conversation = ? AND status = 'running' AND json_valid(spec)",
+        (mode, conversation),
+    )
 
 
 def has_open_run(sql: sqlite3.Connection, conversation: int) -> bool:

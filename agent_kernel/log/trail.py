@@ -8,7 +8,7 @@ from typing import Any, Literal
 from agent_kernel.log.audit import append
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import BudgetRaise, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import DecidedBy, Scope, UnknownAnswer
+from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, Scope, UnknownAnswer
 
 
 def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -> None:
@@ -96,6 +96,28 @@ def record_rule(
         "decided_by": decided_by,
     }
     append(sql, "rule", fields)
+
+
+def record_policy(
+    sql: sqlite3.Connection,
+    *,
+    conversation_id: str,
+    run_id: str | None,
+    before: PolicyMode,
+    after: PolicyMode,
+    decided_by: str | None,
+) -> None:
+    """Add that a person switched the policy of a conversation, and of its run that was under way, if there was one."""
+    fields = {
+        "at": utc_now(),
+        "conversation_id": conversation_id,
+        "run_id": run_id,
+        "before": before,
+        "after": after,
+        "by": "user",
+        "decided_by": decided_by,
+    }
+    append(sql, "policy", fields)
 
 
 def record_raise(sql: sqlite3.Connection, run: RunView, step: BudgetRaise) -> None:

@@ -12,6 +12,7 @@ from agent_kernel.protocol.commands import (
     Decision,
     MessageCommand,
     PingCommand,
+    PolicyCommand,
     ResumeCommand,
     RuleRemoveCommand,
     RunRetryCommand,
@@ -39,6 +40,8 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
             await _obey_for_call(command, conversation, person)
         case RuleRemoveCommand():
             await conversation.remove_rule(command.rule_id, decided_by=person)
+        case PolicyCommand():
+            await conversation.switch_policy(command.mode, decided_by=person)
         case BudgetCommand():
             add = BudgetLimits.model_validate(command.add.model_dump())
             await conversation.raise_budget(

@@ -22,12 +22,12 @@ from agent_kernel.loop.runs.queue import Host, RunHandle, RunQueue
 from agent_kernel.loop.runs.specs import restored
 from agent_kernel.loop.runs.stopping import SOMEBODY, Stop
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
-from agent_kernel.loop.tool_calls import decisions, saved_rules, undoing
+from agent_kernel.loop.tool_calls import decisions, policy_switch, saved_rules, undoing
 from agent_kernel.loop.turns import pausing, unknowns
 from agent_kernel.loop.turns.model_step import take_message
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.views import BudgetLimits, ConversationView, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import UnknownAnswer
+from agent_kernel.protocol.views import BudgetLimits, ConversationView, PolicySwitchView, RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import PolicyMode, UnknownAnswer
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import Hands, Outcome
 
@@ -117,7 +117,8 @@ class Conversation:
                 await stopping.supersede(active, decided_by)
                 return active.view.run_id
         last = self._queue.last or await declared.before_restart(self._host, self)
-        spec = declared.anew(last, content)
+        chosen = await self._host.log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
+        spec = declared.anew(last, content, chosen)
         return (await self.start_run(spec, last.hands if last is not None else None)).run_id
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
@@ -149,6 +150,21 @@ class Conversation:
         await self._host.log.write(lambda t: saved_rules.remove(t.sql, self.row, rule_id, decided_by))
         async with self._queue.at_hand():  # a parked run shows the change as well
             await saved_rules.rules_changed(self._host.active)
+
+    async def switch_policy(self, mode: PolicyMode, *, decided_by: str | None = None) -> PolicySwitchView:
+        """The policy of the run that is under way, and of later prompts that name none. Raises `InvalidArguments` for
+        one above the site's cap, `CarriedOutElsewhere`."""
+        policy_switch.refuse_above(self._host.settings, mode)
+        await self.refuse_elsewhere()
+        await self._queue.begun()
+        async with self._queue.at_hand() as active:
+            switched = await policy_switch.switch(
+                self._host.log, self._host.settings, self.row, active, mode, decided_by
+            )
+            begun = self._queue.active
+            if begun is not None and begun is not active:  # it has read the policy as it was
+                await saved_rules.rules_changed([begun])
+        return switched
 
     async def raise_budget(
         self,

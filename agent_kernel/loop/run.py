@@ -137,6 +137,8 @@ class ActiveRun:
         self.setting = setting
         self.view = view
         self.policy = setting.policy
+        self.policy_lock = asyncio.Lock()
+        """Held by those who read what the policy is to be and then put it in force."""
         self.commits = Commits(setting.log, setting.conversation)
         self.registry = ToolRegistry(spec.tools)
         self.scheduler, self.meter = CallScheduler(), Meter.of(view)

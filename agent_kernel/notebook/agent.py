@@ -49,7 +49,7 @@ class Agent:
         self.model = model
         self.tools = offered_tools(self._shop.shell, tools)
         self.system = system
-        self.policy = as_policy(policy)
+        self.policy = None if policy is None else as_policy(policy)
         self.budget = budget or Budget()
         self.effort = as_effort(effort)
 
@@ -68,8 +68,8 @@ class Agent:
             prompt=prompt,
             model=self.model if isinstance(self.model, str) else None,
             tools=tuple(tool.declaration for tool in self.tools),
-            policy=self.policy.default,
-            rules=tuple(self.policy.rules),
+            policy=None if self.policy is None else self.policy.default,
+            rules=() if self.policy is None else tuple(self.policy.rules),
             system=self.system,
             budget=self.budget.limits(),
             effort=self.effort,

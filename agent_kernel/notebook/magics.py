@@ -17,7 +17,6 @@ from agent_kernel.notebook.agent import Agent, host_for, last_run, wait_or_cance
 from agent_kernel.notebook.handle import state_of
 from agent_kernel.notebook.link import install
 from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
-from agent_kernel.notebook.options import Policy
 from agent_kernel.notebook.remote import look_for_server
 from agent_kernel.notebook.run import WaitingRun
 from agent_kernel.notebook.stats import stats_bundle
@@ -148,7 +147,7 @@ class AgentMagics(Magics):
         agent = Agent(
             model=options.model,
             tools=named_tools(options.tools, shell.user_ns),
-            policy=Policy(default=options.policy or "ask"),
+            policy=options.policy,
             effort=options.effort,
         )
         agent.conversation_id = self._conversation_id

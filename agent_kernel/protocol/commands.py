@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from agent_kernel.protocol.vocabulary import Scope
+from agent_kernel.protocol.vocabulary import PolicyMode, Scope
 
 MAX_FRAME_BYTES = 1_048_576
 """A larger frame is refused with INVALID_FORMAT; the connection stays."""
@@ -85,6 +85,18 @@ class RuleRemoveCommand(Command):
     rule_id: str
 
 
+class PolicyChoice(Command):
+    """The policy that a conversation is to have, over HTTP and WebSocket alike. It is never above the site's cap."""
+
+    mode: PolicyMode
+
+
+class PolicyCommand(PolicyChoice):
+    """Switch the policy of this conversation. No waiting call is approved by it."""
+
+    type: Literal["policy"] = "policy"
+
+
 class BudgetAnswer(Command):
     """What is added to the budget of a run that is paused, over HTTP and WebSocket alike."""
 
@@ -141,6 +153,7 @@ ClientCommand = Annotated[
     | ToolContinueCommand
     | ToolUndoCommand
     | RuleRemoveCommand
+    | PolicyCommand
     | BudgetCommand
     | RunRetryCommand
     | CancelCommand

@@ -24,6 +24,7 @@ from agent_kernel.protocol.vocabulary import (
     ErrorCode,
     FinishReason,
     OutcomeStatus,
+    PolicyMode,
     Role,
     Scope,
     UnknownAnswer,
@@ -88,6 +89,15 @@ class UsageEvent(Event):
 
     type: Literal["usage"] = "usage"
     usage: Usage
+
+
+class PolicyEvent(Event):
+    """A person has switched the policy. The `run` event of the run that is under way, if there is one, has it too."""
+
+    type: Literal["policy"] = "policy"
+    before: PolicyMode
+    mode: PolicyMode
+    decided_by: str | None = None
 
 
 class ToolStateEvent(Event):
@@ -214,6 +224,7 @@ LoggedEvent = (
     | ReasoningEvent
     | RunEvent
     | UsageEvent
+    | PolicyEvent
     | ToolStateEvent
     | ApprovalRequestEvent
     | ApprovalResponseEvent

@@ -171,6 +171,20 @@ class PolicyView(View):
 
     mode: PolicyMode
     rules: list[RuleView] = Field(default_factory=list)
+    cap: PolicyMode | None = None
+    """The most permissive mode that the site allows; `None` where it allows every one."""
+
+
+class PolicySwitchView(View):
+    """What came of a switch of a conversation's policy: the body that `POST conversations/{id}/policy` answers with."""
+
+    conversation_id: str
+    run_id: str | None
+    """The run that was under way."""
+    before: PolicyMode
+    mode: PolicyMode
+    waiting: int
+    """How many calls wait for a decision still."""
 
 
 class ErrorView(View):

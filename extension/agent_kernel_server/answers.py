@@ -10,7 +10,14 @@ from tornado import web
 
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.loop.commands import obey
-from agent_kernel.protocol.commands import BudgetAnswer, BudgetCommand, CancelCommand, Decision, RunRetryCommand
+from agent_kernel.protocol.commands import (
+    BudgetAnswer,
+    BudgetCommand,
+    CancelCommand,
+    Decision,
+    PolicyChoice,
+    RunRetryCommand,
+)
 from agent_kernel.protocol.vocabulary import UnknownAnswer
 from agent_kernel_server.requests import AgentKernelHandler, Refusal
 
@@ -39,6 +46,21 @@ class OutcomeHandler(AgentKernelHandler):
     async def post(self, approval_id: str) -> None:
         answer = self.read_body(OutcomeAnswer).answer
         self.send(await (await self.brain()).answer_unknown(approval_id, answer, decided_by=self.person))
+
+
+class PolicyHandler(AgentKernelHandler):
+    """Switch the policy of a conversation."""
+
+    @web.authenticated
+    @authorized("execute")
+    async def post(self, conversation_id: str) -> None:
+        choice = self.read_body(PolicyChoice)
+        conversation = await (await self.brain()).conversation(conversation_id)
+        try:
+            switched = await conversation.switch_policy(choice.mode, decided_by=self.person)
+        except InvalidArguments as error:
+            raise Refusal(400, str(error), field="mode") from error
+        self.send(switched)
 
 
 class RunAnswerHandler(AgentKernelHandler):

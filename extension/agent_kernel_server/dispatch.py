@@ -31,6 +31,7 @@ COMMAND_TYPES = frozenset(
         "tool_continue",
         "tool_undo",
         "rule_remove",
+        "policy",
         "budget",
         "run_retry",
         "cancel",

@@ -13,7 +13,14 @@ from agent_kernel.loop.faces.lists import ENDED_RUNS
 from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS, RunView
 from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
-from agent_kernel_server.answers import ApprovalHandler, BudgetHandler, CancelHandler, OutcomeHandler, RetryHandler
+from agent_kernel_server.answers import (
+    ApprovalHandler,
+    BudgetHandler,
+    CancelHandler,
+    OutcomeHandler,
+    PolicyHandler,
+    RetryHandler,
+)
 from agent_kernel_server.channel import ChannelHandler
 from agent_kernel_server.page_contents import PageContents
 from agent_kernel_server.requests import AgentKernelHandler, Refusal
@@ -197,6 +204,7 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/conversations", ConversationsHandler),
     (rf"{_API}/conversations/{_ID}", ConversationHandler),
     (rf"{_API}/conversations/{_ID}/runs", RunsHandler),
+    (rf"{_API}/conversations/{_ID}/policy", PolicyHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/budget", BudgetHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/retry", RetryHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/cancel", CancelHandler),

@@ -118,6 +118,36 @@ describe("the run", () => {
     expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Asks before acting");
   });
 
+  const openPolicy = async (root: HTMLElement): Promise<HTMLInputElement[]> => {
+    root.querySelector<HTMLElement>(".ak-badge")!.click();
+    await settle();
+    return [...root.querySelectorAll<HTMLInputElement>(".ak-rules input")];
+  };
+  const modesOf = (root: HTMLElement): (string | null)[] => [...root.querySelectorAll(".ak-rules .ak-choice > span:first-of-type")].map((one) => one.textContent);
+
+  test("lets the policy be switched, once, and says what becomes of the calls that wait", async () => {
+    const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
+    const [allow] = await openPolicy(root);
+    expect(modesOf(root)).toEqual(["Allow", "Ask", "Plan", "Deny"]);
+    expect(root.querySelector(".ak-rules .ak-btn")).toBeNull();
+    allow!.click();
+    await settle();
+    expect(root.querySelector(".ak-rules")?.textContent).toContain("1 call still waits for you.");
+    await press(root, "Switch to Allow");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "policy", mode: "allow" });
+    expect(button(root, "Switching…").getAttribute("aria-disabled")).toBe("true");
+    await happens((run) => run.send({ type: "run", run: { ...run.view, policy: { mode: "allow", rules: [], cap: null } } }));
+    expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Acts without asking");
+    expect(root.querySelector(".ak-rules .ak-btn")).toBeNull();
+  });
+
+  test("offers no policy above the site's cap, and says so", async () => {
+    const root = await show((run) => run.send({ type: "run", run: { ...run.view, policy: { mode: "ask", rules: [], cap: "ask" } } }));
+    await openPolicy(root);
+    expect(modesOf(root)).toEqual(["Ask", "Plan", "Deny"]);
+    expect(root.querySelector(".ak-rules")?.textContent).toContain("This site allows Ask at most.");
+  });
+
   test("that has ended shows its rules without a button", async () => {
     const root = await show((run) => run.say("Done.").finish(), { rules: [RULE] });
     root.querySelector<HTMLElement>(".ak-badge")!.click();

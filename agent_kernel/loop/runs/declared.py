@@ -3,11 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from agent_kernel.approvals.policy import Policy
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import runs
 from agent_kernel.loop.runs.specs import restored
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.tools.hands import Hands
 
 if TYPE_CHECKING:
@@ -25,11 +27,15 @@ class Declared:
     hands: Hands | None
 
 
-def anew(last: Declared | None, prompt: str) -> RunSpec:
-    """The same for another prompt, which no cell of the notebook shows."""
+def anew(last: Declared | None, prompt: str, chosen: PolicyMode | None) -> RunSpec:
+    """The same for another prompt, which no cell of the notebook shows. Of the policy that the last run named and the
+    one that a person has `chosen` for the conversation, the stricter counts."""
     if last is None:
         return RunSpec(run_id=new_run_id(), prompt=prompt)
-    return replace(last.spec, run_id=new_run_id(), prompt=prompt, widget_model_id=None, cell_id=None)
+    policy = last.spec.policy
+    if policy is not None:
+        policy = Policy(default=policy).capped(chosen).default
+    return replace(last.spec, run_id=new_run_id(), prompt=prompt, policy=policy, widget_model_id=None, cell_id=None)
 
 
 async def find_hands(host: "Host", conversation: "Conversation", spec: RunSpec, last: Declared | None) -> Hands | None:

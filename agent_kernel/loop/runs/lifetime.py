@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent_kernel.errors import KernelGone, LogUnavailable
 from agent_kernel.log import inbox, journal, ledger
 from agent_kernel.log.journal import Mark
-from agent_kernel.log.rules import rules_in_force
 from agent_kernel.log.runs import ConversationRow, add_run, save_run
 from agent_kernel.log.store import Log
 from agent_kernel.loop.commits import Commit
@@ -21,7 +20,7 @@ from agent_kernel.loop.runs.stopping import Stop, note
 from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.loop.tool_calls import calls, tool_messages
-from agent_kernel.loop.tool_calls.effective_policy import effective_policy, scope_keys
+from agent_kernel.loop.tool_calls.effective_policy import Standing, effective_policy, read_standing
 from agent_kernel.loop.turns.budgets import tighter
 from agent_kernel.loop.turns.history import unanswered_calls
 from agent_kernel.loop.turns.model_step import add_user_message
@@ -30,7 +29,7 @@ from agent_kernel.loop.turns.results import answer_calls, leave_messages, read_r
 from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
-from agent_kernel.protocol.views import ErrorView, NoticeView, PolicyView, RunView, Usage
+from agent_kernel.protocol.views import ErrorView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.tools.hands import Hands
 
@@ -48,6 +47,7 @@ Unwritten = Callable[[str], Awaitable[None]]
 
 
 def queued_view(host: "Host", row: ConversationRow, spec: RunSpec) -> RunView:
+    _, policy = effective_policy(host.settings, spec, Standing(spec.policy, []))
     return RunView(
         run_id=spec.run_id,
         conversation_id=row.conversation_id,
@@ -56,7 +56,7 @@ def queued_view(host: "Host", row: ConversationRow, spec: RunSpec) -> RunView:
         model=spec.model or row.model or host.settings.default_model or "",
         effort=spec.effort,
         recorded=False,
-        policy=PolicyView(mode=spec.policy or "ask"),
+        policy=policy,
         usage=Usage(),
         budget=tighter(spec.budget, host.settings.default_budget),
         started_at=utc_now(),
@@ -90,9 +90,8 @@ async def begin(
     """
     # Resolving may import the openai package, which takes half a second.
     model = await asyncio.to_thread(host.models.resolve, spec.model or row.model or host.settings.default_model)
-    keys = scope_keys(row)
-    saved = await host.log.read(lambda sql: rules_in_force(sql, keys))
-    policy, shown = effective_policy(host.settings, spec, saved)
+    standing = await host.log.read(lambda sql: read_standing(sql, row, spec.run_id))
+    policy, shown = effective_policy(host.settings, spec, standing)
     setting = RunSetting(
         row,
         host.log,

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from agent_kernel.log import inbox, journal, ledger, runs
 from agent_kernel.log.journal import Mark
-from agent_kernel.log.rules import rules_in_force
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop.run import ActiveRun, RunResult, RunSetting, Step
 from agent_kernel.loop.runs.specs import restored
 from agent_kernel.loop.runs.visits import Visits
-from agent_kernel.loop.tool_calls.effective_policy import effective_policy, scope_keys
+from agent_kernel.loop.tool_calls.effective_policy import effective_policy, read_standing
 from agent_kernel.loop.turns.budgets import Meter
 from agent_kernel.loop.turns.history import Past
 from agent_kernel.models.base import Model
@@ -54,19 +53,19 @@ def parked(run: ActiveRun, result: asyncio.Future[RunResult]) -> ParkedRun:
 
 async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: Visits) -> ActiveRun:
     """The run as it was. Its history is read when the model is asked again."""
-    run_id, keys = kept.run_id, scope_keys(row)
-    stored, view, rules, messages, calls, unknown = await host.log.read(
+    run_id = kept.run_id
+    stored, view, standing, messages, calls, unknown = await host.log.read(
         lambda sql: (
             runs.read_spec(sql, run_id),
             runs.read_run(sql, run_id),
-            rules_in_force(sql, keys),
+            read_standing(sql, row, run_id),
             inbox.read_kept(sql, row.number, run_id),
             [ledger.read_call(sql, row.number, tool_call_id) for tool_call_id in kept.calls],
             ledger.unknown_digests(sql, row.number),
         )
     )
     spec = restored(stored, view.prompt)
-    policy, _ = effective_policy(host.settings, spec, rules)
+    policy, _ = effective_policy(host.settings, spec, standing)
     setting = RunSetting(
         row,
         host.log,

@@ -7,24 +7,28 @@ from typing import Any
 from agent_kernel.approvals.policy import JudgedCall, Judgement
 from agent_kernel.errors import KernelGone
 from agent_kernel.loop.run import ActiveRun
-from agent_kernel.protocol.vocabulary import Approval, DecidedBy
+from agent_kernel.protocol.vocabulary import Approval, DecidedBy, PolicyMode
 from agent_kernel.tools.arguments import digest, parse
 
 logger = logging.getLogger(__name__)
 _JUDGE_SECONDS = 5.0
 
 
-async def judge(run: ActiveRun, tool_name: str, tool_input: str, *, edited: bool) -> Judgement:
-    """Judge arguments that are valid, in their canonical form."""
+async def judge(
+    run: ActiveRun, tool_name: str, tool_input: str, *, edited: bool, cap: PolicyMode | None = None
+) -> Judgement:
+    """Judge arguments that are valid, in their canonical form; under a mode no more permissive than `cap`."""
     arguments: dict[str, Any] = parse(tool_input)
     declaration = run.registry.declaration(tool_name)
     what = digest(tool_input)
-    return run.policy.judge(
+    declared = await _declared(run, tool_name, tool_input)
+    # The policy of this moment: it may have been switched while the tool's own callable was asked.
+    return run.policy.capped(cap).judge(
         JudgedCall(
             tool_name=tool_name,
             arguments=arguments,
             digest=what,
-            declared=await _declared(run, tool_name, tool_input),
+            declared=declared,
             read_only=declaration.read_only,
             # What may have run already is not run again unasked, whatever rule would allow it.
             always_asks=edited or what in run.open.unknown,

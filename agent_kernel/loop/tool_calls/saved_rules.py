@@ -3,12 +3,12 @@
 import sqlite3
 from collections.abc import Iterable
 
-from agent_kernel.errors import AlreadyDecided
+from agent_kernel.errors import AlreadyDecided, IllegalTransition
 from agent_kernel.log import ledger, trail
-from agent_kernel.log.rules import add_rule, revoke_rule, rules_in_force
+from agent_kernel.log.rules import add_rule, revoke_rule
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop.run import ActiveRun
-from agent_kernel.loop.tool_calls.effective_policy import effective_policy, scope_keys
+from agent_kernel.loop.tool_calls.effective_policy import effective_policy, read_standing, scope_keys
 from agent_kernel.loop.tool_calls.judging import judge
 from agent_kernel.loop.tool_calls.tool_step import decide_without_asking
 from agent_kernel.protocol.vocabulary import Scope
@@ -43,25 +43,31 @@ async def rules_changed(runs: Iterable[ActiveRun]) -> None:
 
 
 async def _refresh(run: ActiveRun) -> None:
-    keys = scope_keys(run.setting.conversation)
-    saved = await run.setting.log.read(lambda sql: rules_in_force(sql, keys))
-    if saved == run.view.policy.rules:
-        return
-    await run.show_policy(*effective_policy(run.setting.settings, run.spec, saved))
-    await judge_waiting(run)
+    async with run.policy_lock:
+        row, run_id = run.setting.conversation, run.view.run_id
+        standing = await run.setting.log.read(lambda sql: read_standing(sql, row, run_id))
+        policy, view = effective_policy(run.setting.settings, run.spec, standing)
+        if policy == run.policy and view == run.view.policy:
+            return
+        await run.show_policy(policy, view)
+        await judge_waiting(run)
 
 
 async def judge_waiting(run: ActiveRun) -> None:
-    """Judge the calls that still wait again: a new rule may cover them."""
+    """Judge the calls that still wait again: a new rule may cover them, and a stricter policy denies them, so that no
+    card asks for what can't be given. A looser one approves none by itself: who was asked answers."""
     number, run_id = run.setting.conversation.number, run.view.run_id
     calls = await run.setting.log.read(lambda sql: ledger.list_calls(sql, conversation=number, run_id=run_id))
     for call in calls:
         if call.state != "awaiting_approval":
             continue
-        judgement = await judge(run, call.tool_name, call.tool_input, edited=call.edited)
-        if judgement.approval == "allow":
-            try:
-                decided = await decide_without_asking(run, call, ledger.Verdict(True, "policy", decided_by=None))
-            except AlreadyDecided:
-                continue
-            run.decisions.resolve(call.approval_id, decided)
+        judgement = await judge(run, call.tool_name, call.tool_input, edited=call.edited, cap="ask")
+        if judgement.approval == "ask":
+            continue
+        verdict = ledger.Verdict(judgement.approval == "allow", "policy", judgement.reason)
+        try:
+            decided = await decide_without_asking(run, call, verdict)
+        except (AlreadyDecided, IllegalTransition):
+            continue
+        run.open.asked.pop(call.approval_id, None)
+        run.decisions.resolve(call.approval_id, decided)

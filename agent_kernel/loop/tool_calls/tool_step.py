@@ -75,9 +75,12 @@ async def _read(run: ActiveRun, tool_call_id: str) -> ToolCallView:
 
 
 async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    policy = run.policy
     judgement = await judge(run, call.tool_name, call.tool_input, edited=False)
     if judgement.approval != "deny":
         call = await with_file_diff(run, call)
+    if run.policy is not policy:  # it was switched while the hands were asked
+        judgement = await judge(run, call.tool_name, call.tool_input, edited=False)
     match judgement.approval:
         case "deny":
             return await decide_without_asking(run, call, ledger.Verdict(False, "policy", judgement.reason))

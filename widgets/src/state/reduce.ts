@@ -100,6 +100,7 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
     case "error":
       // A pause has its own card.
       return typeof event.details["pause_id"] === "string" && event.code === "BUDGET_EXCEEDED" ? state : addProblem(state, event);
+    case "policy": // the run's own view has it
     case "session":
     case "pong":
       return state;

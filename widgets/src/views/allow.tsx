@@ -77,7 +77,7 @@ interface Option {
   readonly choose: () => void;
 }
 
-function Choices({ name, children }: { name: string; children: readonly Option[] }): JSX.Element {
+export function Choices({ name, children }: { name: string; children: readonly Option[] }): JSX.Element {
   const group = usePageId();
   return (
     <fieldset class="ak-choices" aria-label={name}>

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
 import type { Connection } from "../link/channel";
-import { runEnded, type RunState } from "../state";
+import { runEnded, waitingCalls, type RunState } from "../state";
 import { count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
 import { modelWords, policyWords } from "../text/words";
 import { Button } from "./button";
@@ -62,7 +62,7 @@ export function Header({ state, prompt, connection, stopping, waiting, onStop }:
           </>
         )}
       </div>
-      {rules && run !== null && <Rules policy={run.policy} removable={!ended && connection !== "gone"} />}
+      {rules && run !== null && <Rules policy={run.policy} open={run.status === "running" && connection !== "gone"} waiting={waitingCalls(state).length} />}
     </div>
   );
 }

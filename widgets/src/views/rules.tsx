@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { PolicyMode, RunView } from "../protocol";
-import { scopeWords } from "./allow";
+import { Choices, scopeWords } from "./allow";
 import { Button } from "./button";
 import { useActions } from "./context";
 import { Plain } from "./text";
@@ -16,17 +16,70 @@ const MEANING: Readonly<Record<PolicyMode, string>> = {
   deny: "Every call is denied.",
 };
 
-/** `removable`: the run goes on, so that a rule can be taken back here. */
-export function Rules({ policy, removable }: { policy: RunView["policy"]; removable: boolean }): JSX.Element {
+/** What may be chosen, from the most to the least permissive. */
+const MODES: readonly PolicyMode[] = ["allow", "ask", "plan", "deny"];
+
+const NAMES: Readonly<Record<PolicyMode, string>> = { allow: "Allow", ask: "Ask", plan: "Plan", deny: "Deny" };
+
+interface Props {
+  policy: RunView["policy"];
+  /** Whether the run goes on, so that a rule can be taken back and the policy be switched here. */
+  open: boolean;
+  /** How many calls wait for a decision. */
+  waiting: number;
+}
+
+export function Rules({ policy, open, waiting }: Props): JSX.Element {
   return (
     <div class="ak-rules" role="group" aria-label="Policy in force">
-      <p>{MEANING[policy.mode]}</p>
+      {open ? <Switch key={policy.mode} policy={policy} waiting={waiting} /> : <p>{MEANING[policy.mode]}</p>}
       {policy.rules.length > 0 && (
-        <ul>{policy.rules.map((rule) => <RuleLine key={rule.rule_id} rule={rule} removable={removable} />)}</ul>
+        <ul>{policy.rules.map((rule) => <RuleLine key={rule.rule_id} rule={rule} removable={open} />)}</ul>
       )}
       {policy.rules.length === 0 && policy.mode === "ask" && <p>No always-allow rule is in force.</p>}
     </div>
   );
+}
+
+/** The modes that the site permits, and what a switch does to the calls that wait. */
+function Switch({ policy, waiting }: Omit<Props, "open">): JSX.Element {
+  const actions = useActions();
+  const [chosen, choose] = useState(policy.mode);
+  const [sent, setSent] = useState(false);
+  const cap = policy.cap ?? null;
+  const offered = cap === null ? MODES : MODES.slice(MODES.indexOf(cap));
+  const send = (): void => {
+    setSent(true);
+    actions.send({ type: "policy", mode: chosen });
+  };
+  return (
+    <>
+      <Choices name="Policy of this conversation">
+        {offered.map((mode) => ({ key: mode, label: NAMES[mode], note: MEANING[mode], checked: mode === chosen, choose: () => choose(mode) }))}
+      </Choices>
+      {cap !== null && cap !== "allow" && <p>This site allows {NAMES[cap]} at most.</p>}
+      {chosen !== policy.mode && (
+        <div class="ak-actions">
+          {sent ? <button type="button" class="ak-btn ak-small" aria-disabled="true">Switching…</button> : <Button name={`Switch to ${NAMES[chosen]}`} small onPress={send} />}
+          <span class="ak-note">For this run, and later prompts of this conversation that name no policy. {consequence(chosen, waiting)}</span>
+        </div>
+      )}
+    </>
+  );
+}
+
+function consequence(mode: PolicyMode, waiting: number): string {
+  if (waiting === 0) return "";
+  const one = waiting === 1;
+  switch (mode) {
+    case "allow":
+    case "ask":
+      return one ? "1 call still waits for you." : `${waiting} calls still wait for you.`;
+    case "plan":
+      return one ? "The call that waits is denied, unless it only reads." : `The ${waiting} calls that wait are denied, but for those that only read.`;
+    case "deny":
+      return one ? "The call that waits is denied." : `The ${waiting} calls that wait are denied.`;
+  }
 }
 
 function RuleLine({ rule, removable }: { rule: Rule; removable: boolean }): JSX.Element {
