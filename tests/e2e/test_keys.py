@@ -3,6 +3,7 @@ person goes on. In JupyterLab and in Notebook 7, which hear of keys at different
 
 import string
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -381,3 +382,34 @@ def test_what_is_typed_into_a_reason_never_reaches_the_notebook_when_the_run_end
     notebook.page.keyboard.type("diibddii00")
     expect(notebook.record()).to_be_visible()
     assert hands.state() == before
+
+
+def test_no_key_on_a_card_whose_outcome_is_unknown_changes_the_notebook(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    model.says(call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"))
+    hands = start(open_notebook)
+    notebook = hands.notebook
+    notebook.wait_for_state("awaiting_approval")
+    notebook.press("Approve")
+    notebook.wait_for_state("unknown")
+    page.locator(".jp-Dialog").get_by_role("button", name="Ok").click()
+    expect(page.locator(".jp-Dialog")).to_have_count(0)
+    hands.press_for_nothing(notebook.card(), EVERY_KEY)
+
+
+def test_no_key_on_a_card_that_has_expired_changes_the_notebook(
+    lab: LabServer, page: Page, model: WrittenModel, shared_model: WrittenModel, tmp_path: Path
+) -> None:
+    end = Gate(say("Too late."))
+    model.says(call("run_python", code="first = 1"), end)
+    expires = ["--AgentKernelServer.approval_seconds=1"]
+    with LabServer(tmp_path, shared_model.server.environment(), app=lab.app, arguments=expires) as server:
+        notebook = NotebookPage(server, page, server.write_notebook("expires.ipynb", CELLS))
+        notebook.run_through(RUN)
+        notebook.wait_for_state("expired")
+        hands = Hands(notebook)
+        hands.press_for_nothing(notebook.card(), EVERY_KEY)
+        end.open()
+        expect(notebook.record()).to_contain_text("Too late.")
+        server.close_kernels()
