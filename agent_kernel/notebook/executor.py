@@ -130,7 +130,8 @@ class _Execution:
         self._interrupts = interrupts
         self._name_of: NameOf = str
         self._capture = OutputCapture(lambda output: mailbox.output(entry, output))
-        self._displays = CallDisplays(self._capture, is_open)
+        request = getattr(shell.display_pub, "parent_header", {})
+        self._displays = CallDisplays(self._capture, is_open, request)
 
     async def settle(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> None:
         """Run the call and put its outcome into the mailbox, whatever happens."""

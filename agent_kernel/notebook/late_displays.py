@@ -6,7 +6,7 @@ cell's: JupyterLab lists it in its log. It never comes below the cell that the u
 
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent_kernel.notebook.capture import OutputCapture
@@ -18,22 +18,29 @@ MOST_LATE = 100
 class CallDisplays:
     """Where the code of one call shows things, for as long as any of it goes on."""
 
-    def __init__(self, capture: OutputCapture, is_open: Callable[[], bool]) -> None:
+    def __init__(self, capture: OutputCapture, is_open: Callable[[], bool], request: Mapping[str, Any]) -> None:
+        """`request` is the header of the one that the call runs in."""
         self._capture = capture
         self._is_open = is_open
+        self._request = dict(request)
         self._left = MOST_LATE
 
+    def are_of(self, capture: OutputCapture) -> bool:
+        return self._capture is capture
+
     def take(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """A message of `display()` that comes after the call's end; what is not taken is returned."""
-        if message["header"]["msg_type"] not in ("display_data", "update_display_data"):
+        """A message of `display()` that found no call, or another one, in the way; what is not taken is returned."""
+        kind, content = message["header"]["msg_type"], message["content"]
+        if kind not in ("display_data", "update_display_data"):
             return message
-        if not self._capture.closed or self._left <= 0 or not self._is_open():
-            return message
-        content = message["content"]
         display_id = content.get("transient", {}).get("display_id")
-        if message["header"]["msg_type"] == "update_display_data" and not self._capture.knows(display_id):
+        if kind == "update_display_data" and not self._capture.knows(display_id):
             return message  # a display of the user's own
-        self._left -= 1
+        if self._capture.closed:
+            if self._left <= 0 or not self._is_open():
+                # ipykernel 6 would have the thread speak for the cell that runs by now.
+                return {**message, "parent_header": self._request}
+            self._left -= 1
         self._capture.display(content["data"], content.get("metadata"), display_id)
         return None
 

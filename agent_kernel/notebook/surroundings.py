@@ -18,7 +18,7 @@ from IPython.core.payload import PayloadManager
 from agent_kernel.notebook.capture import CapturedStream, OutputCapture
 from agent_kernel.notebook.descriptors import captured_descriptors
 from agent_kernel.notebook.interrupts import InterruptGate
-from agent_kernel.notebook.late_displays import start_in_call, watch_thread
+from agent_kernel.notebook.late_displays import current_displays, start_in_call, watch_thread
 from agent_kernel.notebook.output_widgets import entering, output_class
 from agent_kernel.notebook.tracebacks import NameOf, render
 
@@ -46,7 +46,11 @@ class CallPublisher:
         **__: Any,
     ) -> None:
         display_id = (transient or {}).get("display_id")
-        if update and display_id is not None and not self._capture.knows(display_id):
+        displays = current_displays.get()
+        if displays is not None and not displays.are_of(self._capture):
+            # A thread of another call: what is told to the original, its own call takes.
+            self._original.publish(data, metadata, transient=transient, update=update)
+        elif update and display_id is not None and not self._capture.knows(display_id):
             # A display of the user's own, made before this call.
             self._original.publish(data, metadata, transient=transient, update=True)
         else:

@@ -139,6 +139,13 @@ def test_what_a_thread_of_a_call_shows_later_is_no_output_of_the_users_cell(shar
     assert shared_kernel.value("threading.Thread.start.__module__") == repr("threading")
 
 
+def test_what_a_thread_of_a_call_shows_later_is_no_output_of_another_call(shared_kernel: TestKernel) -> None:
+    shared_kernel.call("leaves another thread", LATE)
+    found = shared_kernel.call("another call", "gate.set(); thread.join(); display('mine')")
+    assert [o["data"] for o in outputs(found, "display")] == [{"text/plain": "'mine'"}]
+    assert found["outcome"]["content"] == "'mine'"
+
+
 def test_a_progress_bar_that_flushes_at_each_step_is_sent_ten_times_a_second(shared_kernel: TestKernel) -> None:
     code = (
         "import sys, time\nbegun = time.monotonic()\n"

@@ -49,6 +49,11 @@ function nameOf(owner: string, key: number): string {
   return `${owner}\n${key}`;
 }
 
+/** A snapshot brings the same outputs as new objects. */
+function isSame(one: Bundle | null, other: Bundle): boolean {
+  return one !== null && JSON.stringify(one) === JSON.stringify(other);
+}
+
 export class Drawing {
   private host: HTMLElement | null = null;
   private widget: LuminoWidget | null = null;
@@ -76,7 +81,7 @@ export class Drawing {
   }
 
   draw(block: DisplayBlock, mime: string): void {
-    if (this.data === block.data) return;
+    if (this.data === block.data || (this.mime === mime && isSame(this.data, block.data))) return;
     const again = this.mime === mime && mime !== WIDGET_VIEW && this.widget !== null;
     this.data = block.data;
     this.mime = mime;

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { LuminoWidget, Renderer, Rendermime } from "../src/notebook-renderers";
 import { PYTHON } from "./cards";
-import { brain, card, closeViews, happens, notebook, settle, show, usePage, view } from "./page";
+import { brain, card, closeViews, happens, notebook, PlayedSocket, settle, show, usePage, view } from "./page";
 
 usePage();
 
@@ -106,6 +106,20 @@ test("a card that folds and unfolds shows the same drawing, whose scripts do not
   expect(drawnIn(root)).toEqual(["drawn <script>once()</script>"]);
   expect(rendermime.models).toHaveLength(1);
   expect(rendermime.made[0]?.told).toEqual(["before-attach", "after-attach", "before-detach", "after-detach", "before-attach", "after-attach"]);
+});
+
+test("a key pressed in a drawn widget decides nothing", async () => {
+  notebook.manager = { rendermime: new PlayedRendermime() };
+  const root = await show((run) => run.ask("t2", "run_python", PYTHON).did("t1", "run_python", PYTHON, 5, [display({ "text/html": "slider" }) as never]));
+  const handle = card(root, "t1").querySelector<HTMLElement>(".ak-drawn")!.firstElementChild as HTMLElement;
+  handle.tabIndex = 0;
+  for (const key of ["a", "d", "A", "ArrowDown"]) {
+    const event = new KeyboardEvent("keydown", { key, shiftKey: key === "A", bubbles: true, cancelable: true });
+    handle.dispatchEvent(event);
+    expect(event.defaultPrevented).toBe(false);
+  }
+  await settle();
+  expect(PlayedSocket.sent.filter((command) => command.type === "approval_response")).toEqual([]);
 });
 
 test("what is cleared or closed is disposed of", async () => {

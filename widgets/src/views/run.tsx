@@ -154,7 +154,9 @@ function handleKey(event: KeyboardEvent, desk: RunDesk, output: Element): void {
   if (!(event.target instanceof Element)) return;
   const field = fieldOf(event.target);
   const id = event.target.closest("[data-tool-call-id]")?.getAttribute("data-tool-call-id") ?? "";
-  const command = cardCommand(event, { panel: desk.panelOf(id), field });
+  // A widget's own keys are no decisions.
+  const drawn = event.target.closest(".ak-drawn") !== null;
+  const command = drawn ? null : cardCommand(event, { panel: desk.panelOf(id), field });
   const taken = command !== null && new Shortcuts(desk).obey(command, event.target);
   if (taken) event.preventDefault();
   const recipient = recipientOf(event, field !== "none");
