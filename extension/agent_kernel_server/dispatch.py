@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from agent_kernel.errors import (
     AgentKernelError,
@@ -19,6 +18,7 @@ from agent_kernel.errors import (
     UndoRefused,
 )
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES, ClientCommand, client_command_adapter
+from agent_kernel.protocol.json_once import loads_once
 from agent_kernel.protocol.vocabulary import ErrorCode
 
 COMMAND_TYPES = frozenset(
@@ -62,7 +62,7 @@ def parse_frame(message: str | bytes) -> ClientCommand | None:
     if len(data) > MAX_FRAME_BYTES:
         raise InvalidFrame(f"A frame may hold {MAX_FRAME_BYTES} bytes; this one holds {len(data)}.")
     try:
-        frame = from_json(data)  # keeps integers of any size, refuses what is nested too deep
+        frame = loads_once(data)
     except ValueError as error:
         raise InvalidFrame(f"A frame is a JSON object: {error}") from error
     if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):

@@ -23,6 +23,7 @@ from agent_kernel.errors import (
 )
 from agent_kernel.loop.brain import Brain
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
+from agent_kernel.protocol.json_once import loads_once
 from agent_kernel_server.identity import AUTH_RESOURCE, person_of
 from agent_kernel_server.places import ListedT
 from agent_kernel_server.service import Service
@@ -90,9 +91,11 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         if len(body) > MAX_FRAME_BYTES:
             raise Refusal(413, f"The body is larger than {MAX_FRAME_BYTES} bytes.")
         try:
-            return model.model_validate_json(body)
+            return model.model_validate(loads_once(body))
         except ValidationError as error:
             raise invalid_body(error) from error
+        except ValueError as error:
+            raise Refusal(400, f"body: it is no JSON that can be read: {error}", field="body") from error
 
     def wanted(self, name: str, known: Collection[str]) -> str | None:
         """The word that a list is asked for by. Raises `Refusal` 400."""

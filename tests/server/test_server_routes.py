@@ -149,6 +149,8 @@ async def test_an_unknown_id_is_404_with_a_message(api: Api, method: str, path: 
         (("conversations",), {"kernel_id": 7}, "kernel_id"),
         (("conversations",), "{not json", "body"),
         (("conversations",), "[]", "body"),
+        (("approvals", "a"), '{"approved": false, "approved": true}', "body"),
+        (("approvals", "a"), "[" * 100_000, "body"),
     ],
 )
 async def test_a_body_that_does_not_validate_is_400_with_the_field_named(
