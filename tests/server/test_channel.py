@@ -70,7 +70,19 @@ async def test_a_page_that_reconnects_gets_what_it_missed_once_and_in_order(
         ('{"type": "approval_response", "approval_id": "a", "approved": false, "approved": true}', "given twice"),
         ("x" * (MAX_FRAME_BYTES * 20), str(MAX_FRAME_BYTES)),
     ],
-    ids=["text", "array", "string", "binary", "deep", "no content", "no bool", "negative", "oversized", "twice", "20 MiB"],
+    ids=[
+        "text",
+        "array",
+        "string",
+        "binary",
+        "deep",
+        "no content",
+        "no bool",
+        "negative",
+        "oversized",
+        "twice",
+        "20 MiB",
+    ],
 )
 async def test_a_malformed_or_oversized_frame_is_answered_and_the_connection_stays(
     api: Api, face: Any, frame: Any, says: str
