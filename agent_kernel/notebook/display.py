@@ -68,7 +68,7 @@ class LiveView:
 
         placed = place_record(end.run, end.messages, end.tool_calls, below_prompt=self.prompt_in_cell)
         self._send("update_display_data", placed.record, {}, {"display_id": self._run_id})
-        for result in placed.results:
+        for result in () if end.cleared else placed.results:
             # A page adds it to the cell, which has ended long ago. One that was loaded again does not; the server puts
             # it into the file.
             self._send("display_data", result.data, result.metadata, {})

@@ -46,6 +46,8 @@ class RunEnd(BaseModel):
     messages: list[MessageView]
     tool_calls: list[ToolCallView]
     usage: Usage | None = None
+    cleared: bool = False
+    """Whether a page has taken the cards out of their cell. A page would add outputs to such a cell as well."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

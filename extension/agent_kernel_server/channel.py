@@ -172,6 +172,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
             self.runs_shown.discard(run_id)
         elif len(self.runs_shown) < RUNS_SHOWN:
             self.runs_shown.add(run_id)
+        self.service.records.note_cleared(run_id, cleared=not self.service.is_shown(run_id))
 
     def _event(self, reply: Reply) -> Event:
         envelope: dict[str, Any] = {

@@ -108,6 +108,7 @@ class RecordKeeper:
         self._contents = contents_manager
         self._log = log
         self._records: OrderedDict[str, Record] = OrderedDict()
+        self._cleared: OrderedDict[str, None] = OrderedDict()
         self._placing = asyncio.Lock()
         self._open = True
         self.open_runs = OpenRuns(self.places, self.has_record)
@@ -127,6 +128,18 @@ class RecordKeeper:
         """Whether the notebook at this path gets a record in place of this widget when it is saved."""
         record = self._records.get(widget_model_id)
         return record is not None and record.path in (None, path)
+
+    def note_cleared(self, run_id: str, *, cleared: bool) -> None:
+        """A page has taken what shows a run out of its notebook, or shows it (again)."""
+        self._cleared.pop(run_id, None)
+        if cleared:
+            self._cleared[run_id] = None
+            if len(self._cleared) > KEPT_RECORDS:
+                self._cleared.popitem(last=False)
+
+    def is_cleared(self, run_id: str) -> bool:
+        """Whether no page shows a run that one has shown: its cell was cleared, or its notebook closed."""
+        return run_id in self._cleared
 
     async def notebook_path(
         self, kernel_id: str, cells: Sequence[str | None] = (), known: str | None = None

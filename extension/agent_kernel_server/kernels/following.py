@@ -69,7 +69,7 @@ class RunFollower:
             await asyncio.gather(feeder, return_exceptions=True)
         await self._records.keep(spec, result, await self._notebook_of(spec))
         self._records.open_runs.ended(spec.run_id)
-        finish = {"result": finished_result(result)}
+        finish = {"result": finished_result(result, cleared=self._records.is_cleared(spec.run_id))}
         if isinstance(link.gone, OutOfReach):
             # Asked anew, it is sent when the kernel is back, and a cell that waits for the run goes on.
             self._tasks.spawn(self.tell(self._link(), "finish", finish), f"end of {spec.run_id}")

@@ -165,9 +165,10 @@ class Collected(KernelMessage):
     outcome: OutcomeContent | None = None
 
 
-def finished_result(result: RunResult) -> dict[str, Any]:
-    """What the kernel's `Run` is given at the end."""
+def finished_result(result: RunResult, *, cleared: bool) -> dict[str, Any]:
+    """What the kernel's `Run` is given at the end. `cleared`: its cell's outputs were."""
     return {
+        "cleared": cleared,
         "run": result.run.model_dump(mode="json"),
         "text": result.text,
         "messages": [message.model_dump(mode="json") for message in result.messages],

@@ -1,0 +1,207 @@
+"""What a run's calls have shown stays with the notebook, and is drawn from its file when it is opened again."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbconvert import HTMLExporter
+from playwright.sync_api import Locator, Page, expect
+
+from agent_kernel.protocol.vocabulary import RESULT_MARK
+from agent_kernel.testing import call, calls, say
+from tests.e2e.conftest import RESULTS, OpenNotebook
+from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.model import Gate, WrittenModel
+from tests.e2e.records import WIDGET
+from tests.programs import wait_until
+
+CHART = "import plotly.express as px\npx.bar(x=['a', 'b', 'c'], y=[1, 3, 2], title='Weights')"
+STYLED = (
+    "import pandas as pd\npd.DataFrame({'a': [1, 2]}).style.set_properties(**{'background-color': 'rgb(255, 200, 0)'})"
+)
+TABLE = "import pandas as pd\npd.DataFrame({'fruit': ['apple', 'pear'], 'weight': [3, 5]})"
+FORMULA = "from IPython.display import Math\nMath(r'\\frac{a}{b}')"
+DRAWING = (
+    "from IPython.display import SVG\n"
+    'SVG(\'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle r="20" fill="green"/></svg>\')'
+)
+PICTURE = "import matplotlib.pyplot as plt\nplt.figure(figsize=(3, 1.5)).gca().plot([1, 3, 2])\nplt.show()"
+SLIDER = "import ipywidgets\nipywidgets.IntSlider(value=3)"
+ALL = [CHART, STYLED, TABLE, FORMULA, DRAWING, PICTURE, SLIDER]
+CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nShow it."]
+TRUSTED = "() => window.jupyterapp.shell.currentWidget.content.widgets.every(cell => cell.model.trusted)"
+UNSEEN = """index => {
+  const cell = window.jupyterapp.shell.currentWidget.content.widgets[index];
+  return !cell.isAttached || cell.node.getBoundingClientRect().bottom < 0;
+}"""
+
+
+@pytest.fixture
+def end(model: WrittenModel) -> Iterator[Gate]:
+    """The model's last words, which are held back until the page is as the test wants it."""
+    gate = Gate(say("There **it** is."))
+    yield gate
+    gate.open()
+
+
+def begin(notebook: NotebookPage, model: WrittenModel, end: Gate, *codes: str) -> None:
+    """Run the cell, and these codes as its run's calls."""
+    many = [call("run_python", call_id=f"c{number}", code=code) for number, code in enumerate(codes)]
+    model.says(calls(*many), end)
+    notebook.run_through(1)
+    for number in range(len(codes)):
+        notebook.wait_for_state("success", card=number)
+
+
+def results(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [output for output in outputs if RESULT_MARK in output.get("metadata", {})]
+
+
+def calls_of(outputs: list[dict[str, Any]]) -> list[int]:
+    return [output["metadata"][RESULT_MARK]["call"] for output in results(outputs)]
+
+
+def cell(notebook: NotebookPage) -> Locator:
+    return notebook.page.locator(".jp-Notebook .jp-CodeCell").nth(1).locator(".jp-Cell-outputWrapper")
+
+
+def look(notebook: NotebookPage, name: str) -> None:
+    """A picture of the cell in each theme, for whoever wants to see it."""
+    RESULTS.mkdir(exist_ok=True)
+    notebook.page.set_viewport_size({"width": 1200, "height": 2400})
+    for theme in ("Dark", "Light"):
+        notebook.command("apputils:change-theme", theme=f"JupyterLab {theme}")
+        expect(notebook.page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "Light").lower())
+        expect(notebook.page.locator("#jupyterlab-splash")).to_have_count(0)
+        cell(notebook).screenshot(path=RESULTS / f"{name}-{theme.lower()}.png")
+
+
+def assert_drawn(outputs: Locator) -> None:
+    """Chart, table with its colours, table, formula, drawing and picture: by the notebook's own renderers."""
+    chart = outputs.locator(".jp-RenderedPlotly")
+    chart.hover()  # Plotly's renderer shows a saved chart as a picture until then
+    expect(chart.locator(".main-svg").first).to_be_visible()
+    expect(chart.locator(".js-plotly-plot")).to_contain_text("Weights")
+    expect(outputs.locator("td", has_text="1").first).to_have_css("background-color", "rgb(255, 200, 0)")
+    expect(outputs.locator("td", has_text="pear")).to_be_visible()
+    expect(outputs.locator(".jp-RenderedLatex mjx-container")).to_be_visible()
+    expect(outputs.locator(".jp-RenderedSVG img")).to_be_visible()
+    expect(outputs.locator(".jp-RenderedImage img")).to_be_visible()
+
+
+def assert_exported(path: Path) -> None:
+    """What has HTML only shows them too."""
+    html, _ = HTMLExporter().from_filename(str(path))
+    _, _, below = html.partition("data-agent-record")
+    for part in ("data:image/png;base64,", "<circle", "<td>pear</td>", "\\frac{a}{b}", "Plotly"):
+        assert part in below, part
+
+
+def test_a_reopened_notebook_draws_what_its_runs_have_shown(
+    lab: LabServer, open_notebook: OpenNotebook, model: WrittenModel, end: Gate
+) -> None:
+    notebook = open_notebook(CELLS)
+    begin(notebook, model, end, *ALL)
+    end.open()
+    expect(notebook.record()).to_be_visible()
+    expect(notebook.record()).to_contain_text("Shown below: Plotly chart.")
+    assert_drawn(cell(notebook))
+    saved = notebook.save()
+    outputs = saved.cells[1].outputs
+    assert "data-agent-record" in outputs[0]["data"]["text/html"]
+    assert outputs == notebook.outputs(1), "the server has nothing to add to what the page has"
+    # A slider's view is kept as its text, which stands in the transcript.
+    assert calls_of(outputs) == [1, 2, 3, 4, 5, 6]
+    assert not any(WIDGET in output["data"] for output in outputs)
+    nbformat.validate(saved)
+    lab.close_kernels()
+    notebook.reload()
+    assert notebook.page.evaluate(TRUSTED)
+    assert_drawn(cell(notebook))
+    look(notebook, "kept-outputs")
+    assert_exported(notebook.path)
+
+
+def test_a_page_that_was_reloaded_meanwhile_saves_them_too_and_again_without_doubling(
+    open_notebook: OpenNotebook, model: WrittenModel, end: Gate
+) -> None:
+    notebook = open_notebook(CELLS)
+    begin(notebook, model, end, TABLE, FORMULA)
+    notebook.save()
+    notebook.reload()
+    notebook.wait_for_state("success", card=1)
+    end.open()
+    expect(notebook.page.locator("[data-role=answer]")).to_contain_text("There it is.")
+    for _ in range(2):
+        assert calls_of(notebook.save().cells[1].outputs) == [1, 2]
+    notebook.page.evaluate("window.jupyterapp.shell.currentWidget.context.revert()")
+    expect(cell(notebook).locator(".jp-RenderedLatex mjx-container")).to_be_visible()
+    assert calls_of(notebook.save().cells[1].outputs) == [1, 2]
+
+
+def test_a_cell_that_was_cleared_meanwhile_stays_cleared(
+    open_notebook: OpenNotebook, model: WrittenModel, end: Gate, lab: LabServer
+) -> None:
+    notebook = open_notebook([*CELLS, "import agent_kernel\nagent_kernel.last_run().wait().status"])
+    begin(notebook, model, end, TABLE)
+    notebook.command("notebook:clear-cell-output")
+    assert notebook.outputs(1) == []
+    end.open()
+    notebook.run(2)
+    assert notebook.text(2) == "'complete'"
+    notebook.run(0)  # whatever the kernel had sent by then has come
+    assert notebook.outputs(1) == []
+    assert notebook.save().cells[1].outputs == []
+
+
+def test_a_cell_that_is_off_screen_gets_them(open_notebook: OpenNotebook, model: WrittenModel, end: Gate) -> None:
+    """JupyterLab takes cells that are off screen out of the page."""
+    notebook = open_notebook([*CELLS, *[f"'cell {number}'\n\n\n\n\n" for number in range(60)]])
+    notebook.page.evaluate(
+        "() => { const { content } = window.jupyterapp.shell.currentWidget;"
+        " content.notebookConfig = { ...content.notebookConfig, windowingMode: 'full' }; }"
+    )
+    begin(notebook, model, end, TABLE, FORMULA)
+    notebook.page.evaluate(
+        "async () => { const { content } = window.jupyterapp.shell.currentWidget;"
+        " content.activeCellIndex = 61; await content.scrollToItem(61, 'end'); }"
+    )
+    notebook.page.wait_for_function(UNSEEN, arg=1)
+    end.open()
+    wait_until(lambda: calls_of(notebook.outputs(1)) == [1, 2], "the results in the cell")
+    assert calls_of(notebook.save().cells[1].outputs) == [1, 2]
+
+
+def test_results_stand_once_where_cards_are_shown_in_a_second_cell(
+    open_notebook: OpenNotebook, model: WrittenModel, end: Gate
+) -> None:
+    notebook = open_notebook([*CELLS, "%agent show"])
+    begin(notebook, model, end, TABLE)
+    notebook.run(2)
+    end.open()
+    expect(notebook.record()).to_have_count(2)
+    saved = notebook.save()
+    assert calls_of(saved.cells[1].outputs) == [1]
+    [copy] = saved.cells[2].outputs
+    assert "pear" in copy["data"]["text/html"]
+    assert "Shown below" not in copy["data"]["text/html"]
+
+
+@pytest.fixture(scope="module")
+def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    with LabServer(tmp_path_factory.mktemp("kept"), shared_model.server.environment(), app="notebook") as server:
+        yield server
+
+
+def test_notebook_7_keeps_and_draws_them_too(notebook_7: LabServer, model: WrittenModel, end: Gate, page: Page) -> None:
+    notebook = NotebookPage(notebook_7, page, notebook_7.write_notebook("kept.ipynb", CELLS))
+    begin(notebook, model, end, *ALL)
+    end.open()
+    expect(notebook.record()).to_be_visible()
+    assert_drawn(cell(notebook))
+    assert calls_of(notebook.save().cells[1].outputs) == [1, 2, 3, 4, 5, 6]
+    notebook_7.close_kernels()
+    notebook.reload()
+    assert_drawn(cell(notebook))
