@@ -1,4 +1,4 @@
-"""The command line: `agent-kernel demo | run NOTEBOOK | export RUN | doctor | audit`.
+"""The command line: `agent-kernel demo | run NOTEBOOK | export RUN | doctor | audit | setup`.
 
 Each command imports what it needs when it runs, so that the module, like the rest of the core, loads without Jupyter.
 """
@@ -41,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _audit(options)
             case "export":
                 return _export(options)
+            case "setup":
+                return setup(undo=options.undo, yes=options.yes)
             case _:
                 return doctor(ask=not options.offline)
     except _CannotGoOn as error:
@@ -78,6 +80,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     examined.add_argument("--offline", action="store_true", help="ask no model")
 
+    ready = commands.add_parser(
+        "setup",
+        help="have %%%%agent in each kernel without %%load_ext: a file in IPython's start-up folder",
+    )
+    ready.add_argument("--undo", action="store_true", help="remove that file")
+    ready.add_argument("--yes", action="store_true", help="do not ask first")
+
     audit = commands.add_parser(
         "audit", help="print every decision and outcome of the log, oldest first, one JSON object a line"
     )
@@ -107,6 +116,36 @@ def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         ("--markdown", "the record of the run; this is the default"),
     ):
         forms.add_argument(option, nargs="?", const=_STDOUT, type=Path, metavar="FILE", help=what)
+
+
+def setup(*, undo: bool, yes: bool) -> int:
+    """Write, or remove, the file by which IPython knows `%%agent`; it is shown before."""
+    from agent_kernel.notebook import startup
+
+    path = startup.startup_file()
+    try:
+        if startup.is_set_up(path) is not undo:
+            print(f"Nothing to do: {path} {'is not there' if undo else 'is there already'}.")
+            return 0
+        print(f"{'Remove' if undo else 'Write'} {path}:\n\n{startup.CONTENT}")
+        if not yes and not _agreed():
+            return 1
+        if undo:
+            startup.undo(path)
+            print("Removed. Kernels that are started from now on want %load_ext agent_kernel again.")
+        else:
+            startup.set_up(path)
+            print("Written. Kernels that are started from now on know %%agent. Undo: agent-kernel setup --undo")
+    except (OSError, startup.NotOurs) as error:
+        raise _CannotGoOn(str(error)) from None
+    return 0
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        print("Nothing was changed. Run it again with --yes.")
+        return False
+    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _date(text: str) -> datetime:

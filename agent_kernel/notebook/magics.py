@@ -2,9 +2,10 @@
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from types import MappingProxyType
+from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -14,6 +15,7 @@ from IPython.display import display
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook import commands
 from agent_kernel.notebook.agent import Agent, host_for, last_run, wait_or_cancel
+from agent_kernel.notebook.config import Defaults, value_of, words_of
 from agent_kernel.notebook.handle import state_of
 from agent_kernel.notebook.link import install
 from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
@@ -36,12 +38,13 @@ HELP = """\
 %agent show                 their cards, live, in this cell
 %agent stop                 stop them
 %agent new                  the next prompt begins a new conversation
+%agent config NAME=VALUE    defaults of this kernel's prompts: model, policy, wait, effort, tools
 %agent rules                the policy in force, with its always-allow rules
 %agent code                 the code of the last run, in the next cell
 %agent history              what was asked in this kernel
 
   --model M       a model's name, replay:FILE, or demo (recorded, needs no key)
-  --wait          hold the cell until the run has ended
+  --wait          hold the cell until the run has ended (--wait=false: not, where that is the default)
   --effort E      low, medium or high: how much the model reasons, where it has a choice
   --policy P      ask (default), allow, deny, or plan (only reads)
   --tools A,B     your own functions by name, or the built-in tools to offer
@@ -50,6 +53,7 @@ HELP = """\
 The last run is agent_kernel.last_run(); all of this kernel are agent_kernel.runs()."""
 
 
+NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 _COMPLETED = ("%agent", "%%agent")
 
 
@@ -71,13 +75,19 @@ class AgentMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._conversation_id = new_conversation_id()
+        self._defaults = Defaults(self._named_tools)
+
+    def _named_tools(self, names: tuple[str, ...]) -> Any:
+        shell: Any = self.shell
+        return named_tools(names, shell.user_ns)
 
     @no_var_expand
     @line_cell_magic
     def agent(self, line: str, cell: str | None = None) -> None:
         """Ask an agent that works in this notebook. `%agent` alone shows how."""
         if cell is None and not line.strip():
-            sys.stdout.write(f"{_state()}\n\n{HELP}\n")
+            defaults = self._defaults.line()
+            _say(f"{_state()}\n" + (f"Defaults (%agent config): {defaults}\n" if defaults else "") + f"\n{HELP}")
             return
         if cell is None and line.strip() == "models":
             self._list_models()
@@ -86,10 +96,13 @@ class AgentMagics(Magics):
             if cell is None and line.split()[0] == "stats" and (days := stats_days(line)) is not None:
                 self._show_stats(days)
                 return
+            if cell is None and (words := words_of(line)) is not None:
+                _say(self._defaults.change(words) if words else self._defaults.told())
+                return
             if cell is None and (command := self._commands().get(line.strip())) is not None:
                 _say(command())
                 return
-            self._start(parse(line), cell)
+            self._start(parse(line, self._defaults.values), cell)
         except AgentKernelError as error:
             raise UsageError(str(error)) from None
 
@@ -143,10 +156,9 @@ class AgentMagics(Magics):
             raise UsageError("The prompt is empty. Write below %%agent what the agent should do.")
         if options.new:
             self._conversation_id = new_conversation_id()
-        shell: Any = self.shell
         agent = Agent(
             model=options.model,
-            tools=named_tools(options.tools, shell.user_ns),
+            tools=self._named_tools(options.tools),
             policy=options.policy,
             effort=options.effort,
         )
@@ -168,7 +180,7 @@ def stats_days(line: str) -> int | None:
     return int(words[2])
 
 
-def parse(line: str) -> Options:
+def parse(line: str, defaults: Mapping[str, Any] = NO_DEFAULTS) -> Options:
     """Options stand before the prompt, which is taken as it is written. Raises `UsageError`."""
     found: dict[str, Any] = {}
     rest = line.strip()
@@ -178,6 +190,9 @@ def parse(line: str) -> Options:
         rest = rest.lstrip()
         if not name:
             break
+        if name == "wait" and equals:
+            found[name] = value_of(name, value)
+            continue
         if name in ("wait", "new"):
             found[name] = True
             continue
@@ -187,18 +202,14 @@ def parse(line: str) -> Options:
             value, _, rest = rest.partition(" ")
             rest = rest.lstrip()
         found[name] = _value(name, value)
-    return Options(**found, prompt=rest)
+    return Options(**{**defaults, **found}, prompt=rest)
 
 
 def _value(name: str, text: str) -> Any:
     value = "".join(shlex.split(text)) if text[:1] in ("'", '"') else text
     if not value or value.startswith("--"):
         raise UsageError(f"--{name} wants a value.")
-    if name == "policy" and value not in get_args(PolicyMode):
-        raise UsageError(f"There is no policy {value!r}. Use ask, allow, deny or plan.")
-    if name == "effort" and value not in get_args(Effort):
-        raise UsageError(f"There is no effort {value!r}. Use low, medium or high.")
-    return tuple(part for part in value.split(",") if part) if name == "tools" else value
+    return value_of(name, value)
 
 
 def _say(text: str) -> None:

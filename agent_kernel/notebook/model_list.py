@@ -10,6 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook.agent import host_for
+from agent_kernel.notebook.config import completions as config_completions
 from agent_kernel.notebook.workshop import Workshop, workshop
 from agent_kernel.protocol.views import EndpointView, ModelsView
 
@@ -105,7 +106,7 @@ def complete(_: InteractiveShell, event: Any) -> list[str]:
     """IPython's hook for a line that begins with the magic."""
     text = event.text_until_cursor
     if _WANTED.search(text) is None:
-        return []
+        return config_completions(text, event.symbol)
     try:
         return completions(text, event.symbol, model_list().wait(TAB_SECONDS))
     except AgentKernelError:

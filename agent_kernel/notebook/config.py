@@ -1,0 +1,102 @@
+"""`%agent config`: what later prompts of this kernel have where their own line says nothing else."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
+
+from IPython.core.error import UsageError
+
+from agent_kernel.protocol.vocabulary import Effort, PolicyMode
+from agent_kernel.tools.hidden import reveal
+
+NAMES = ("model", "policy", "wait", "effort", "tools")
+_USAGE = (
+    "Write for example: %agent config model=NAME policy=plan wait=true. "
+    "model= clears one, %agent config reset clears all."
+)
+_WAIT = {"true": True, "false": False}
+_VALUES: Mapping[str, Sequence[str]] = {
+    "policy": get_args(PolicyMode),
+    "effort": get_args(Effort),
+    "wait": tuple(_WAIT),
+}
+
+
+def words_of(line: str) -> list[str] | None:
+    """What follows `config`; `None` for a line that is a prompt. Raises `UsageError`."""
+    name, _, rest = line.strip().partition(" ")
+    if name != "config":
+        return None
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        if "=" not in rest.partition(" ")[0]:
+            return None
+        raise UsageError(f"{error}. {_USAGE}") from None
+    return words if not words or words == ["reset"] or "=" in words[0] else None
+
+
+def value_of(name: str, text: str) -> Any:
+    """A value as an option or a default has it. Raises `UsageError`."""
+    if name in _VALUES and text not in _VALUES[name]:
+        *first, last = _VALUES[name]
+        raise UsageError(f"There is no {name} {text!r}. Use {', '.join(first)} or {last}.")
+    if name == "wait":
+        return _WAIT[text]
+    return tuple(part for part in text.split(",") if part) if name == "tools" else text
+
+
+class Defaults:
+    """Of one kernel."""
+
+    def __init__(self, check_tools: Callable[[tuple[str, ...]], object]) -> None:
+        """`check_tools` raises for names that are no tools."""
+        self._check_tools = check_tools
+        self.values: dict[str, Any] = {}
+
+    def change(self, words: Sequence[str]) -> str:
+        """Change none where one of them is wrong. Returns what there is then. Raises `UsageError`."""
+        if list(words) == ["reset"]:
+            self.values = {}
+            return self.told()
+        values = dict(self.values)
+        for word in words:
+            name, equals, text = word.partition("=")
+            if not equals or name not in NAMES:
+                raise UsageError(f"{word!r} is no default. There are {', '.join(NAMES)}. {_USAGE}")
+            if not text:
+                values.pop(name, None)
+                continue
+            values[name] = value_of(name, text)
+            if name == "tools":
+                self._check_tools(values[name])
+        self.values = values
+        return self.told()
+
+    def told(self) -> str:
+        if not self.values:
+            return f"This kernel's prompts have no defaults of their own. {_USAGE}"
+        return f"Defaults of this kernel's prompts: {self.line()}. Options on a prompt's own line win."
+
+    def line(self) -> str:
+        return " ".join(f"{name}={_text(self.values[name])}" for name in NAMES if name in self.values)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return reveal(",".join(value) if isinstance(value, tuple) else str(value))
+
+
+def completions(text: str, token: str) -> list[str]:
+    """What may stand in place of `token`, at the end of a line that begins with the magic."""
+    words = text.split(" ")
+    if len(words) < 3 or words[1] != "config":
+        return []
+    name, equals, written = words[-1].partition("=")
+    if not equals:
+        return [f"{one}=" for one in NAMES if one.startswith(name)] + (["reset"] if "reset".startswith(name) else [])
+    kept = len(written) - len(token)
+    if kept < 0:
+        return []
+    return [value[kept:] for value in _VALUES.get(name, ()) if value.startswith(written)]

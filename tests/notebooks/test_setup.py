@@ -1,0 +1,93 @@
+"""`agent-kernel setup`: `%%agent` in each kernel, with real kernels."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jupyter_client.manager import start_new_kernel
+
+from agent_kernel import cli
+
+
+@pytest.fixture
+def ipython_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    return tmp_path / "ipython"
+
+
+def startup_file(ipython_dir: Path) -> Path:
+    return ipython_dir / "profile_default" / "startup" / "50-agent-kernel.py"
+
+
+def printed_in_a_new_kernel(code: str) -> str:
+    manager, client = start_new_kernel(kernel_name="python3", env=dict(os.environ))
+    texts: list[str] = []
+
+    def hear(message: dict) -> None:  # type: ignore[type-arg]
+        content = message["content"]
+        texts.append(content.get("text", "") + "".join(content.get("traceback", ())))
+
+    try:
+        client.execute_interactive(code, timeout=60, output_hook=hear, stop_on_error=False)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    return "".join(texts)
+
+
+LOADED = "import sys; print('agent_kernel' in sys.modules)"
+
+
+def test_a_new_kernel_knows_the_magic_and_has_imported_nothing_for_it(ipython_dir: Path) -> None:
+    assert cli.main(["setup", "--yes"]) == 0
+    assert printed_in_a_new_kernel(LOADED) == "False\n"
+    said = printed_in_a_new_kernel("%%agent --policy deny --model demo\nWhat is 2 + 2?")
+    assert "not found" not in said
+    assert "No agent has run in this kernel yet." in printed_in_a_new_kernel("%agent")
+
+
+def test_undo_takes_it_back_and_either_done_twice_changes_nothing(
+    ipython_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = startup_file(ipython_dir)
+    for _ in range(2):
+        assert cli.main(["setup", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert f"Write {path}:" in said
+    assert f"Nothing to do: {path} is there already." in said
+    for _ in range(2):
+        assert cli.main(["setup", "--undo", "--yes"]) == 0
+    assert not path.exists()
+    assert "Cell magic `%%agent` not found" in printed_in_a_new_kernel("%%agent\nGo")
+
+
+def test_nothing_is_written_where_nobody_agreed(ipython_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["setup"]) == 1
+    assert "Run it again with --yes." in capsys.readouterr().out
+    assert not startup_file(ipython_dir).exists()
+
+
+@pytest.mark.parametrize("arguments", [["setup", "--yes"], ["setup", "--undo", "--yes"]])
+def test_a_file_of_the_users_own_is_left_as_it_is(
+    ipython_dir: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = startup_file(ipython_dir)
+    path.parent.mkdir(parents=True)
+    path.write_text("mine = 1\n")
+    assert cli.main(arguments) == 1
+    assert "was left as it is" in capsys.readouterr().err
+    assert path.read_text() == "mine = 1\n"
+
+
+def test_a_kernel_starts_as_ever_where_the_package_is_gone(ipython_dir: Path, tmp_path: Path) -> None:
+    assert cli.main(["setup", "--yes"]) == 0
+    hidden = (
+        "import sys; sys.modules['agent_kernel'] = None\n"
+        "from IPython import start_ipython; start_ipython(['--quick', '-c', 'print(1 + 1)'])"
+    )
+    for code in (hidden, hidden.replace("'--quick', ", "")):
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert ended.stdout.endswith("2\n")
+        assert ended.stderr == ""
