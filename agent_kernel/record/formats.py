@@ -64,6 +64,8 @@ def to_html(story: Story) -> str:
         parts.append(html_prompt(story.prompt))
     if story.error:
         parts.append(f"<p>{escape_prose(truncate(story.error, _NOTE).text)}</p>")
+    if story.never_begun:
+        return "\n".join([*parts, *(f"<p>{escape_prose(line)}</p>" for line in _why_never_begun(story)), "</div>"])
     parts.extend(f'<div data-role="answer"{_PLACE_LOOK}>{_html_prose(answer, room)}</div>' for answer in story.answers)
     calls = [item for item in story.transcript if isinstance(item, Call)]
     raised = [output for call in calls for output in call.outputs if output.place == "above"]
@@ -103,7 +105,7 @@ def _with_looks(rendered: str) -> str:
 
 def _html_aside(aside: Aside, room: _Room) -> str:
     if not aside.detail:
-        return _html_prose(aside.text, room)
+        return f"<div{_PLACE_LOOK}>{_html_prose(aside.text, room)}</div>"
     inside = _html_prose(aside.detail, room)
     return f"<details><summary>{escape_prose(aside.text)}</summary>\n{inside}\n</details>"
 
@@ -167,6 +169,11 @@ def _html_text(text: str) -> str:
     return f"<pre{_OUTPUT_LOOK}>{escape(text)}</pre>"
 
 
+def _why_never_begun(story: Story) -> list[str]:
+    """Nothing is folded where there is nothing else to read."""
+    return [*(item.text for item in story.transcript if isinstance(item, Aside)), words.NEVER_BEGUN]
+
+
 def to_markdown(story: Story) -> str:
     room = _Room(_BODIES)
     figures = f" {escape_markdown(story.figures)}" if story.figures else ""
@@ -177,6 +184,8 @@ def to_markdown(story: Story) -> str:
         parts.append(_markdown_prompt(story.prompt))
     if story.error:
         parts.append(escape_markdown(truncate(story.error, _NOTE).text))
+    if story.never_begun:
+        return "\n\n".join([*parts, *map(escape_markdown, _why_never_begun(story))])
     parts.extend(_markdown_prose(answer, room) for answer in story.answers)
     if story.transcript:
         parts.append(f"<details>\n<summary>{story.calls_line}</summary>")
@@ -256,6 +265,8 @@ def to_plain(story: Story) -> str:
         parts.append("\n".join(f"> {line}".rstrip() for line in prompt.split("\n")))
     if story.error:
         parts.append(truncate(story.error, _NOTE).text)
+    if story.never_begun:
+        parts.extend(_why_never_begun(story))
     parts.extend(truncate(answer.strip(), _CODE).text for answer in story.answers)
     if calls := _plain_calls(story):
         parts.append("\n".join([story.calls_line, *calls]))

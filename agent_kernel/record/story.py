@@ -79,6 +79,8 @@ class Story:
     prompt: str
     answers: tuple[str, ...]
     error: str
+    never_begun: bool
+    """It was stopped while it was queued."""
     transcript: tuple[Call | Aside, ...]
     calls_line: str
     results: tuple[Result, ...]
@@ -142,6 +144,7 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
         prompt=run.prompt,
         answers=tuple(answers),
         error=error,
+        never_begun=run.status == "cancelled" and not messages,
         transcript=transcript,
         calls_line=_calls_line(tool_calls),
         results=results.all,

@@ -345,7 +345,7 @@ def test_a_summary_of_older_messages_stands_where_it_was_made_and_can_be_opened(
 def test_a_run_without_calls_tells_what_was_shortened_too() -> None:
     line = NoticeView(content="Shortened 5 older tool results for the model.", at="", steps=0)
     record = render_record(a_run(notices=[line]), [says("Done.")], [])
-    assert "<details><summary>Transcript</summary>\n<p>Shortened 5 older" in record["text/html"]
+    assert "<details><summary>Transcript</summary>\n<div><p>Shortened 5 older" in bare(record["text/html"])
     assert "Transcript" not in record["text/plain"]
 
 
@@ -393,3 +393,14 @@ def test_code_that_did_what_it_should_is_numbered_as_it_ran_so_that_it_can_becom
     shown = render_record(a_run(), [says("", *ran)], ran)["text/html"]
     marked = re.findall(r'<code class="agent-code language-python(.*?)" style="[^"]*">(\w+)', shown)
     assert marked == [(" agent-cell-2", "second"), ("", "failed"), (" agent-cell-1", "first"), ("", "denied")]
+
+
+def test_a_run_that_was_stopped_in_the_queue_says_that_it_never_began() -> None:
+    notice = NoticeView(content="Stopped, because its cell was run again.", at="2026-11-20T14:05:00.000Z", steps=0)
+    shown = render_record(a_run(status="cancelled", notices=[notice]), [], [], below_prompt=True)
+    words = "It was stopped before it began: no model was asked, and nothing ran."
+    assert shown["text/html"].endswith(f"<p>Stopped, because its cell was run again.</p>\n<p>{words}</p>\n</div>")
+    assert shown["text/markdown"].endswith(f"Stopped, because its cell was run again.\n\n{words}")
+    assert shown["text/plain"].endswith(words)
+    asked = render_record(a_run(status="cancelled"), [says("I look")], [])
+    assert not any(words in text for text in asked.values())

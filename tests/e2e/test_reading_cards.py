@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from agent_kernel.record import render_record
 from agent_kernel.testing import call, calls, say
+from tests.core.record_examples import a_call, a_run, displayed, printed, says
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
@@ -16,6 +19,7 @@ ANSWER = (
     "It fell from $5 to $10, so $x^2$ and \\(y_1\\) hold:\n\n$$\n\\frac{a}{b}\n+ c\n$$\n\n"
     "Type `\\alpha` or `$x$`, in C:\\new\\table.\n\n```python\nprice = '$5 to $10'\n```\n"
 )
+TABLE_HTML = '<table class="dataframe"><tr><td>46</td><td>$312</td></tr></table>'
 CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nHow did it go?"]
 ASKING = ["%load_ext agent_kernel", "%%agent\nHow did it go?"]
 FORMULAS = 3
@@ -89,6 +93,10 @@ def test_what_earlier_steps_showed_is_in_view_while_the_next_asks(
     notebook.press("Deny", card=3)
     notebook.card(3).get_by_role("button", name="Deny", exact=True).last.click()
     expect(notebook.record()).to_be_visible()
+    # Beside the record, under no fold.
+    results = notebook.page.locator(".jp-OutputArea-child:not(:has(.agent-record))")
+    expect(results.locator("table")).to_be_visible()
+    expect(results.locator("img")).to_be_visible()
 
 
 def test_copy_puts_the_code_on_the_clipboard(open_notebook: OpenNotebook, model: WrittenModel) -> None:
@@ -120,4 +128,39 @@ def test_a_prompt_is_said_where_no_cell_says_it(open_notebook: OpenNotebook, mod
         notebook.run(cell)
     expect(notebook.record()).to_have_count(2)
     expect(notebook.record().nth(0)).not_to_contain_text("Why so much?")
+    assert "Why so much?" not in str(notebook.save().cells[1].outputs)
     expect(notebook.record().nth(1).locator("blockquote")).to_have_text(words)
+
+
+def test_the_record_of_a_notebook_that_is_not_trusted_reads_as_well(lab: LabServer, page: Page) -> None:
+    run = a_run(prompt="How did it go?")
+    many = [
+        a_call(
+            1,
+            arguments={"code": "print('$1 and $2')"},
+            outputs=[printed("$1 and $2\n"), displayed(text_html=TABLE_HTML)],
+        )
+    ]
+    html = render_record(run, [says("First.", *many), says(ANSWER)], many)["text/html"]
+    cell = nbformat.v4.new_code_cell("%%agent\nHow did it go?")
+    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": html, "text/plain": "Agent run"})]
+    cell.execution_count = 1
+    path = lab.write_notebook("not-trusted.ipynb", [])
+    saved = nbformat.read(path, as_version=4)
+    saved.cells = [cell]
+    nbformat.write(saved, path)
+    notebook = NotebookPage(lab, page, path)
+    record = page.locator(".agent-record")
+    assert record.get_attribute("data-agent-record") is None, "JupyterLab trusts it"
+    assert_reads_well(record.locator("div").first)
+    for summary in record.locator("summary").all():
+        summary.click()
+    looks = record.locator("pre").evaluate_all(
+        "all => all.map(pre => { const s = getComputedStyle(pre); return [s.backgroundColor, s.borderLeftWidth]; })"
+    )
+    code, printed_text = looks[1], looks[2]
+    assert code[0] == "rgba(128, 128, 128, 0.12)"
+    assert printed_text[1] == "3px"
+    assert code[0] != printed_text[0]
+    expect(record.locator("table")).to_be_visible()
+    notebook.lab.close_kernels()
