@@ -34,7 +34,7 @@ _LEFT_OUT = f"<p>{words.LEFT_OUT}</p>"
 CODE_LOOK = ' style="background-color: rgba(128, 128, 128, 0.12); padding: 8px 10px"'
 _OUTPUT_LOOK = ' style="border-left: 3px solid #888888; padding: 2px 10px; max-height: 420px; overflow: auto"'
 WITHIN_LOOK = ' style="background-color: rgba(0, 0, 0, 0)"'
-_CALL_LOOK = ' style="margin: 4px 0 8px"'
+_CALL_LOOK = ' style="margin: 6px 0 8px"'
 _PLACE_LOOK = ' style="overflow-x: auto; overflow-y: hidden"'
 """What is wider than the page is scrolled in its place, and nothing is painted over what stands beside it."""
 
@@ -71,7 +71,7 @@ def to_html(story: Story) -> str:
     raised = [output for call in calls for output in call.outputs if output.place == "above"]
     parts.extend(_html_output(output, room, pictures) for output in raised)
     if story.transcript:
-        parts.append(f"<details><summary>{story.calls_line}</summary>")
+        parts.append(f"<details{_CALL_LOOK}><summary>{story.calls_line}</summary>")
         for item in story.transcript:
             parts.append(_html_aside(item, room) if isinstance(item, Aside) else _html_call(item, room, pictures))
         parts.append("</details>")

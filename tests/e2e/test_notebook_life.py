@@ -50,7 +50,7 @@ def test_the_saved_file_holds_a_readable_record(open_notebook: OpenNotebook, mod
     notebook.run_through(1)
     notebook.press("Approve")
     expect(notebook.record()).to_be_visible()
-    assert_record_is_saved(notebook.save(), 1, "Measure it.", "run_python", "print(", "measured")
+    assert_record_is_saved(notebook.save(), 1, "run_python", "print(", "measured")
 
 
 def test_the_record_reaches_the_file_though_no_page_was_open_at_the_end(

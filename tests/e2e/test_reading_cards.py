@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -13,6 +14,7 @@ from tests.core.record_examples import a_call, a_run, displayed, printed, says
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
+from tests.programs import wait_until
 
 TABLE = "import pandas as pd\npd.DataFrame({'week': [46, 47], 'orders': [312, 298]})"
 ANSWER = (
@@ -164,3 +166,30 @@ def test_the_record_of_a_notebook_that_is_not_trusted_reads_as_well(lab: LabServ
     assert code[0] != printed_text[0]
     expect(record.locator("table")).to_be_visible()
     notebook.lab.close_kernels()
+
+
+def test_the_saved_cell_of_a_pasted_or_reloaded_run_looks_like_the_others(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    model.says(call("run_python", call_id="c1", code=TABLE), say("There."))
+    notebook = open_notebook(ASKING)
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.command("notebook:copy-cell")
+    notebook.command("notebook:paste-cell-below")
+    notebook.save()
+    notebook.reload()
+    notebook.wait_for_state("awaiting_approval")
+    notebook.press("Approve")
+    expect(notebook.page.locator(".ak-run[data-status=complete], .agent-record").first).to_be_visible()
+    wait_until(lambda: len(records_of(notebook)) == 2, "the record in both cells")
+    first, second = records_of(notebook)
+    assert first == second
+    assert "There." in first["text/html"]
+    assert "How did it go?" not in first["text/html"]
+
+
+def records_of(notebook: NotebookPage) -> list[dict[str, Any]]:
+    outputs = [output for cell in notebook.save().cells for output in cell.get("outputs", [])]
+    bundles = [output["data"] for output in outputs if "data" in output]
+    return [dict(data) for data in bundles if 'data-agent-record="run' in data.get("text/html", "")]
