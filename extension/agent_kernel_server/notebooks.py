@@ -346,4 +346,4 @@ def _render(result: RunResult, below_prompt: bool) -> Made:
 
     told = (result.run, result.messages, result.tool_calls)
     placed = place_record(*told, below_prompt=below_prompt)
-    return Made(placed.record, placed.results, render_record(*told))
+    return Made(placed.record, placed.results, render_record(*told, below_prompt=below_prompt))

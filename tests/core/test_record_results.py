@@ -182,7 +182,7 @@ def test_a_run_that_is_recorded_has_marks_that_are_the_same_every_time() -> None
 
 def test_a_record_that_stands_alone_has_a_table_beside_the_answer_and_not_in_the_fold() -> None:
     html = alone(a_call(outputs=[displayed(text_html=TABLE, text_plain="1")]))["text/html"]
-    answer, _, transcript = html.partition("<details>")
+    answer, _, transcript = html.partition("<details")
     assert answer.index("There it is.") < answer.index("<table")
     assert "<table" not in transcript
     assert "Shown above: table." in transcript
@@ -192,7 +192,7 @@ def test_a_record_that_stands_alone_has_a_table_beside_the_answer_and_not_in_the
 def test_a_record_that_stands_alone_has_each_picture_once() -> None:
     calls = [a_call(number, outputs=[displayed(image_png=PNG)]) for number in range(6)]
     html = alone(*calls)["text/html"]
-    above, _, transcript = html.partition("<details>")
+    above, _, transcript = html.partition("<details")
     assert above.count(PNG) == 4
     assert transcript.count(PNG) == 2
 
@@ -218,12 +218,12 @@ def test_a_drawing_is_kept_as_an_image() -> None:
 )
 def test_a_formula_is_left_to_the_page_to_typeset(latex: str, formula: str) -> None:
     shown = alone(a_call(outputs=[displayed(text_latex=latex, text_plain="<Math>")]))
-    assert f"<p>{formula}</p>" in shown["text/html"].partition("<details>")[0]
+    assert f"<p>{formula}</p>" in shown["text/html"].partition("<details")[0]
 
 
 @pytest.mark.parametrize("latex", ["x^2", "$\\href{javascript:alert(1)}{x}$", "$\\style{position:fixed}{x}$", "$"])
 def test_what_is_no_plain_formula_is_shown_as_it_is_written(latex: str) -> None:
     shown = alone(a_call(outputs=[displayed(text_latex=latex, text_plain="<Math>")]))
-    above = shown["text/html"].partition("<details>")[0]
+    above = shown["text/html"].partition("<details")[0]
     assert f">{latex}</pre>" in above or f"<code>{latex}</code>" in above
     assert_harmless(shown["text/html"])
