@@ -98,8 +98,9 @@ class OutputCapture:
                 return
             self._send_pending()
             self._clear_if_asked()
-            self._sent_display += size
-            too_large = self._sent_display > DISPLAY_CHARACTERS
+            too_large = self._sent_display + size > DISPLAY_CHARACTERS
+            if not too_large:
+                self._sent_display += size
             self._keep_display(display_id, bundle_words(bundle, shown=not too_large))
             if too_large:
                 shown = bundle_words(bundle, shown=False)[:2_000]

@@ -48,9 +48,9 @@ class OutputWidget:
     def display(self, data: Mapping[str, Any], metadata: Mapping[str, Any], display_id: str | None, size: int) -> bool:
         """Whether there was room for it."""
         self._clear_if_asked()
-        self._display_room -= size
-        if self._display_room < 0:
+        if size > self._display_room:
             return False
+        self._display_room -= size
         output = {"output_type": "display_data", "data": dict(data), "metadata": dict(metadata)}
         place = self._display_ids.get(display_id) if display_id is not None else None
         if place is not None:

@@ -152,6 +152,34 @@ def test_what_a_call_draws_after_its_end_is_in_its_card_and_not_below_another_ce
     finish(notebook, end)
 
 
+ODD = """
+import ipywidgets, plotly.graph_objects as go
+from IPython.display import display
+gone = ipywidgets.IntSlider(value=3)
+bundle = gone._repr_mimebundle_()
+gone.close()
+display(bundle, raw=True)
+display({"application/x-odd": {"a": 1}}, raw=True)
+display({"application/vnd.plotly.v1+json": {"data": "x" * 20_000_000}, "text/plain": "A large figure"}, raw=True)
+display(go.FigureWidget(go.Bar(y=[1, 3, 2])))
+display(go.Figure(go.Scatter(y=list(range(200_000)))))
+"""
+
+
+def test_what_can_not_be_shown_says_why_and_large_figures_are_drawn(
+    open_notebook: OpenNotebook, model: WrittenModel, end: Gate
+) -> None:
+    notebook = open_notebook(CELLS)
+    shown(notebook, model, end, ODD)
+    card = notebook.card(0)
+    expect(card).to_contain_text("This widget is not in the kernel any more")
+    expect(card).to_contain_text("This notebook has no way to show application/x-odd.")
+    expect(card).to_contain_text("Too large to show here")
+    expect(card.locator(".js-plotly-plot")).to_have_count(2)
+    finish(notebook, end)
+    assert "[application/vnd.plotly.v1+json, too large to show]" in model.heard()[0]
+
+
 @pytest.fixture(scope="module")
 def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
     with LabServer(tmp_path_factory.mktemp("rich"), shared_model.server.environment(), app="notebook") as server:

@@ -93,6 +93,14 @@ def test_a_display_that_is_updated_keeps_its_place(shared_kernel: TestKernel) ->
     assert found["outcome"]["content"] == "'second'"
 
 
+def test_what_is_too_large_takes_no_room_from_what_comes_after(shared_kernel: TestKernel) -> None:
+    show = "display({'text/html': %s}, raw=True)\n"
+    code = "from IPython.display import display\n" + show % "'y' * 20_000_000" + show % "'<b>x</b>'"
+    large, small = outputs(shared_kernel.call("room", code), "display")
+    assert "Too large to show here" in large["data"]["text/plain"]
+    assert small["data"] == {"text/html": "<b>x</b>"}
+
+
 def test_a_displays_metadata_comes_with_it(shared_kernel: TestKernel) -> None:
     code = (
         "from IPython.display import display, Image\n"
