@@ -19,6 +19,9 @@ class Figures:
     events_missing: int = 0
     dishonest_states: int = 0
     messages_lost: int = 0
+    runs_left_open: int = 0
+    interrupts_astray: int = 0
+    """Those that ended nothing, or something else than what had the floor."""
     notes: list[str] = field(default_factory=list)
     """What went wrong, with the round that shows it again."""
 
@@ -47,6 +50,8 @@ HEADINGS = {
     "events_missing": "events missing or changed",
     "dishonest_states": "dishonest states",
     "messages_lost": "messages lost",
+    "runs_left_open": "runs left open",
+    "interrupts_astray": "interrupts astray",
 }
 
 

@@ -163,6 +163,10 @@ class Server:
         assert status < 300, (status, answer)
         return answer
 
+    async def connect(self, path: str) -> aiohttp.ClientWebSocketResponse:
+        assert self._http is not None
+        return await self._http.ws_connect(f"ws://127.0.0.1:{self.port}/{path}", max_msg_size=0)
+
     async def start_kernel(self) -> str:
         status, kernel = await self.ask("POST", "api/kernels", {"name": "python3"})
         assert status == 201, kernel

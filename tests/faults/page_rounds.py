@@ -1,0 +1,342 @@
+"""Rounds of the page's habits: cells run again, cleared, deleted, a page loaded anew, the kernel interrupted.
+
+A real server and a real kernel, which several rounds share; what a front end sends is sent, at random moments.
+"""
+
+import asyncio
+import contextlib
+import json
+import random
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, assert_never
+
+from agent_kernel.testing import FakeOpenAI
+from tests.faults import checks
+from tests.faults.figures import Figures
+from tests.faults.page import Page
+from tests.faults.planned_model import PlannedModel, mark_of
+from tests.faults.server import Server, until
+
+Habit = Literal["again", "another", "clear", "delete", "reload", "interrupt", "interrupt own cell", "own cell"]
+HABITS: tuple[Habit, ...] = ("again", "another", "clear", "delete", "reload", "interrupt", "interrupt own cell")
+INTERRUPTS: tuple[Habit, ...] = ("interrupt", "interrupt", "interrupt own cell", "own cell", "another")
+ROUNDS_OF_A_KERNEL = 20
+INTERRUPTED = "Stopped, because the kernel was interrupted."
+OPEN_RUNS = "import agent_kernel; print(sum(not run.done for run in agent_kernel.runs()))"
+
+
+@dataclass
+class Round:
+    name: str
+    random: random.Random
+    server: Server
+    page: Page
+    counter: Path
+    after: str | None
+    """The last conversation before."""
+    cell: str = ""
+    holds: bool = False
+    """Whether a cell waits for its run."""
+    face: "asyncio.Task[None] | None" = None
+    figures: Figures = field(default_factory=lambda: Figures(rounds=1))
+
+    def fault(self, name: str, note: str) -> None:
+        self.figures.fault(name, f"{note} [{self.name}]")
+
+    async def views(self) -> list[Any]:
+        """The round's conversations."""
+        query = f"?after={self.after}" if self.after else ""
+        views = await self.server.api("GET", f"conversations{query}")
+        return [view for view in views if view["kernel_id"] == self.page.kernel]
+
+    async def runs(self) -> list[Any]:
+        return [run for view in await self.views() for run in view["runs"]]
+
+    async def open_runs(self) -> list[str]:
+        return [run["run_id"] for run in await self.runs() if run["status"] not in checks.ENDED]
+
+
+async def ask(round_: Round, *, new: bool = False) -> None:
+    """Run the cell at hand, with a plan of its own."""
+    chance = round_.random
+    plan = {
+        "steps": [chance.randint(1, 2) for _ in range(chance.randint(1, 2))],
+        "tool": "run_python",
+        "counter": str(round_.counter),
+        "seconds": chance.choice([0, 0.05, 0.3, 2]),
+        "pause": chance.choice([0, 0.002, 0.05]),
+    }
+    round_.holds = chance.random() < 0.15
+    options = [
+        *(["--new"] if new else []),
+        *(["--wait"] if round_.holds else []),
+        *(["--policy allow"] if chance.random() < 0.5 else []),
+    ]
+    await round_.page.run(round_.cell, f"%%agent {' '.join(options)}\nGo on: {json.dumps(plan)}")
+
+
+async def person(round_: Round) -> None:
+    """Decides what waits, after a while."""
+    while True:
+        await asyncio.sleep(round_.random.uniform(0.02, 0.2))
+        for view in await round_.views():
+            if round_.random.random() < 0.5:
+                await decide(round_, view, approved=round_.random.random() < 0.85)
+
+
+async def decide(round_: Round, view: Any, *, approved: bool) -> None:
+    for call in view["tool_calls"]:
+        if call["state"] == "awaiting_approval":
+            status, body = await round_.server.decide(call["approval_id"], approved=approved)
+            if status not in (200, 409) or (status == 409 and body["state"] == "awaiting_approval"):
+                round_.fault("buttons_dead", f"{call['tool_call_id']} waited, and its decision met {status} {body}")
+
+
+async def look(round_: Round) -> None:
+    """The cards of the last run are on screen, until they are cleared, or the page goes."""
+    with contextlib.suppress(AssertionError):
+        run = (await until(round_.runs, "a run", 5))[-1]
+        async with round_.server.face(run["conversation_id"], 0) as face:
+            await face.send(type="shown", run_id=run["run_id"], shown=True)
+            while await face.next(60) is not None:
+                pass
+
+
+async def look_away(round_: Round) -> None:
+    if round_.face is not None:
+        round_.face.cancel()
+        await asyncio.gather(round_.face, return_exceptions=True)
+        round_.face = None
+
+
+async def follow(round_: Round, habit: Habit) -> None:
+    page = round_.page
+    match habit:
+        case "again":
+            for _ in range(round_.random.choice([1, 1, 3, 10])):
+                await ask(round_)
+        case "another":
+            round_.cell = uuid.uuid4().hex
+            await ask(round_)
+        case "clear":
+            await look_away(round_)
+        case "delete":
+            await look_away(round_)
+            deleted, round_.cell = round_.cell, uuid.uuid4().hex
+            await page.run(round_.cell, "1", [deleted])
+        case "reload":
+            await look_away(round_)
+            await page.reload()
+        case "interrupt":
+            await interrupt(round_)
+        case "interrupt own cell":
+            await own_cell(round_, interrupted=True)
+        case "own cell":
+            await own_cell(round_, interrupted=False)
+        case _:
+            assert_never(habit)
+
+
+async def interrupt(round_: Round) -> None:
+    """No cell of the user's own runs: a run that is open ends, unless it does by itself."""
+    round_.figures.kills += 1
+    was_open = await round_.open_runs()
+    await round_.page.interrupt()
+    if not was_open:
+        return
+
+    async def one_has_ended() -> bool:
+        return set(was_open) != set(was_open) & set(await round_.open_runs())
+
+    try:
+        await until(one_has_ended, "an open run to end", 6)
+    except AssertionError:
+        round_.fault("interrupts_astray", f"an interrupt has ended none of {was_open}")
+
+
+async def own_cell(round_: Round, *, interrupted: bool) -> None:
+    """A cell of the user's own: it is interrupted where that is asked for, and the runs go on; else it is let be."""
+    if round_.holds:
+        return  # it would wait behind that cell
+    seconds = 20 if interrupted else 0.2
+    asked = await round_.page.run(uuid.uuid4().hex, f"import time; print('mine', flush=True); time.sleep({seconds})")
+    await round_.page.until_printed(asked, "mine")
+    if asked.status == "aborted":
+        return  # behind an interrupted cell
+    if not interrupted:
+        async with asyncio.timeout(20):
+            await asked.ended.wait()
+        if asked.status != "ok":
+            round_.fault("interrupts_astray", f"a cell of the user's own was cut off: {asked.error}")
+        return
+    round_.figures.kills += 1
+    before = await interrupted_runs(round_)
+    await round_.page.interrupt()
+    try:
+        async with asyncio.timeout(10):
+            await asked.ended.wait()
+    except TimeoutError:
+        round_.fault("interrupts_astray", "a cell of the user's own was not interrupted")
+        await asked.ended.wait()
+    if asked.error != "KeyboardInterrupt":
+        round_.fault("interrupts_astray", f"a cell of the user's own ended {asked.status} {asked.error}")
+    if stopped := await interrupted_runs(round_) - before:
+        round_.fault("interrupts_astray", f"an interrupt of the user's own cell has stopped {stopped}")
+
+
+async def interrupted_runs(round_: Round) -> set[str]:
+    return {run["run_id"] for run in await round_.runs() if INTERRUPTED in [n["content"] for n in run["notices"]]}
+
+
+async def play(round_: Round, habits: Sequence[Habit]) -> Figures:
+    round_.cell = uuid.uuid4().hex
+    await ask(round_, new=True)
+    deciding = asyncio.create_task(person(round_))
+    try:
+        for _ in range(round_.random.randint(1, 4)):
+            if round_.face is None and round_.random.random() < 0.7:
+                round_.face = asyncio.create_task(look(round_))
+            await asyncio.sleep(round_.random.choice([0, 0.005, 0.05, 0.2, 0.6]) * round_.random.random())
+            habit = round_.random.choice(habits)
+            round_.name += f", {habit}"
+            await follow(round_, habit)
+    finally:
+        deciding.cancel()
+        await asyncio.gather(deciding, return_exceptions=True)
+        await look_away(round_)
+    async with asyncio.timeout(60):
+        await finish(round_)
+    return round_.figures
+
+
+async def finish(round_: Round) -> None:
+    """All that is open comes to an end, at the server and in the kernel, and the figures are taken."""
+    last = await round_.page.run(uuid.uuid4().hex, "1")
+
+    async def nothing_is_open() -> bool:
+        for view in await round_.views():
+            await decide(round_, view, approved=True)
+            await look_at_unknown(round_, view)
+        return last.ended.is_set() and not await round_.open_runs()
+
+    await until(nothing_is_open, "the runs to end", 40)
+
+    async def kernel_knows() -> bool:
+        return (await round_.page.prints(OPEN_RUNS)).strip() == "0"
+
+    try:
+        await until(kernel_knows, "the kernel to hear of it", 10)
+    except AssertionError:
+        round_.fault("runs_left_open", "the kernel has a run open that is over")
+    await round_.page.prints("%agent new")
+    counter = checks.counted(round_.counter)
+    known: set[str] = set()
+    for view in await round_.views():
+        known |= await check(round_, view, counter)
+    if unknown := set(counter) - known:
+        round_.fault("ran_undecided", f"{unknown} ran, which no call asks for")
+
+
+async def look_at_unknown(round_: Round, view: Any) -> None:
+    for call in view["tool_calls"]:
+        if call["state"] == "unknown" and call["unknown_answer"] is None:
+            round_.figures.looks += 1
+            async with round_.server.face(view["conversation_id"]) as face:
+                await face.send(type="tool_continue", tool_call_id=call["tool_call_id"])
+
+
+async def check(round_: Round, view: Any, counter: Mapping[str, int]) -> set[str]:
+    """The marks of this conversation's calls."""
+    marks: set[str] = set()
+    for call in view["tool_calls"]:
+        if call["state"] != "invalid":
+            marks.add(mark_of(call["tool_input"]))
+            check_call(round_, call, counter.get(mark_of(call["tool_input"]), 0))
+    frames = await sent(round_, view)
+    for note in checks.gaps([frame["seq"] for frame in frames], 0):
+        round_.fault("events_missing", note)
+    for card, state in checks.cards(frames).items():
+        if state not in checks.FINAL:
+            round_.fault("buttons_dead", f"the card {card} is left {state}")
+    return marks
+
+
+def check_call(round_: Round, call: dict[str, Any], times: int) -> None:
+    name, state = call["tool_call_id"], call["state"]
+    if times > 1:
+        round_.fault("calls_run_twice", f"{name} ran {times} times")
+    if times and (state in checks.DID_NOT_RUN or call["by"] is None):
+        round_.fault("ran_undecided", f"{name} ran and is {state}")
+    if state not in checks.FINAL or (times == 0 and state == "success"):
+        round_.fault("dishonest_states", f"{name} is {state} and ran {times} times")
+    if state in checks.FINAL and not call["result"]:
+        round_.fault("dishonest_states", f"the model hears nothing of {name}, which is {state}")
+
+
+async def sent(round_: Round, view: Any) -> list[dict[str, Any]]:
+    """All events of a conversation, as a page gets them that comes now."""
+    frames: list[dict[str, Any]] = []
+    async with round_.server.face(view["conversation_id"], 0) as face:
+        while not frames or frames[-1]["seq"] < view["last_seq"]:
+            frame = await face.next()
+            assert frame is not None, "the line was cut"
+            if frame["type"] not in ("session", "pong") and not (frame["type"] == "error" and frame["run_id"] is None):
+                frames.append(frame)
+    return frames
+
+
+async def _run(rounds: int, seed: int, first: int, habits: Sequence[Habit]) -> Figures:
+    figures = Figures()
+    with (
+        tempfile.TemporaryDirectory(prefix="agent-kernel-faults-", ignore_cleanup_errors=True) as directory,
+        FakeOpenAI([PlannedModel()], repeat=True) as model,
+    ):
+        async with Server(Path(directory), model.environment()) as server:
+            page: Page | None = None
+            after: str | None = None
+            for number in range(first, first + rounds):
+                if page is None or (number - first) % ROUNDS_OF_A_KERNEL == 0:
+                    page = await fresh(server, page)
+                name = f"s{seed}r{number}"
+                chance = random.Random(seed * 100_000 + number)
+                counter = Path(directory) / f"counter-{name}"
+                round_ = Round(name, chance, server, page, counter, after)
+                try:
+                    figures.add(await play(round_, habits))
+                except (AssertionError, TimeoutError) as stuck:
+                    round_.fault("runs_left_open", f"stuck: {stuck!r}")
+                    figures.add(round_.figures)
+                    page = await fresh(server, page)
+                after = (await round_.views() or [{"conversation_id": after}])[-1]["conversation_id"]
+                for request in model.requests:
+                    for note in checks.orphans(request.body["messages"]):
+                        figures.fault("orphan_tool_calls", f"{note} [{round_.name}]")
+                model.requests.clear()
+            if page is not None:
+                await page.close()
+    return figures
+
+
+async def fresh(server: Server, page: Page | None) -> Page:
+    """A page on a kernel of its own, in place of this one."""
+    if page is not None:
+        await page.close()
+        await server.ask("DELETE", f"api/kernels/{page.kernel}")
+    page = Page(server, await server.start_kernel())
+    await page.open()
+    await page.prints("%load_ext agent_kernel")
+    return page
+
+
+def run_habits(rounds: int, seed: int, first: int = 0) -> Figures:
+    """Rounds in which people do with their notebooks what people do."""
+    return asyncio.run(_run(rounds, seed, first, HABITS))
+
+
+def run_interrupts(rounds: int, seed: int, first: int = 0) -> Figures:
+    """Rounds in which the kernel is interrupted at any moment, with cells of the user's own beside the run."""
+    return asyncio.run(_run(rounds, seed, first, INTERRUPTS))
