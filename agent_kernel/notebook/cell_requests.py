@@ -8,7 +8,7 @@ for a run hears of them: see `shell_polling`.
 import hmac
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 MAX_CELL_ID = 200
@@ -25,6 +25,8 @@ class CellRequest:
     message_id: str
     page: str = ""
     """Whose it is: each notebook of each page has a name of its own for itself."""
+    deleted: frozenset[str] = field(default=frozenset(), compare=False)
+    """The other cells that were deleted before it was sent."""
 
 
 def read_request(header: Any, metadata: Any) -> CellRequest | None:
@@ -35,7 +37,7 @@ def read_request(header: Any, metadata: Any) -> CellRequest | None:
     page = header.get("session")
     if not _is_id(cell_id) or not isinstance(message_id, str):
         return None
-    return CellRequest(cell_id, message_id, page if _is_id(page) else "")
+    return CellRequest(cell_id, message_id, page if _is_id(page) else "", read_deleted(metadata) - {cell_id})
 
 
 def read_deleted(metadata: Any) -> frozenset[str]:

@@ -53,6 +53,7 @@ class Cells:
     def asked_for(self, request: CellRequest) -> None:
         """A request to run a cell has come, and waits. What an earlier one started there ends. For any thread."""
         self._queued.setdefault(request.cell_id, []).append(request)
+        self.deleted(request.deleted)
         self._end_earlier(request)
 
     def _end_earlier(self, request: CellRequest) -> None:

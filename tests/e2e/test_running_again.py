@@ -1,6 +1,9 @@
 """People run cells again, delete them, clear outputs, run all: no run is ever out of reach."""
 
-from playwright.sync_api import Browser, Locator, expect
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
@@ -72,6 +75,35 @@ def test_a_deleted_cell_ends_its_run(open_notebook: OpenNotebook, model: Written
     assert statuses(lab, "In a cell to be deleted.") == ["cancelled"]
     notebook.press("Approve")
     expect(notebook.record()).to_contain_text("The other one.")
+
+
+def test_a_cell_that_is_deleted_while_its_call_runs(
+    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
+) -> None:
+    model.says(call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(60)"))
+    notebook = open_notebook([LOAD, "%%agent --policy allow\nIn a cell deleted meanwhile.", "6 * 7"])
+    notebook.run_through(1)
+    expect(notebook.card()).to_contain_text("asleep")
+    notebook.command("notebook:delete-cell")
+    expect(notebook.cards()).to_have_count(0)
+    notebook.run(1)
+    assert notebook.text(1) == "42"
+    wait_until(lambda: statuses(lab, "In a cell deleted meanwhile.") == ["cancelled"], "the run to end")
+
+
+def test_a_cell_that_is_merged_with_the_one_below_can_be_asked_anew(
+    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
+) -> None:
+    model.says(call("run_python", code="1"), say("Both of it."))
+    notebook = open_notebook([LOAD, "%%agent\nIn a cell to be merged.", "And this.", "6 * 7"])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.command("notebook:merge-cell-below")
+    expect(notebook.cards()).to_have_count(0)
+    notebook.run(1)
+    expect(notebook.record()).to_contain_text("Both of it.")
+    assert statuses(lab, "In a cell to be merged.") == ["cancelled", "complete"]
+    assert "And this." in model.requests()[-1][-1]["content"]
 
 
 def test_a_cell_that_is_cut_and_pasted_keeps_its_run(
@@ -203,3 +235,27 @@ def test_agent_show_brings_the_cards_of_what_is_open_into_another_cell(
     assert_record_is_saved(notebook.save(), 3, "A plot.", "plotted")
     notebook.run(2)
     assert notebook.text(2) == "No run is open in this kernel."
+
+
+@pytest.fixture(scope="module")
+def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    with LabServer(tmp_path_factory.mktemp("again"), shared_model.server.environment(), app="notebook") as server:
+        yield server
+
+
+def test_in_notebook_7_too_a_cell_is_run_again_and_deleted(
+    notebook_7: LabServer, model: WrittenModel, page: Page
+) -> None:
+    model.says(*(call("run_python", code=f"print({number})") for number in range(2)))
+    path = notebook_7.write_notebook("again.ipynb", [LOAD, "%%agent\nAgain.", "6 * 7"])
+    notebook = NotebookPage(notebook_7, page, path)
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.run(1)
+    expect(notebook.card()).to_contain_text("print(1)")
+    notebook.wait_for_state("awaiting_approval")
+    assert statuses(notebook_7, "Again.") == ["cancelled", "running"]
+    notebook.command("notebook:delete-cell")
+    notebook.run(1)
+    assert notebook.text(1) == "42"
+    wait_until(lambda: statuses(notebook_7, "Again.") == ["cancelled", "cancelled"], "the run to end")
