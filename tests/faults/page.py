@@ -93,8 +93,6 @@ class Page:
         asked = self._asked[message["parent_header"]["msg_id"]]
         if kind == "stream":
             asked.printed += content["text"]
-        elif kind == "error":
-            asked.error = content["ename"]
         elif kind == "execute_reply":
-            asked.status = content["status"]
+            asked.status, asked.error = content["status"], content.get("ename")
             asked.ended.set()

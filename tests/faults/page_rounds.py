@@ -26,6 +26,13 @@ HABITS: tuple[Habit, ...] = ("again", "another", "clear", "delete", "reload", "i
 INTERRUPTS: tuple[Habit, ...] = ("interrupt", "interrupt", "interrupt own cell", "own cell", "another")
 ROUNDS_OF_A_KERNEL = 20
 INTERRUPTED = "Stopped, because the kernel was interrupted."
+UNSTOPPED = "[run.run_id for run in workshop().open_runs() if run.stop_cause is None]"
+OWN_CELL = f"""\
+import time
+from agent_kernel.notebook.workshop import workshop
+print("mine", *{UNSTOPPED}, flush=True)
+time.sleep(SECONDS)
+"""
 OPEN_RUNS = "import agent_kernel; print(sum(not run.done for run in agent_kernel.runs()))"
 
 
@@ -162,9 +169,9 @@ async def own_cell(round_: Round, *, interrupted: bool) -> None:
     """A cell of the user's own: it is interrupted where that is asked for, and the runs go on; else it is let be."""
     if round_.holds:
         return  # it would wait behind that cell
-    seconds = 20 if interrupted else 0.2
-    asked = await round_.page.run(uuid.uuid4().hex, f"import time; print('mine', flush=True); time.sleep({seconds})")
-    await round_.page.until_printed(asked, "mine")
+    seconds = "20" if interrupted else "0.2"
+    asked = await round_.page.run(uuid.uuid4().hex, OWN_CELL.replace("SECONDS", seconds))
+    await round_.page.until_printed(asked, "\n")
     if asked.status == "aborted":
         return  # behind an interrupted cell
     if not interrupted:
@@ -174,7 +181,6 @@ async def own_cell(round_: Round, *, interrupted: bool) -> None:
             round_.fault("interrupts_astray", f"a cell of the user's own was cut off: {asked.error}")
         return
     round_.figures.kills += 1
-    before = await interrupted_runs(round_)
     await round_.page.interrupt()
     try:
         async with asyncio.timeout(10):
@@ -184,7 +190,7 @@ async def own_cell(round_: Round, *, interrupted: bool) -> None:
         await asked.ended.wait()
     if asked.error != "KeyboardInterrupt":
         round_.fault("interrupts_astray", f"a cell of the user's own ended {asked.status} {asked.error}")
-    if stopped := await interrupted_runs(round_) - before:
+    if stopped := await interrupted_runs(round_) & set(asked.printed.split()):
         round_.fault("interrupts_astray", f"an interrupt of the user's own cell has stopped {stopped}")
 
 
