@@ -119,6 +119,16 @@ def policy_of_run(sql: sqlite3.Connection, run_id: str) -> PolicyMode | None:
     return row[0] if row is not None else None
 
 
+def replaced_runs(sql: sqlite3.Connection, conversation: int) -> list[tuple[str, list[str]]]:
+    """The runs of a conversation that take the place of earlier ones, in order, each with those."""
+    rows = sql.execute(
+        "SELECT run_id, json_extract(spec, '$.replaces') FROM runs "
+        "WHERE conversation = ? AND instr(spec, '\"replaces\"') AND json_valid(spec) ORDER BY number",
+        (conversation,),
+    )
+    return [(run_id, orjson.loads(replaces)) for run_id, replaces in rows if replaces is not None]
+
+
 def chosen_policy(sql: sqlite3.Connection, conversation: int) -> PolicyMode | None:
     """What a person has chosen for a conversation, for the prompts that name no policy."""
     (chosen,) = sql.execute("SELECT policy FROM conversations WHERE number = ?", (conversation,)).fetchone()

@@ -22,6 +22,7 @@ from agent_kernel.loop.faces.shown import Shown
 from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
 from agent_kernel.loop.turns.budgets import Meter
+from agent_kernel.loop.turns.compaction import LEFT_OUT
 from agent_kernel.loop.turns.history import Past, read_history, read_window, wire_message
 from agent_kernel.loop.turns.prompts import SYSTEM_PROMPT
 from agent_kernel.loop.turns.request_images import RequestImages
@@ -214,11 +215,12 @@ class ActiveRun:
         if self.past is None:
             return
         system = {"role": "system", "content": self.spec.system or SYSTEM_PROMPT}
-        self.history = [system, *read_history(sql, self.setting.conversation.number, self.past)]
+        self.history = [system, *read_history(sql, self.setting.conversation.number, self.past, self.spec.run_id)]
         self.call_ids = {call["id"] for message in self.history for call in message.get("tool_calls", ())}
         # In a conversation that has just begun nothing was left out.
         fresh = self.past.upto == START and len(self.history) > 1
         self.window = read_window(sql, self.setting.conversation.number) if fresh else self.past.window
+        self.window.has_gaps = any(message["role"] == LEFT_OUT for message in self.history)
         self.window.count_pictures(self.sends_images)
         if self.prompted:  # it goes on: cards that were cut off have used ids too
             shown = shown_cards(sql, self.setting.conversation.number, self.view.run_id, self.begun)

@@ -18,6 +18,10 @@ class ScriptedDecision:
     reason: str | None = None
 
 
+MOST_REPLACED = 100
+"""So many earlier runs of a cell are named at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunSpec:
     """One run, as its author declared it."""
@@ -37,6 +41,8 @@ class RunSpec:
     """How much the model should reason; `None` leaves it to the model."""
     widget_model_id: str | None = None
     """The widget that shows the run: the key by which its record finds its place in the saved notebook."""
+    replaces: tuple[str, ...] = ()
+    """Earlier runs of the same cell, which was run again: what was said in them is left out for the model."""
     cell_id: str | None = None
     """The cell that started it, where its front end names cells."""
     notebook_path: str | None = None

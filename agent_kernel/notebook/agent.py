@@ -73,6 +73,7 @@ class Agent:
             system=self.system,
             budget=self.budget.limits(),
             effort=self.effort,
+            replaces=() if cell is None else self._shop.replaced_by(cell, self.conversation_id),
             cell_id=cell.cell_id if cell is not None else None,
         )
         state = RunState(

@@ -9,6 +9,8 @@ from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, UnknownRun
+from agent_kernel.loop.settings import MOST_REPLACED
+from agent_kernel.notebook.cell_requests import CellRequest
 from agent_kernel.notebook.cells import Cells
 from agent_kernel.notebook.executor import Executor
 from agent_kernel.notebook.idle_interrupts import IdleInterrupts
@@ -62,6 +64,18 @@ class Workshop:
         """Whether an interrupt of the kernel has stopped this run: no call of it begins any more."""
         run = self._runs.get(run_id) if run_id is not None else None
         return run is not None and run.stop_cause == "interrupted"
+
+    def replaced_by(self, request: CellRequest, conversation_id: str) -> tuple[str, ...]:
+        """The runs of a conversation that earlier requests to run the same cell have started."""
+        earlier = [
+            run.run_id
+            for run in self.runs()
+            if run.conversation_id == conversation_id
+            and run.cell is not None
+            and run.cell.cell_id == request.cell_id
+            and run.cell.message_id != request.message_id
+        ]
+        return tuple(earlier[-MOST_REPLACED:])
 
     def runs(self) -> "list[RunState]":
         """Those that the kernel still knows, the oldest first."""

@@ -69,6 +69,18 @@ def test_a_cell_that_is_run_again_has_the_server_end_its_run(served: TestKernel)
 
 @pytest.mark.kernel
 @pytest.mark.slow
+def test_a_cell_that_is_run_again_names_the_runs_that_it_replaces_in_its_conversation(served: TestKernel) -> None:
+    for cell in ("a", "b", "a"):
+        served.result(served.send_cell(cell, "%agent go"))
+    served.result(served.send_cell("c", "%agent go\n%agent and on"))
+    served.result(served.send_cell("a", "%agent --new go"))
+    first, other, again, *both, new = announced(served)
+    assert [declared(served, run)["replaces"] for run in (first, other, again)] == [[], [], [first]]
+    assert [declared(served, run)["replaces"] for run in (*both, new)] == [[], [], []]
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
 def test_a_cell_that_is_run_again_with_something_else_in_it_ends_its_run_as_well(served: TestKernel) -> None:
     served.result(served.send_cell("a", "%agent go"))
     served.result(served.send_cell("a", "6 * 7"))

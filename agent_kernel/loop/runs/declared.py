@@ -35,7 +35,9 @@ def anew(last: Declared | None, prompt: str, chosen: PolicyMode | None) -> RunSp
     policy = last.spec.policy
     if policy is not None:
         policy = Policy(default=policy).capped(chosen).default
-    return replace(last.spec, run_id=new_run_id(), prompt=prompt, policy=policy, widget_model_id=None, cell_id=None)
+    return replace(
+        last.spec, run_id=new_run_id(), prompt=prompt, policy=policy, widget_model_id=None, replaces=(), cell_id=None
+    )
 
 
 async def find_hands(host: "Host", conversation: "Conversation", spec: RunSpec, last: Declared | None) -> Hands | None:

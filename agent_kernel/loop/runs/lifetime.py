@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_kernel.errors import KernelGone, LogUnavailable
@@ -22,9 +22,10 @@ from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.loop.tool_calls.effective_policy import Standing, effective_policy, read_standing
 from agent_kernel.loop.turns.budgets import tighter
-from agent_kernel.loop.turns.history import unanswered_calls
+from agent_kernel.loop.turns.history import Past, unanswered_calls
 from agent_kernel.loop.turns.model_step import add_user_message
 from agent_kernel.loop.turns.prompt_images import prompt_pictures
+from agent_kernel.loop.turns.prompts import RUN_AGAIN
 from agent_kernel.loop.turns.results import answer_calls, leave_messages, read_result, write_tool_messages
 from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
@@ -113,11 +114,15 @@ async def begin(
     started_at = view.started_at if view.status == "running" else utc_now()
     run.change(status="running", model=model.name, recorded=model.recorded, policy=shown, started_at=started_at)
     run.past = host.histories.take(row.number)
+    if spec.replaces:
+        run.past = Past()  # all is read again, without what is left out from now on
     await _read_log(run, continued=view.status == "running")
     if run.view != view:
         run.commits.write_soon(run.save)
     if not run.prompted:
         environment, pictures = await _environment(hands), await prompt_pictures(run, spec.prompt)
+        if spec.replaces and await _has_acted(run, spec.replaces):
+            environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
         await add_user_message(run, spec.prompt, environment, pictures)
     return run
 
@@ -148,6 +153,13 @@ async def _environment(hands: Hands | None) -> str:
     except (TimeoutError, KernelGone) as error:
         logger.warning("The notebook could not be described to the model: %s", error)
         return ""
+
+
+async def _has_acted(run: ActiveRun, run_ids: Collection[str]) -> bool:
+    """Whether a call of these runs has started."""
+    number = run.setting.conversation.number
+    calls = await run.setting.log.read(lambda sql: ledger.list_calls(sql, conversation=number))
+    return any(call.run_id in run_ids and call.started_at is not None for call in calls)
 
 
 async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunResult | None:

@@ -34,6 +34,9 @@ _OVERHEAD_BYTES = 24
 """Of a message, and of a call: what frames it."""
 _MANY_LINES = 1_000_000
 
+LEFT_OUT = "left_out"
+"""The role of what stands in a history for a message of a run whose cell was run again. No request has it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
@@ -78,8 +81,13 @@ def head(history: Sequence[WireMessage], compaction: Compaction) -> tuple[list[W
 
 def _kept(message: WireMessage, number: int, compaction: Compaction) -> WireMessage:
     if number <= compaction.made_after and PROVIDER in message:
-        return {name: value for name, value in message.items() if name != PROVIDER}
+        return without_provider(message)
     return shorten(message, compaction.characters) if number <= compaction.shortened else message
+
+
+def without_provider(message: WireMessage) -> WireMessage:
+    """Without what only its provider can read."""
+    return {name: value for name, value in message.items() if name != PROVIDER} if PROVIDER in message else message
 
 
 def apply(history: Sequence[WireMessage], compaction: Compaction) -> list[WireMessage]:
@@ -112,6 +120,8 @@ def _block(compaction: Compaction) -> str:
 def tokens_of(message: WireMessage, *, pictures: bool = True, thoughts: bool = True) -> float:
     """About how many tokens a message has: its pictures too where the model is given them, and what only its provider
     can read."""
+    if message["role"] == LEFT_OUT:
+        return 0.0
     size = _OVERHEAD_BYTES + _bytes(message.get("content"))
     for call in message.get("tool_calls", ()):
         size += _OVERHEAD_BYTES + _bytes(call["function"]["name"]) + _bytes(call["function"]["arguments"])

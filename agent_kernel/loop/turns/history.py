@@ -2,12 +2,14 @@
 
 import sqlite3
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent_kernel.log.compactions import last_compaction
 from agent_kernel.log.journal import START, Mark, read_messages
-from agent_kernel.loop.turns.compaction import Compaction
+from agent_kernel.log.runs import replaced_runs
+from agent_kernel.loop.turns.compaction import LEFT_OUT, Compaction, without_provider
 from agent_kernel.loop.turns.prompts import with_context
 from agent_kernel.loop.turns.window import Window
 from agent_kernel.models.base import IMAGES, WireMessage
@@ -57,10 +59,43 @@ def wire_message(body: dict[str, Any]) -> WireMessage:
             return body
 
 
-def read_history(sql: sqlite3.Connection, conversation: int, past: Past) -> list[WireMessage]:
-    """The past, and what was said since."""
-    since = [wire_message(body) for _, _, body in read_messages(sql, conversation, past.upto)]
-    return [*past.messages, *since]
+def read_history(sql: sqlite3.Connection, conversation: int, past: Past, run_id: str) -> list[WireMessage]:
+    """The past, and what was said since, for this run. Where all of it is read, what runs of cells that were run again
+    had said is left out; a past was read so before."""
+    said = [(run, wire_message(body)) for _, run, body in read_messages(sql, conversation, past.upto)]
+    if said and past.upto == START and (replaced := replaced_runs(sql, conversation)):
+        return leave_out(said, replaced, run_id)
+    return [*past.messages, *(message for _, message in said)]
+
+
+def leave_out(
+    said: Sequence[tuple[str, WireMessage]], replaced: Sequence[tuple[str, Sequence[str]]], run_id: str
+) -> list[WireMessage]:
+    """Whole runs are left out, so that no call is without its answer; each message keeps its number, which compactions
+    count by. What came between a run and the one in its place goes without what only its provider can read: that was
+    made for the conversation as it was."""
+    history = [message for _, message in said]
+    begins: dict[str, int] = {run_id: len(said)}
+    for number, (run, _) in reversed(list(enumerate(said))):
+        begins[run] = number
+    gone: dict[str, str] = {}
+    for new, earlier in replaced:
+        if new in begins:  # one that never began took nobody's place
+            for old in earlier:
+                gone.setdefault(old, new)
+    for old, new in gone.items():
+        for number in range(begins.get(old, len(said)), begins[new]):
+            history[number] = without_provider(history[number])
+    return [
+        gap(message) if run in gone and begins[gone[run]] > number else message
+        for number, ((run, _), message) in enumerate(zip(said, history, strict=True))
+    ]
+
+
+def gap(message: WireMessage) -> WireMessage:
+    """What stands in place of a message that no request has: the ids of its calls are used all the same."""
+    calls = [{"id": call["id"]} for call in message.get("tool_calls", ())]
+    return {"role": LEFT_OUT, "content": "", **({"tool_calls": calls} if calls else {})}
 
 
 def read_window(sql: sqlite3.Connection, conversation: int) -> Window:

@@ -15,6 +15,12 @@ readable code that does one thing. Never write code whose effect is hidden.
 """
 
 
+RUN_AGAIN = (
+    "The user has run this cell again, so what was said in its earlier run is left out of this conversation. What the "
+    "calls of that run did to variables and files remains."
+)
+
+
 def with_context(prompt: str, environment: str) -> str:
     """The user's message as the model gets it: the prompt, then what the notebook looks like now."""
     return f"{prompt}{CONTEXT_OPEN}{environment}{CONTEXT_CLOSE}" if environment else prompt

@@ -112,6 +112,8 @@ def _parts(message: WireMessage, user: str = "User") -> list[str]:
     match message["role"]:
         case "user":
             return [f"{user}: {_cut(content.split(CONTEXT_OPEN)[0], _TEXT)}"]
+        case "left_out":
+            return []
         case "tool":
             return [f"Result: {_cut(content, _RESULT)}"]
         case _:

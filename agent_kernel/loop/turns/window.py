@@ -5,7 +5,7 @@ The estimate grows with what is said: a message is measured once, however many r
 
 from collections.abc import Sequence
 
-from agent_kernel.loop.turns.compaction import WHOLE, Compaction, head, tokens_of
+from agent_kernel.loop.turns.compaction import LEFT_OUT, WHOLE, Compaction, head, tokens_of
 from agent_kernel.models.base import WireMessage
 
 _LEAST_RATIO, _MOST_RATIO = 0.4, 4.0
@@ -19,6 +19,8 @@ class Window:
         self.compaction = compaction
         self.ratio = 1.0
         """What the service counts, for one token that is estimated."""
+        self.has_gaps = False
+        """Whether the history has messages of runs whose cells were run again."""
         self._head: list[WireMessage] | None = None
         self._head_ends = 1
         self._pictures = True
@@ -27,9 +29,9 @@ class Window:
 
     def messages(self, history: Sequence[WireMessage]) -> Sequence[WireMessage]:
         """What a request has of a history. It only ever grows at its end, until the compaction changes."""
-        if self.compaction == WHOLE:
-            return history
-        return [*history[:1], *self._standing(history), *history[self._head_ends :]]
+        whole = self.compaction == WHOLE
+        said = history if whole else [*history[:1], *self._standing(history), *history[self._head_ends :]]
+        return [message for message in said if message["role"] != LEFT_OUT] if self.has_gaps else said
 
     def change(self, compaction: Compaction) -> None:
         self.compaction = compaction

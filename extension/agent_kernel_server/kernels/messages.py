@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agent_kernel.loop.run import RunResult
-from agent_kernel.loop.settings import RunSpec
+from agent_kernel.loop.settings import MOST_REPLACED, RunSpec
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import (
     MOST_DAYS,
@@ -126,6 +126,7 @@ class RunDeclaration(KernelMessage):
     budget: BudgetLimits = Field(default_factory=BudgetLimits)
     tools: tuple[ToolDeclaration, ...] = ()
     widget_model_id: str | None = None
+    replaces: tuple[Identifier, ...] = Field(default=(), max_length=MOST_REPLACED)
     cell_id: CellId | None = None
     cells_before: tuple[CellId, ...] = Field(default=(), max_length=20)
     """Cells that the same page has run, the last first: they are in the notebook of this one, and were saved maybe."""
@@ -145,6 +146,7 @@ class RunDeclaration(KernelMessage):
             budget=self.budget,
             effort=self.effort,
             widget_model_id=self.widget_model_id,
+            replaces=self.replaces,
             cell_id=self.cell_id,
             notebook_path=notebook_path,
             prompt_in_cell=self.prompt_in_cell,
