@@ -120,3 +120,13 @@ def test_results_come_into_the_cell_that_has_ended_long_ago_and_a_copy_of_the_ca
     assert kind == "display_data"
     assert copied[1]["transient"] == elsewhere["transient"] != shown[1]["transient"]
     assert "<table" in copied[1]["data"]["text/html"]
+
+
+def test_nothing_comes_into_a_cell_that_was_cleared_meanwhile(served: TestKernel) -> None:
+    own = served.send("%agent go")
+    served.result(own)
+    declared = served.request("declare", run_id=served.event("announce")["run_id"])["declaration"]
+    table = {"text/html": "<table><tr><td>1</td></tr></table>", "text/plain": "1"}
+    assert served.request("finish", result=ended(declared, table) | {"cleared": True})["ok"]
+    served.pump()
+    assert [kind for kind, _ in served.result(own).outputs] == ["display_data", "update_display_data"]
