@@ -280,14 +280,16 @@ def _reader_left() -> int:
 def _export(options: argparse.Namespace) -> int:
     from agent_kernel import export
 
+    form, target = _wanted_form(options)
+    if options.run is None and form is not None:
+        raise _CannotGoOn("Say which run, before the option: agent-kernel export last --notebook FILE")
     with _reading(options.log) as connection:
         connection.execute("BEGIN")  # one view of the file, whatever a server adds meanwhile
         if options.run is None:
-            text, target = export.list_runs(connection) or f"The log has no run. {export.IN_MEMORY}", _STDOUT
+            text = export.list_runs(connection) or f"The log has no run. {export.IN_MEMORY}"
         else:
-            form, target = _wanted_form(options)
             try:
-                text = form(connection, export.read_run(connection, options.run))
+                text = (form or export.as_markdown)(connection, export.read_run(connection, options.run))
             except ValueError as error:
                 raise _CannotGoOn(f"The run can't be read: {error}") from error
     if target != _STDOUT:
@@ -300,14 +302,14 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
-def _wanted_form(options: argparse.Namespace) -> "tuple[Form, Path]":
+def _wanted_form(options: argparse.Namespace) -> "tuple[Form | None, Path]":
     from agent_kernel import export
 
-    if options.notebook is not None:
-        return export.as_notebook, options.notebook
-    if options.messages is not None:
-        return export.as_messages, options.messages
-    return export.as_markdown, options.markdown or _STDOUT
+    forms = {"notebook": export.as_notebook, "messages": export.as_messages, "markdown": export.as_markdown}
+    for name, form in forms.items():
+        if (target := getattr(options, name)) is not None:
+            return form, target
+    return None, _STDOUT
 
 
 def _write(target: Path, text: str, *, replace: bool) -> int:
