@@ -65,10 +65,11 @@ class OpenRuns:
             self._runs[spec.run_id] = OpenRun(spec, spec.widget_model_id, conversation)
             self._ended.pop(spec.run_id, None)
 
-    def ended(self, run_id: str) -> None:
-        run = self._runs.pop(run_id, None)
-        if run is not None:
-            self._ended[run_id] = run.widget_model_id
+    def ended(self, spec: RunSpec) -> None:
+        """A run has ended, in this server or in an earlier one, and its record is kept."""
+        self._runs.pop(spec.run_id, None)
+        if spec.widget_model_id is not None:
+            self._ended[spec.run_id] = spec.widget_model_id
             while len(self._ended) > ENDED_RUNS:
                 self._ended.popitem(last=False)
 

@@ -114,8 +114,9 @@ class Service:
         for spec, conversation, handle in recovered.continued:
             self.kernels.follow(spec, conversation, handle)
         for spec, conversation, result in recovered.ended:
-            path = conversation.row.notebook_path
+            path = spec.notebook_path or conversation.row.notebook_path
             await self.records.keep(spec, result, path)
+            self.records.open_runs.ended(spec)
             self.tasks.spawn(self._place_unless_watched(spec, conversation), f"record of {spec.run_id}")
 
     async def _place_unless_watched(self, spec: RunSpec, conversation: Conversation) -> None:

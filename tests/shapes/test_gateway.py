@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from agent_kernel.testing import call, calls, say
@@ -155,6 +156,34 @@ def test_an_approval_outlives_the_server_and_its_run_goes_on_in_the_same_kernel(
     assert cells.run_ended(first["conversation_id"])["status"] == "complete"
     cells.reconnect()
     assert cells.text("print(before, run.status, run.text)") == "42 complete It goes on.\n"
+    cells.close()
+
+
+def test_a_notebook_that_was_saved_before_the_server_was_restarted_is_loaded_with_its_cards(
+    own_front: LabServer, model: WrittenModel
+) -> None:
+    model.says(call("run_python", code="1"), say("It goes on."))
+    cells = Cells.of_notebook(own_front, "saved.ipynb")
+    cells.run(LOAD)
+    (widget,) = [one["content"]["data"] for one in cells.run("%%agent\nCount.") if one["msg_type"] == "display_data"]
+    cells.next_approval()
+    notebook = own_front.api("GET", "api/contents/saved.ipynb")["content"]
+    output = {"output_type": "display_data", "data": widget, "metadata": {}}
+    notebook["cells"] = [nbformat.v4.new_code_cell("%%agent\nCount.", outputs=[output])]
+    own_front.api("PUT", "api/contents/saved.ipynb", {"type": "notebook", "format": "json", "content": notebook})
+    assert WIDGET not in (own_front.root / "saved.ipynb").read_text()
+
+    def loaded() -> dict[str, str]:
+        cell = own_front.api("GET", "api/contents/saved.ipynb")["content"]["cells"][0]
+        data: dict[str, str] = cell["outputs"][0]["data"]
+        return data
+
+    own_front.kill()
+    own_front.start_again()
+    wait_until(cells.waiting, "the call to wait again")
+    wait_until(lambda: loaded().get(WIDGET) == widget[WIDGET], "the cards")
+    cells.approve(cells.next_approval())
+    wait_until(lambda: "It goes on." in loaded()["text/plain"], "the record")
     cells.close()
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import nbformat
 import pytest
 from jupyter_server.auth import passwd
 from playwright.sync_api import Page, expect
@@ -11,6 +12,8 @@ from agent_kernel.testing import call, say
 from tests.e2e.lab import TOKEN, App, LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
 from tests.e2e.records import assert_record_is_saved
+from tests.programs import wait_until
+from tests.shapes.cells import Cells
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -76,3 +79,29 @@ def test_a_call_is_approved_and_the_answer_follows(name: str, model: WrittenMode
         notebook.run(2)
         assert notebook.text(2) == "42"
         assert_record_is_saved(notebook.save(), 1, "Six times seven is", "run_python")
+
+
+def test_what_a_file_says_of_a_run_that_was_lost_with_its_server_gives_way_to_the_record(
+    model: WrittenModel, tmp_path: Path
+) -> None:
+    model.says(call("run_python", code="product = 6 * 7"))
+    with LabServer(tmp_path, model.server.environment(), app="jupyter_server") as lab:
+        cells = Cells.of_notebook(lab, "lost.ipynb")
+        cells.run(CELLS[0])
+        (widget,) = [one["content"]["data"] for one in cells.run(CELLS[1]) if one["msg_type"] == "display_data"]
+        cells.next_approval()
+        notebook = lab.api("GET", "api/contents/lost.ipynb")["content"]
+        output = {"output_type": "display_data", "data": widget, "metadata": {}}
+        notebook["cells"] = [nbformat.v4.new_code_cell(CELLS[1], outputs=[output])]
+        lab.api("PUT", "api/contents/lost.ipynb", {"type": "notebook", "format": "json", "content": notebook})
+
+        def loaded() -> str:
+            cell = lab.api("GET", "api/contents/lost.ipynb")["content"]["cells"][0]
+            return str(cell["outputs"][0]["data"]["text/plain"])
+
+        lab.kill()
+        assert "Waiting for you: run_python" in (lab.root / "lost.ipynb").read_text()
+        lab.start_again()
+        wait_until(lambda: "Agent run: failed." in loaded(), "the record")
+        assert "The kernel was lost." in loaded()
+        cells.close()

@@ -68,7 +68,7 @@ class RunFollower:
             feeder.cancel()
             await asyncio.gather(feeder, return_exceptions=True)
         await self._records.keep(spec, result, await self._notebook_of(spec))
-        self._records.open_runs.ended(spec.run_id)
+        self._records.open_runs.ended(spec)
         finish = {"result": finished_result(result, cleared=self._records.is_cleared(spec.run_id))}
         if isinstance(link.gone, OutOfReach):
             # Asked anew, it is sent when the kernel is back, and a cell that waits for the run goes on.
