@@ -32,7 +32,10 @@ _LEFT_OUT = f"<p>{words.LEFT_OUT}</p>"
 # Both survive JupyterLab's sanitiser, in notebooks that it does not trust too, and suit light and dark pages. Where no
 # style survives, as on GitHub, code and output are still told apart: only code is a `code` element.
 CODE_LOOK = ' style="background-color: rgba(128, 128, 128, 0.12); padding: 8px 10px"'
-_OUTPUT_LOOK = ' style="border-left: 3px solid #888888; padding: 2px 10px; max-height: 420px; overflow: auto"'
+_OUTPUT_LOOK = (
+    ' style="font-family: var(--jp-code-font-family, monospace); border-left: 3px solid #888888; padding: 2px 10px; '
+    'max-height: 420px; overflow: auto"'
+)
 WITHIN_LOOK = ' style="background-color: rgba(0, 0, 0, 0)"'
 _CALL_LOOK = ' style="margin: 6px 0 8px"'
 _PLACE_LOOK = ' style="overflow-x: auto; overflow-y: hidden"'

@@ -378,7 +378,7 @@ def test_code_and_what_it_printed_look_like_code_and_output() -> None:
     code = '<code class="agent-code language-python agent-cell-1"[^>]*>' + re.escape("orders.head()</code>")
     assert re.search(look + code, shown)
     assert re.search(look + "<code[^>]*>x", shown)
-    assert re.search(r'<pre style="border-left: [^>]*">12 rows</pre>', shown)
+    assert re.search(r'<pre style="[^>]*border-left: [^>]*">12 rows</pre>', shown)
 
 
 def test_code_that_did_what_it_should_is_numbered_as_it_ran_so_that_it_can_become_cells() -> None:
