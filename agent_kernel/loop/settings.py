@@ -43,6 +43,8 @@ class RunSpec:
     """The widget that shows the run: the key by which its record finds its place in the saved notebook."""
     replaces: tuple[str, ...] = ()
     """Earlier runs of the same cell, which was run again: what was said in them is left out for the model."""
+    continues: int | None = None
+    """The number of the cell whose conversation this one's prompt continues, as in `[2]`."""
     cell_id: str | None = None
     """The cell that started it, where its front end names cells."""
     notebook_path: str | None = None

@@ -63,6 +63,7 @@ class Agent:
             raise ConfigurationError("The prompt is empty. Say what the agent should do.")
         host = host_for(self._shop, self.model)
         cell = request_of(self._shop.shell)
+        replaces = () if cell is None else self._shop.replaced_by(cell, self.conversation_id)
         spec = RunSpec(
             run_id=new_run_id(),
             prompt=prompt,
@@ -73,7 +74,8 @@ class Agent:
             system=self.system,
             budget=self.budget.limits(),
             effort=self.effort,
-            replaces=() if cell is None else self._shop.replaced_by(cell, self.conversation_id),
+            replaces=replaces,
+            continues=self._shop.continued_by(self.conversation_id, replaces),
             cell_id=cell.cell_id if cell is not None else None,
         )
         state = RunState(

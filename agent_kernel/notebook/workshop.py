@@ -3,6 +3,7 @@
 import functools
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from IPython.core.getipython import get_ipython
@@ -76,6 +77,13 @@ class Workshop:
             and run.cell.message_id != request.message_id
         ]
         return tuple(earlier[-MOST_REPLACED:])
+
+    def continued_by(self, conversation_id: str, replaces: Sequence[str]) -> int | None:
+        """The number of the cell from which a prompt of the cell that is being run goes on."""
+        earlier = [
+            run.number for run in self.runs() if run.conversation_id == conversation_id and run.run_id not in replaces
+        ]
+        return earlier[-1] if earlier and earlier[-1] != self.shell.execution_count else None
 
     def runs(self) -> "list[RunState]":
         """Those that the kernel still knows, the oldest first."""

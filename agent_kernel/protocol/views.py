@@ -293,6 +293,8 @@ class RunView(View):
     model: str
     effort: Effort | None = None
     """How much the model was asked to reason; `None` leaves it to the model."""
+    continues: int | None = None
+    """The number of the cell whose conversation it continues, as in `[2]`; `None` where it begins one."""
     recorded: bool
     policy: PolicyView
     usage: Usage

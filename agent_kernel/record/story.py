@@ -138,7 +138,10 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
     return Story(
         run_id=run_id,
         status=words.run_word(run.status),
-        facts=", ".join(fact for fact in (words.model_words(run), words.policy_words(run)) if fact) + ".",
+        facts=", ".join(
+            fact for fact in (words.model_words(run), words.policy_words(run), words.continued_words(run)) if fact
+        )
+        + ".",
         figures="" if run.recorded else _figures(run),
         recorded=run.recorded,
         prompt=run.prompt,

@@ -61,6 +61,11 @@ def model_words(run: RunView) -> str:
     return f"{run.model} · effort {run.effort}" if run.effort and not run.recorded else run.model
 
 
+def continued_words(run: RunView) -> str:
+    """`continues from [2]`, or nothing."""
+    return "" if run.continues is None else f"continues from [{run.continues}]"
+
+
 def policy_words(run: RunView) -> str:
     rules = len(run.policy.rules)
     more = f", {rules} always-allow {'rule' if rules == 1 else 'rules'}" if rules else ""

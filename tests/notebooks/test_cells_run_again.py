@@ -81,6 +81,19 @@ def test_a_cell_that_is_run_again_names_the_runs_that_it_replaces_in_its_convers
 
 @pytest.mark.kernel
 @pytest.mark.slow
+def test_a_prompt_names_the_cell_that_it_continues_from(served: TestKernel) -> None:
+    for code in ("%agent go", "%agent and on", "%agent --new go", "%agent go\n%agent and on"):
+        served.result(served.send_cell(code, code))
+    numbers = [declared(served, run)["continues"] for run in announced(served)]
+    begins = int(served.value("get_ipython().execution_count"))
+    assert numbers == [None, begins - 4, None, begins - 2, None]
+    again = served.send_cell("%agent go", "%agent --new go")
+    served.result(again)
+    assert declared(served, announced(served)[-1])["continues"] is None
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
 def test_a_cell_that_is_run_again_with_something_else_in_it_ends_its_run_as_well(served: TestKernel) -> None:
     served.result(served.send_cell("a", "%agent go"))
     served.result(served.send_cell("a", "6 * 7"))

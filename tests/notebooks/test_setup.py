@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from jupyter_client.manager import start_new_kernel
 
 from agent_kernel import cli
+from tests.notebooks.kernel import TestKernel
+from tests.notebooks.test_cells_run_again import announced, declared
 
 
 @pytest.fixture
@@ -91,3 +94,15 @@ def test_a_kernel_starts_as_ever_where_the_package_is_gone(ipython_dir: Path, tm
         ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
         assert ended.stdout.endswith("2\n")
         assert ended.stderr == ""
+
+
+def test_the_first_cell_of_a_served_kernel_announces_its_run_and_run_again_replaces_it(
+    start_kernel: Callable[..., TestKernel],
+) -> None:
+    kernel = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
+    kernel.run("get_ipython().magics_manager.register_lazy('agent', 'agent_kernel')")
+    for _ in range(2):
+        kernel.result(kernel.send_cell("a", "%%agent\nGo"))
+    first, second = announced(kernel)
+    assert declared(kernel, first)["stop"] == "cell_run_again"
+    assert declared(kernel, second)["replaces"] == [first]

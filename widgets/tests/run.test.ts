@@ -125,6 +125,14 @@ describe("the run", () => {
   };
   const modesOf = (root: HTMLElement): (string | null)[] => [...root.querySelectorAll(".ak-rules .ak-choice > span:first-of-type")].map((one) => one.textContent);
 
+  test("says which cell it continues from", async () => {
+    const root = await show((run) => run.send({ type: "run", run: { ...run.view, continues: 2 } }));
+    expect(root.querySelector(".ak-meta")?.textContent).toContain("continues from [2]");
+    expect(root.querySelector(".ak-continues")?.getAttribute("title")).toContain("--new");
+    await happens((run) => run.send({ type: "run", run: { ...run.view, continues: null } }));
+    expect(root.querySelector(".ak-continues")).toBeNull();
+  });
+
   test("lets the policy be switched, once, and says what becomes of the calls that wait", async () => {
     const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
     const [allow] = await openPolicy(root);

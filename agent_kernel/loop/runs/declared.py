@@ -36,7 +36,14 @@ def anew(last: Declared | None, prompt: str, chosen: PolicyMode | None) -> RunSp
     if policy is not None:
         policy = Policy(default=policy).capped(chosen).default
     return replace(
-        last.spec, run_id=new_run_id(), prompt=prompt, policy=policy, widget_model_id=None, replaces=(), cell_id=None
+        last.spec,
+        run_id=new_run_id(),
+        prompt=prompt,
+        policy=policy,
+        widget_model_id=None,
+        replaces=(),
+        continues=None,
+        cell_id=None,
     )
 
 

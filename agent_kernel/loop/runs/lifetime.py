@@ -56,6 +56,7 @@ def queued_view(host: "Host", row: ConversationRow, spec: RunSpec) -> RunView:
         status="queued",
         model=spec.model or row.model or host.settings.default_model or "",
         effort=spec.effort,
+        continues=spec.continues,
         recorded=False,
         policy=policy,
         usage=Usage(),

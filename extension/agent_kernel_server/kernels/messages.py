@@ -127,6 +127,7 @@ class RunDeclaration(KernelMessage):
     tools: tuple[ToolDeclaration, ...] = ()
     widget_model_id: str | None = None
     replaces: tuple[Identifier, ...] = Field(default=(), max_length=MOST_REPLACED)
+    continues: int | None = Field(default=None, ge=0)
     cell_id: CellId | None = None
     cells_before: tuple[CellId, ...] = Field(default=(), max_length=20)
     """Cells that the same page has run, the last first: they are in the notebook of this one, and were saved maybe."""
@@ -147,6 +148,7 @@ class RunDeclaration(KernelMessage):
             effort=self.effort,
             widget_model_id=self.widget_model_id,
             replaces=self.replaces,
+            continues=self.continues,
             cell_id=self.cell_id,
             notebook_path=notebook_path,
             prompt_in_cell=self.prompt_in_cell,
