@@ -79,6 +79,7 @@ class Story:
     prompt: str
     answers: tuple[str, ...]
     error: str
+    """Why it failed, or was stopped."""
     never_begun: bool
     """It was stopped while it was queued."""
     transcript: tuple[Call | Aside, ...]
@@ -115,7 +116,8 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
     items: list[ToolCallView | Aside] = []
     # What happened between two turns of the model, by how many it had had.
     between = [(step.steps, Aside(words.raised(step))) for step in run.raises]
-    between += [(notice.steps, Aside(notice.content, notice.detail)) for notice in run.notices]
+    stopped = _why_stopped(run) if messages else ""
+    between += [(one.steps, Aside(one.content, one.detail)) for one in run.notices if one.content != stopped]
     between.sort(key=itemgetter(0), reverse=True)
     turns = 0
     for message in messages:
@@ -134,7 +136,7 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
     items.extend(aside for _, aside in reversed(between))
     run_id = "recorded" if run.recorded else run.run_id
     transcript, results = _told(items, run_id, run.recorded)
-    error = f"{words.error_words(run.error.code)} {run.error.message}".strip() if run.error else ""
+    error = f"{words.error_words(run.error.code)} {run.error.message}".strip() if run.error else stopped
     return Story(
         run_id=run_id,
         status=words.run_word(run.status),
@@ -152,6 +154,11 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
         calls_line=_calls_line(tool_calls),
         results=results.all,
     )
+
+
+def _why_stopped(run: RunView) -> str:
+    reasons = [notice.content for notice in run.notices if notice.content.startswith(words.STOPPED)]
+    return reasons[-1] if run.status == "cancelled" and reasons else ""
 
 
 def _told(items: list[ToolCallView | Aside], run_id: str, recorded: bool) -> tuple[tuple[Call | Aside, ...], Results]:

@@ -33,6 +33,8 @@ COUNTED: tuple[CallState, ...] = (
 )
 RECORDED = "Recorded demo: no model is called. It cost nothing."
 NOTHING_RAN = "Nothing ran."
+STOPPED = "Stopped, because "
+"""How the notice begins that says why a run was stopped: see `stop_for`."""
 NEVER_BEGUN = "It was stopped before it began: no model was asked, and nothing ran."
 MAY_HAVE_RUN = "It may have finished, run in part, or not run at all."
 MODEL_TOLD = "The model was told."

@@ -405,3 +405,19 @@ def test_a_run_that_was_stopped_in_the_queue_says_that_it_never_began() -> None:
     assert shown["text/plain"].endswith(words)
     asked = render_record(a_run(status="cancelled"), [says("I look")], [])
     assert not any(words in text for text in asked.values())
+
+
+def test_a_run_that_was_stopped_says_why_in_the_open() -> None:
+    why = "Stopped, because the kernel was interrupted."
+    notices = [
+        NoticeView(content="The model was slow.", at="2026-11-20T14:04:00.000Z", steps=0),
+        NoticeView(content=why, at="2026-11-20T14:05:00.000Z", steps=1),
+    ]
+    call = a_call(1, state="cancelled")
+    shown = render_record(a_run(status="cancelled", notices=notices), [says("", call)], [call])
+    for form, text in shown.items():
+        assert text.count(why) == 1, form
+    assert shown["text/html"].index(why) < shown["text/html"].index("Transcript")
+    assert "The model was slow." in shown["text/html"]
+    ended = render_record(a_run(notices=notices), [says("Done.")], [])
+    assert ended["text/html"].index(why) > ended["text/html"].index("Done.")
