@@ -137,7 +137,7 @@ def test_code_of_a_record_from_somewhere_else_is_copied_and_becomes_cells(lab: L
     notebook = open_saved(lab, page, "elsewhere", RECORD)
     notebook.page.get_by_text("1 call").click()
     page.get_by_role("button", name="Copy").nth(2).click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    expect(page.get_by_text("Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == 'first = "<b>"'
     before = sources(page)
     page.get_by_role("button", name="Insert below as a cell").nth(1).click()

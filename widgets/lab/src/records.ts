@@ -2,6 +2,7 @@
  *
  * A record comes from the file. Of it only text is taken, and what is added stands in the page, not in the notebook. */
 import { insertCells } from "../../src/cells";
+import { copyButton } from "../../src/copying";
 import { RECORD } from "../../src/notebook";
 
 /** The code of a call, as the record marks it. Classes stay in notebooks that are not trusted, attributes do not. */
@@ -9,7 +10,6 @@ const CODE = "pre > code.agent-code";
 /** Its place in the run, where it did what it should. */
 const CELL = /(?:^|\s)agent-cell-(\d{1,6})(?:\s|$)/;
 const ADDED = "agent-kernel-actions";
-const SAID_MS = 2_000;
 
 /** Watches over a part of the page. */
 export function decorateRecords(root: Element): void {
@@ -40,7 +40,7 @@ function decorateIn(added: Element): void {
 
 function decorate(record: Element): void {
   for (const code of record.querySelectorAll(CODE)) {
-    code.parentElement?.after(actions(copyButton(code), button("Insert below as a cell", (at) => insertCells(at, [textOf(code)]))));
+    code.parentElement?.after(actions(copyButton(() => textOf(code)), button("Insert below as a cell", (at) => insertCells(at, [textOf(code)]))));
   }
   const count = codeOf(record).length;
   if (count > 0) record.append(actions(button("Insert all as cells", (at) => insertCells(at, codeOf(record)))));
@@ -48,21 +48,6 @@ function decorate(record: Element): void {
 
 function textOf(code: Element): string {
   return (code.textContent ?? "").replace(/\n$/, "");
-}
-
-function copyButton(code: Element): HTMLButtonElement {
-  const copy = button("Copy", () => {
-    void navigator.clipboard.writeText(textOf(code)).then(
-      () => say(copy, "Copied"),
-      () => say(copy, "The browser does not allow it"),
-    );
-  });
-  return copy;
-}
-
-function say(said: HTMLButtonElement, words: string): void {
-  said.textContent = words;
-  setTimeout(() => (said.textContent = "Copy"), SAID_MS);
 }
 
 function actions(...buttons: HTMLButtonElement[]): HTMLElement {

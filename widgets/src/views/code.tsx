@@ -21,8 +21,7 @@ export const CallBody = memo(function CallBody(props: {
   const rest = shown.rest.filter(([, value]) => !props.warnings?.some((warning) => warning.detail === value));
   return (
     <>
-      {shown.kind === "diff" ? <Diff text={shown.text} piece={shown.language === "piece"} /> : <Code text={shown.text} language={shown.language} />}
-      {props.name === "run_python" && shown.language === "python" && <InsertBelow code={shown.text} />}
+      {shown.kind === "diff" ? <Diff text={shown.text} piece={shown.language === "piece"} /> : <Code text={shown.text} language={shown.language} insertable={props.name === "run_python"} />}
       {rest.length > 0 && (
         <div class="ak-line ak-arguments">
           {rest.map(([key, value]) => (
@@ -36,11 +35,13 @@ export const CallBody = memo(function CallBody(props: {
   );
 });
 
-export function Code({ text, language }: { text: string; language: string }): JSX.Element {
+/** `insertable`: it can become a cell as it is. */
+export function Code({ text, language, insertable = false }: { text: string; language: string; insertable?: boolean }): JSX.Element {
   const lines = highlightLines(text.replace(/\n$/, ""), language);
   return (
     <>
       <Copy text={text} />
+      {insertable && language === "python" && <InsertBelow code={text} />}
       <pre class="ak-code" dir="ltr" data-role="code">
         {lines.map((line, index) => (
           <span class="ak-l" key={index}>
