@@ -120,7 +120,7 @@ class RunState:
     ) -> None:
         """`cell` is the request to run a cell in which it was started, where the front end says which cell."""
         self.run_id = spec.run_id
-        self.number: int = workshop.shell.execution_count
+        self.number = workshop.cell_number
         """Of the cell that started it, as in `[2]`."""
         self.conversation_id = conversation_id
         self.prompt = spec.prompt

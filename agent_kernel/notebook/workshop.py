@@ -4,7 +4,7 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
@@ -78,12 +78,18 @@ class Workshop:
         ]
         return tuple(earlier[-MOST_REPLACED:])
 
+    @property
+    def cell_number(self) -> int:
+        """Of the cell that is being run, as in `[2]`. The shell's own count is one more by then in newer IPython."""
+        shell: Any = self.shell
+        return len(shell.history_manager.input_hist_parsed) - 1
+
     def continued_by(self, conversation_id: str, replaces: Sequence[str]) -> int | None:
         """The number of the cell from which a prompt of the cell that is being run goes on."""
         earlier = [
             run.number for run in self.runs() if run.conversation_id == conversation_id and run.run_id not in replaces
         ]
-        return earlier[-1] if earlier and earlier[-1] != self.shell.execution_count else None
+        return earlier[-1] if earlier and earlier[-1] != self.cell_number else None
 
     def runs(self) -> "list[RunState]":
         """Those that the kernel still knows, the oldest first."""

@@ -1,8 +1,5 @@
 """What a person changes about a run while it goes on."""
 
-import os
-from pathlib import Path
-
 from playwright.sync_api import expect
 
 from agent_kernel.testing import call, calls, say
@@ -26,7 +23,6 @@ def test_the_policy_is_switched_mid_run_and_the_next_call_is_not_asked_about(
     panel = page.get_by_role("group", name="Policy in force")
     panel.get_by_text("Allow", exact=True).click()
     expect(panel).to_contain_text("2 calls still wait for you.")
-    _picture(notebook, "policy-panel")
     panel.get_by_role("button", name="Switch to Allow").click()
     expect(page.get_by_role("button", name="Policy: Acts without asking", exact=True)).to_be_visible()
     notebook.wait_for_state("awaiting_approval", 0)  # those on screen are the person's still
@@ -39,7 +35,18 @@ def test_the_policy_is_switched_mid_run_and_the_next_call_is_not_asked_about(
     expect(notebook.record()).to_contain_text("The policy was switched")
 
 
-def _picture(notebook: object, name: str) -> None:
-    """Kept where the environment says, for people to look at."""
-    if folder := os.environ.get("AGENT_KERNEL_PICTURES"):
-        notebook.page.screenshot(path=str(Path(folder) / f"{name}.png"))  # type: ignore[attr-defined]
+def test_a_prompt_has_the_kernels_defaults_and_says_what_it_continues_from(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    model.says(say("One."), call("run_python", code="1 + 1"), say("Two."))
+    notebook = open_notebook([LOAD, "%agent config policy=plan", "%%agent\nFirst.", "%%agent\nSecond."])
+    notebook.run_through(2)
+    expect(notebook.record()).to_contain_text("One.")
+    notebook.run(3)
+    number = notebook.page.locator(".jp-InputPrompt").nth(2).inner_text().strip(" :")
+    second = notebook.record().nth(1)
+    expect(second).to_contain_text("Two.")
+    expect(second).to_contain_text(f"plan only: reads, never acts, continues from {number}", ignore_case=True)
+    assert [message["role"] for message in model.requests()[-1]] == [
+        *("system", "user", "assistant", "user", "assistant", "tool"),
+    ]

@@ -85,8 +85,7 @@ def test_a_prompt_names_the_cell_that_it_continues_from(served: TestKernel) -> N
     for code in ("%agent go", "%agent and on", "%agent --new go", "%agent go\n%agent and on"):
         served.result(served.send_cell(code, code))
     numbers = [declared(served, run)["continues"] for run in announced(served)]
-    begins = int(served.value("get_ipython().execution_count"))
-    assert numbers == [None, begins - 4, None, begins - 2, None]
+    assert numbers == [None, 2, None, 4, None]  # the extension was loaded in [1]
     again = served.send_cell("%agent go", "%agent --new go")
     served.result(again)
     assert declared(served, announced(served)[-1])["continues"] is None
