@@ -223,7 +223,7 @@ class _Requests:
 def waiting_behind(shop: Workshop, approval_id: str) -> int | None:
     """The number of the cell that runs while a call that was handed over waits; `None` once the call has begun."""
     place = shop.mailbox.place(approval_id)
-    return int(shop.shell.execution_count) if place == "deposited" else None
+    return shop.cell_number if place == "deposited" else None
 
 
 def with_undo(outcome: Outcome, approval_id: str) -> Outcome:

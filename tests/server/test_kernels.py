@@ -142,7 +142,7 @@ async def test_a_card_says_behind_which_of_the_users_cells_its_call_waits(
     conversation_id, waiting = await waiting_call(api, kernel)
     page = await face(conversation_id)
     await kernel.ready()
-    number = int(await kernel.text("print(get_ipython().execution_count)"))
+    number = int(await kernel.text("print(len(In) - 1)"))  # of this cell, as on the page
     kernel.start("import time; time.sleep(1.5)")
     await page.send({"type": "approval_response", "approval_id": waiting["approval_id"], "approved": True})
     await page.until("tool_start")
