@@ -91,9 +91,10 @@ async def test_a_key_that_no_header_can_hold_is_named_not_shown(api: WireApi, ke
 
 @each_api
 async def test_a_new_key_is_used_without_a_restart(api: WireApi) -> None:
-    keys = iter(["first-key", "second-key"])
-    async with connected(say("1"), say("2"), api=api, key=lambda: next(keys)) as (server, model):
+    keys = ["first-key"]
+    async with connected(say("1"), say("2"), api=api, key=lambda: keys[-1]) as (server, model):
         await turn_of(model)
+        keys.append("second-key")
         await turn_of(model)
     assert [api.sent_key(one) for one in server.requests] == ["first-key", "second-key"]
 
