@@ -63,6 +63,8 @@ class Agent:
             raise ConfigurationError("The prompt is empty. Say what the agent should do.")
         host = host_for(self._shop, self.model)
         cell = request_of(self._shop.shell)
+        if cell is not None and self._shop.begins_anew(cell, self.conversation_id):
+            self.conversation_id = new_conversation_id()
         replaces = () if cell is None else self._shop.replaced_by(cell, self.conversation_id)
         spec = RunSpec(
             run_id=new_run_id(),

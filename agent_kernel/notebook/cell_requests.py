@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 MAX_CELL_ID = 200
+NEW_CONVERSATION = "agentKernelNewConversation"
+"""In the metadata of such a request. Our JupyterLab extension writes it."""
 _SIGNED = slice(1, 5)
 """The frames of a message that its signature covers: header, parent header, metadata, content."""
 _log = logging.getLogger(__name__)
@@ -25,6 +27,8 @@ class CellRequest:
     message_id: str
     page: str = ""
     """Whose it is: each notebook of each page has a name of its own for itself."""
+    anew: bool = False
+    """Whether its prompt is to begin a new conversation, by a press in the page."""
     deleted: frozenset[str] = field(default=frozenset(), compare=False)
     """The other cells that were deleted before it was sent."""
 
@@ -37,7 +41,8 @@ def read_request(header: Any, metadata: Any) -> CellRequest | None:
     page = header.get("session")
     if not _is_id(cell_id) or not isinstance(message_id, str):
         return None
-    return CellRequest(cell_id, message_id, page if _is_id(page) else "", read_deleted(metadata) - {cell_id})
+    anew = metadata.get(NEW_CONVERSATION) is True
+    return CellRequest(cell_id, message_id, page if _is_id(page) else "", anew, read_deleted(metadata) - {cell_id})
 
 
 def read_deleted(metadata: Any) -> frozenset[str]:

@@ -163,7 +163,10 @@ class AgentMagics(Magics):
             effort=options.effort,
         )
         agent.conversation_id = self._conversation_id
-        run = agent.start(prompt.strip("\n"))
+        try:
+            run = agent.start(prompt.strip("\n"))
+        finally:
+            self._conversation_id = agent.conversation_id
         if options.wait or state_of(run).blocks:
             wait_or_cancel(run)
 

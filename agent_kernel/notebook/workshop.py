@@ -78,6 +78,11 @@ class Workshop:
         ]
         return tuple(earlier[-MOST_REPLACED:])
 
+    def begins_anew(self, request: CellRequest, conversation_id: str) -> bool:
+        """Whether a request wants a new conversation instead of this one. What it has begun itself, it continues."""
+        runs = [run for run in self.runs() if run.conversation_id == conversation_id]
+        return request.anew and not any(run.cell == request for run in runs)
+
     @property
     def cell_number(self) -> int:
         """Of the cell that is being run, as in `[2]`. The shell's own count is one more by then in newer IPython."""

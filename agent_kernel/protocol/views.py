@@ -295,6 +295,8 @@ class RunView(View):
     """How much the model was asked to reason; `None` leaves it to the model."""
     continues: int | None = None
     """The number of the cell whose conversation it continues, as in `[2]`; `None` where it begins one."""
+    cell_id: str | None = None
+    """The cell that started it, where its front end names cells."""
     recorded: bool
     policy: PolicyView
     usage: Usage
@@ -368,9 +370,8 @@ class ListedRun(RunView):
     """A run in the list of runs, with the place that it belongs to."""
 
     notebook: str | None = None
-    """This and the next two as in `ListedCall`."""
+    """This and the next as in `ListedCall`."""
     kernel_id: str | None = None
-    cell_id: str | None = None
     waits_for: list[WaitView] = Field(default_factory=list)
     """Empty while it works, and once it has ended."""
 

@@ -50,3 +50,39 @@ def test_a_prompt_has_the_kernels_defaults_and_says_what_it_continues_from(
     assert [message["role"] for message in model.requests()[-1]] == [
         *("system", "user", "assistant", "user", "assistant", "tool"),
     ]
+
+
+def test_new_conversation_runs_the_prompt_again_without_what_was_said_and_later_prompts_continue_there(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    asks = call("run_python", code="print('never')")
+    model.says(say("One."), asks, call("run_python", code="print('anew')"), say("Two."), say("Three."))
+    notebook = open_notebook([LOAD, "%%agent\nFirst.", "%%agent\nSecond.", "%%agent\nThird."])
+    notebook.run_through(1)
+    expect(notebook.record()).to_contain_text("One.")
+    notebook.run(2)
+    expect(notebook.card()).to_contain_text("print('never')")
+    notebook.wait_for_state("awaiting_approval")
+    header = notebook.page.get_by_role("group", name="Agent run")
+    expect(header).to_contain_text(f"continues from [{notebook.prompt_number(1)}]")
+    header.get_by_role("button", name="New conversation", exact=True).click()
+    expect(notebook.card()).to_contain_text("print('anew')")
+    notebook.wait_for_state("awaiting_approval")
+    expect(notebook.cards()).to_have_count(1)
+    expect(header.get_by_role("button", name="New conversation", exact=True)).to_have_count(0)
+    notebook.press("Approve")
+    expect(notebook.record().nth(1)).to_contain_text("Two.")
+    assert asked(model) == ["Second."]
+    assert model.heard() == ["anew"]
+    notebook.run(3)
+    expect(notebook.record().nth(2)).to_contain_text("Three.")
+    expect(notebook.record().nth(2)).to_contain_text(f"continues from [{notebook.prompt_number(2)}]")
+    assert asked(model) == ["Second.", "Third."]
+    assert "agentKernelNewConversation" not in notebook.save().cells[2].metadata
+
+
+def asked(model: WrittenModel) -> list[str]:
+    """The prompts that the last request holds, without what stands around them."""
+    prompts = ("First.", "Second.", "Third.")
+    told = "\n".join(message["content"] for message in model.requests()[-1] if message["role"] == "user")
+    return [prompt for prompt in prompts if prompt in told]

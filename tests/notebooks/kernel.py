@@ -76,10 +76,15 @@ class TestKernel:
         self._cells[message_id] = Cell({})
         return message_id
 
-    def send_cell(self, cell_id: str, code: str, *, deleted: Sequence[str] = (), allow_stdin: bool = False) -> str:
-        """Run a cell as JupyterLab does, which says which cell it is and which were deleted before."""
+    def send_cell(
+        self, cell_id: str, code: str, *, deleted: Sequence[str] = (), allow_stdin: bool = False, **more: Any
+    ) -> str:
+        """Run a cell as JupyterLab does, which says which cell it is and which were deleted before.
+
+        `more` is added to the metadata.
+        """
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
-        metadata = {"cellId": cell_id, "deletedCells": list(deleted)}
+        metadata = {"cellId": cell_id, "deletedCells": list(deleted), **more}
         return self.tell("execute_request", metadata, **content, allow_stdin=allow_stdin, stop_on_error=True)
 
     def ask(self, message_type: str, **content: Any) -> dict[str, Any]:

@@ -93,6 +93,43 @@ def test_a_prompt_names_the_cell_that_it_continues_from(served: TestKernel) -> N
 
 @pytest.mark.kernel
 @pytest.mark.slow
+def test_a_press_in_the_page_begins_the_prompt_of_a_cell_anew_and_later_prompts_continue_there(
+    served: TestKernel,
+) -> None:
+    served.result(served.send_cell("a", "%agent go"))
+    served.result(served.send_cell("b", "%agent and on"))
+    served.result(served.send_cell("b", "%agent and on\n%agent further", agentKernelNewConversation=True))
+    served.result(served.send_cell("c", "%agent last"))
+    first, second, anew, further, last = (declared(served, run) for run in announced(served))
+    assert second["stop"] == "cell_run_again"
+    assert first["stop"] is anew["stop"] is None
+    assert second["conversation_id"] == first["conversation_id"] != anew["conversation_id"]
+    assert [run["conversation_id"] for run in (further, last)] == [anew["conversation_id"]] * 2
+    assert [run["continues"] for run in (second, anew, further, last)] == [2, None, None, 4]
+    assert anew["replaces"] == []
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_press_in_the_page_begins_the_conversation_of_an_agent_in_a_variable_anew(served: TestKernel) -> None:
+    served.result(served.send_cell("a", "agent = ak.Agent()\nagent.start('go')"))
+    served.result(served.send_cell("b", "agent.start('and on')", agentKernelNewConversation=True))
+    served.result(served.send_cell("c", "agent.start('last')"))
+    first, anew, last = (declared(served, run)["conversation_id"] for run in announced(served))
+    assert first != anew == last
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_what_is_no_press_begins_nothing_anew(served: TestKernel) -> None:
+    served.result(served.send_cell("a", "%agent go"))
+    for odd in (False, 1, "true", [True], {"new": True}):
+        served.result(served.send_cell("b", "%agent and on", agentKernelNewConversation=odd))
+    assert len({declared(served, run)["conversation_id"] for run in announced(served)}) == 1
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
 def test_a_cell_that_is_run_again_with_something_else_in_it_ends_its_run_as_well(served: TestKernel) -> None:
     served.result(served.send_cell("a", "%agent go"))
     served.result(served.send_cell("a", "6 * 7"))

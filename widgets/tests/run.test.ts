@@ -1,4 +1,5 @@
-import { describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { BEGIN_ANEW, type BeginAnew } from "../src/anew";
 import type { ConversationView } from "../src/protocol";
 import { fromSnapshot } from "../src/state";
 import { asks, PYTHON, shown } from "./cards";
@@ -131,6 +132,52 @@ describe("the run", () => {
     expect(root.querySelector(".ak-continues")?.getAttribute("title")).toContain("--new");
     await happens((run) => run.send({ type: "run", run: { ...run.view, continues: null } }));
     expect(root.querySelector(".ak-continues")).toBeNull();
+  });
+
+  describe("beside the cell that it continues from", () => {
+    let stop: () => void = () => undefined;
+    afterEach(() => stop());
+    const continued = { continues: 2, cell_id: "cell-b" };
+    const continuing = (more: object): Promise<HTMLElement> => show((run) => run.send({ type: "run", run: { ...run.view, ...more } }));
+    /** An application whose extension runs cells, or finds none around the output. */
+    const extension = (finds: boolean): string[] => {
+      const ran: string[] = [];
+      const answer = (event: Event): void => {
+        const { cellId } = (event as CustomEvent<BeginAnew>).detail;
+        if (cellId !== null && !finds) return;
+        if (cellId !== null) ran.push(cellId);
+        event.preventDefault();
+      };
+      document.addEventListener(BEGIN_ANEW, answer);
+      stop = () => document.removeEventListener(BEGIN_ANEW, answer);
+      return ran;
+    };
+
+    test("a new conversation is one press away, which runs its own cell and sends nothing else", async () => {
+      const ran = extension(true);
+      const root = await continuing(continued);
+      const sent = PlayedSocket.sent.length;
+      expect(button(root, "New conversation").title).toBe("Start this prompt again in a new conversation");
+      await press(root, "New conversation");
+      expect(ran).toEqual(["cell-b"]);
+      expect(PlayedSocket.sent.length).toBe(sent);
+    });
+
+    test("there is no press without an extension, a cell, or something that it continues", async () => {
+      expect(buttons(await continuing(continued))).not.toContain("New conversation");
+      extension(true);
+      await happens((run) => run.send({ type: "run", run: { ...run.view, continues: 2, cell_id: null } }));
+      expect(buttons(document.body)).not.toContain("New conversation");
+      await happens((run) => run.send({ type: "run", run: { ...run.view, continues: null, cell_id: "cell-b" } }));
+      expect(buttons(document.body)).not.toContain("New conversation");
+    });
+
+    test("where its cell is not in this notebook, it says what to do", async () => {
+      extension(false);
+      const root = await continuing(continued);
+      await press(root, "New conversation");
+      expect(root.querySelector("[role=alert]")?.textContent).toContain("--new");
+    });
   });
 
   test("lets the policy be switched, once, and says what becomes of the calls that wait", async () => {

@@ -57,6 +57,7 @@ def queued_view(host: "Host", row: ConversationRow, spec: RunSpec) -> RunView:
         model=spec.model or row.model or host.settings.default_model or "",
         effort=spec.effort,
         continues=spec.continues,
+        cell_id=spec.cell_id,
         recorded=False,
         policy=policy,
         usage=Usage(),

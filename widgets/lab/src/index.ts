@@ -4,6 +4,7 @@ import { ICommandPalette } from "@jupyterlab/apputils";
 import { INotebookTracker } from "@jupyterlab/notebook";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { keepsKeysInRecords, RECORD } from "../../src/notebook";
+import { answerBeginnings } from "./anew";
 import { answerInsertions, insertBelow } from "./insert";
 import { codeOf, decorateRecords } from "./records";
 import style from "./style.css";
@@ -20,12 +21,13 @@ const keys: JupyterFrontEndPlugin<void> = {
 
 const cells: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:cells",
-  description: "Copies the code of a run, and makes cells of it.",
+  description: "Copies the code of a run, makes cells of it, and runs a prompt's cell anew.",
   autoStart: true,
   requires: [INotebookTracker],
   optional: [ICommandPalette],
   activate: ({ commands }, tracker: INotebookTracker, palette: ICommandPalette | null) => {
     answerInsertions(tracker);
+    answerBeginnings(tracker);
     tracker.widgetAdded.connect((_, panel) => decorateRecords(panel.content.node));
     const command = "agent-kernel:insert-run";
     const recorded = (): string[] => {

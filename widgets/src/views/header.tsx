@@ -7,12 +7,11 @@ import { runEnded, waitingCalls, type RunState } from "../state";
 import { count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
 import { modelWords, policyWords } from "../text/words";
 import { Button } from "./button";
+import { Continues } from "./continues";
 import { useActions, useSeconds, type Waiting } from "./context";
 import { Icon, type IconName } from "./icon";
 import { Rules } from "./rules";
 import { Plain } from "./text";
-
-const CONTINUES = "The model is told what was said before. %agent new, or --new on the prompt’s own line, begins a new conversation.";
 
 interface Props {
   state: RunState;
@@ -54,7 +53,7 @@ export function Header({ state, prompt, connection, stopping, waiting, onStop }:
         {run !== null && (
           <>
             <span><Plain text={modelWords(run)} /></span>
-            {typeof run.continues === "number" && <span class="ak-continues" title={CONTINUES}>continues from [{run.continues}]</span>}
+            <Continues run={run} gone={connection === "gone"} />
             {run.recorded && <span class="ak-tag">Recorded demo: no model is called</span>}
             <button type="button" class="ak-badge" aria-label={`Policy: ${policyWords(run.policy)}`} aria-expanded={rules} onClick={() => showRules(!rules)}>
               <Icon name={run.policy.mode === "allow" ? "warn" : "shield"} tone={run.policy.mode === "allow" ? "ak-warn" : ""} />
