@@ -82,7 +82,6 @@ def test_new_conversation_runs_the_prompt_again_without_what_was_said_and_later_
 
 
 def asked(model: WrittenModel) -> list[str]:
-    """The prompts that the last request holds, without what stands around them."""
-    prompts = ("First.", "Second.", "Third.")
-    told = "\n".join(message["content"] for message in model.requests()[-1] if message["role"] == "user")
-    return [prompt for prompt in prompts if prompt in told]
+    """The prompts in the last request. What the notebook's cells are stands below each."""
+    told = (message["content"] for message in model.requests()[-1] if message["role"] == "user")
+    return [prompt.partition("\n\n<notebook_context>")[0] for prompt in told]
