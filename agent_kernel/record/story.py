@@ -281,7 +281,9 @@ def _notes(call: ToolCallView, recorded: bool) -> list[str]:
     reason = f"Reason: {call.reason}" if call.reason else ""
     match call.state:
         case "denied" | "superseded" | "expired":
-            notes.append(f"{reason} {words.NOTHING_RAN}".strip())
+            # A person writes "not that"; what follows is a sentence of its own.
+            stop = "." if reason and reason.rstrip()[-1] not in ".!?…" else ""
+            notes.append(f"{reason.rstrip()}{stop} {words.NOTHING_RAN}".strip())
         case "invalid":
             notes.append(f"{call.reason or call.result or ''} {words.MODEL_TOLD}".strip())
         case "cancelled":

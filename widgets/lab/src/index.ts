@@ -55,7 +55,9 @@ const waits: JupyterFrontEndPlugin<void> = {
   activate: (app, tracker: INotebookTracker, palette: ICommandPalette | null, statusBar: IStatusBar | null) => {
     const waiting = new WaitingRuns(app, tracker);
     waiting.item.id = "agent-kernel-waits";
-    if (statusBar !== null) statusBar.registerStatusItem(waiting.item.id, { item: waiting.item, align: "left", rank: 100 });
+    // The status bar shows all its items when it is drawn anew, but for those that say no.
+    const place = { item: waiting.item, align: "left", rank: 100, isActive: () => waiting.any } as const;
+    if (statusBar !== null) statusBar.registerStatusItem(waiting.item.id, place);
     else app.shell.add(waiting.item, "top", { rank: 10_000 });
     const command = "agent-kernel:show-waiting";
     app.commands.addCommand(command, { label: "Show What Waits for You", isEnabled: () => waiting.any, execute: () => waiting.showNext() });
