@@ -1,9 +1,14 @@
 """What a person changes about a run while it goes on."""
 
-from playwright.sync_api import expect
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call, calls, say
 from tests.e2e.conftest import OpenNotebook
+from tests.e2e.lab import App, LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
 
 LOAD = "%load_ext agent_kernel"
@@ -79,6 +84,78 @@ def test_new_conversation_runs_the_prompt_again_without_what_was_said_and_later_
     expect(notebook.record().nth(2)).to_contain_text(f"continues from [{notebook.prompt_number(2)}]")
     assert asked(model) == ["Second.", "Third."]
     assert "agentKernelNewConversation" not in notebook.save().cells[2].metadata
+
+
+def test_new_conversation_interrupts_a_call_that_runs(open_notebook: OpenNotebook, model: WrittenModel) -> None:
+    sleeps = call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(60)\nwoke = True")
+    model.says(say("One."), sleeps, say("Two."))
+    notebook = open_notebook([LOAD, "%%agent\nFirst.", "%%agent --policy allow\nSecond.", "'woke' in globals()"])
+    notebook.run_through(1)
+    expect(notebook.record()).to_contain_text("One.")
+    notebook.run(2)
+    expect(notebook.card()).to_contain_text("asleep")
+    notebook.page.get_by_role("button", name="New conversation", exact=True).click()
+    expect(notebook.record().nth(1)).to_contain_text("Two.")
+    assert asked(model) == ["Second."]
+    notebook.run(3)
+    assert notebook.text(3) == "False"
+
+
+def test_a_cell_that_is_run_again_takes_the_place_of_what_it_said_for_the_model_too(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    model.says(say("One."), say("Two."), say("Another one."))
+    notebook = open_notebook([LOAD, "%%agent\nFirst.", "%%agent\nSecond."])
+    notebook.run_through(1)
+    expect(notebook.record()).to_contain_text("One.")
+    notebook.run(2)
+    expect(notebook.record().nth(1)).to_contain_text("Two.")
+    notebook.run(1)
+    expect(notebook.record().nth(0)).to_contain_text("Another one.")
+    assert asked(model) == ["Second.", "First."]
+    assert "One." not in [message["content"] for message in model.requests()[-1]]
+
+
+@pytest.fixture(scope="module", params=["jupyterlab", "notebook"])
+def capped(
+    request: pytest.FixtureRequest, shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LabServer]:
+    """A site where nobody may switch approvals off."""
+    cap = ["--AgentKernelServer.policy_cap=ask"]
+    home = tmp_path_factory.mktemp("capped")
+    with LabServer(home, shared_model.server.environment(), app=cast("App", request.param), arguments=cap) as server:
+        yield server
+
+
+def test_the_badge_offers_no_more_than_the_site_allows(capped: LabServer, model: WrittenModel, page: Page) -> None:
+    model.says(call("run_python", code="x = 1"), say("Only planned."))
+    notebook = NotebookPage(capped, page, capped.write_notebook("capped.ipynb", [LOAD, "%%agent\nPlan it."]))
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    page.get_by_role("button", name="Policy: Asks before acting", exact=True).click()
+    panel = page.get_by_role("group", name="Policy in force")
+    expect(panel).to_contain_text("This site allows Ask at most.")
+    expect(panel.get_by_role("radio")).to_have_count(3)
+    panel.get_by_text("Plan", exact=True).click()
+    expect(panel).to_contain_text("The call that waits is denied, unless it only reads.")
+    panel.get_by_role("button", name="Switch to Plan", exact=True).click()
+    expect(notebook.record()).to_contain_text("Only planned.")
+    (heard,) = model.heard()
+    assert heard.startswith("Denied by policy")
+    assert "Nothing ran." in heard
+
+
+def test_new_conversation_is_there_in_notebook_7_too(capped: LabServer, model: WrittenModel, page: Page) -> None:
+    model.says(say("One."), call("run_python", code="1"), say("Two."))
+    path = capped.write_notebook("anew.ipynb", [LOAD, "%%agent\nFirst.", "%%agent\nSecond."])
+    notebook = NotebookPage(capped, page, path)
+    notebook.run_through(1)
+    expect(notebook.record()).to_contain_text("One.")
+    notebook.run(2)
+    notebook.wait_for_state("awaiting_approval")
+    page.get_by_role("button", name="New conversation", exact=True).click()
+    expect(notebook.record().nth(1)).to_contain_text("Two.")
+    assert asked(model) == ["Second."]
 
 
 def asked(model: WrittenModel) -> list[str]:

@@ -15,7 +15,7 @@ export function Continues({ run, gone }: { run: RunView; gone: boolean }): JSX.E
     <>
       <span class="ak-continues" title={CONTINUES}>continues from [{run.continues}]</span>
       {!gone && typeof cell === "string" && canBeginAnew() && (
-        <button type="button" class="ak-btn ak-quiet ak-small" title={ANEW} onClick={(event) => fail(!beginAnew(event.currentTarget, cell))}>
+        <button type="button" class="ak-btn ak-small" title={ANEW} onClick={(event) => fail(!beginAnew(event.currentTarget, cell))}>
           New conversation
         </button>
       )}
