@@ -5,7 +5,7 @@ three times what sending does (figures in ARCHITECTURE.md), so they are taken fr
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -25,6 +25,8 @@ PLACEHOLDER_KEY = "no-key-needed"
 """Sent where an endpoint has no key: local servers ignore it, and the client insists on one."""
 CONNECT_SECONDS = 10.0
 LONGEST_REFUSAL = 2_000
+PIECE_BYTES = 262_144
+"""Of a request, handed to the connection at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,9 @@ class Client:
         headers = await self._all_headers(api)
         version = self._base_url.path.rstrip("/").rpartition("/")[2]
         url = self._base_url.join(api.path.removeprefix(f"{version}/"))
-        request = Request("POST", url, headers=headers, content=body, extensions={"timeout": self._timeout})
+        content = body if len(body) <= PIECE_BYTES else _in_pieces(body)
+        headers["Content-Length"] = str(len(body))
+        request = Request("POST", url, headers=headers, content=content, extensions={"timeout": self._timeout})
         return await self._http.send(request, stream=True)
 
     async def ask(self, api: Api, path: str, body: Any, most_bytes: int) -> Any:
@@ -125,6 +129,12 @@ class Client:
 
     async def _key(self) -> str:
         return self._connection.read_key() or PLACEHOLDER_KEY
+
+
+async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:
+    """A long body in one piece would hold the event loop while the operating system takes it."""
+    for start in range(0, len(body), PIECE_BYTES):
+        yield body[start : start + PIECE_BYTES]
 
 
 def _read_json(status: int, body: bytes) -> Any:

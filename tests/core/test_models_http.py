@@ -164,3 +164,15 @@ async def test_tokens_that_come_thick_and_fast_are_left_with_the_system_for_a_wh
         turn = await turn_of(model)
     assert turn.content == "".join(numbers)
     assert len(reads) <= 100
+
+
+@each_api
+async def test_a_long_request_arrives_as_one_with_its_length(api: WireApi) -> None:
+    """A conversation with pictures has megabytes, and not every server takes a body of unknown length."""
+    text = "how many? " * 300_000
+    async with connected(say("Many."), api=api) as (server, model):
+        assert (await turn_of(model, ModelRequest(({"role": "user", "content": text},)))).content == "Many."
+    (request,) = server.requests
+    assert text in list(api.texts_sent(request.body))
+    assert "transfer-encoding" not in request.headers
+    assert int(request.headers["content-length"]) > len(text)
