@@ -6,6 +6,7 @@ model gets it.
 
 import asyncio
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -98,6 +99,10 @@ class Execution:
     task: asyncio.Task[Outcome]
 
 
+LATE_CALLS = 64
+"""Calls of a run whose outputs are taken after their end."""
+
+
 @dataclass(slots=True)
 class OpenCalls:
     """The calls whose tasks are at work or wait."""
@@ -109,6 +114,9 @@ class OpenCalls:
     """Those that started with their decision: each is carried out by a task of its own, which its node waits for."""
     unknown: set[str] = field(default_factory=set)
     """The digests of the conversation's calls of which nobody knows the outcome."""
+    late: deque[object] = field(default_factory=lambda: deque(maxlen=LATE_CALLS))
+    """What takes the outputs of the last calls that ended, for as long as the run is in memory: threads that they have
+    left behind may show more. The hands only know of them."""
 
     async def aclose(self) -> None:
         """End what no node waits for any more."""

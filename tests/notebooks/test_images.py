@@ -50,8 +50,8 @@ def test_a_matplotlib_plot_goes_to_the_model_and_the_record_says_so(seeing_kerne
     assert run(seeing_kernel, PLOT) == f"([({SIZE}, True)], 1)"
     seeing_kernel.run("model = seeing(call('run_python', code='plt.plot([1]); plt.show()'), say('I see.'))")
     cell = seeing_kernel.run("_ = ak.Agent(model=model, policy='allow').run('Draw.')")
-    assert "The model has seen this plot." in cell.shown("text/plain")[-1]
-    assert "The model has seen this plot." in cell.shown("text/html")[-1]
+    for kind in ("text/plain", "text/html"):
+        assert any("The model has seen this plot." in (shown or "") for shown in cell.shown(kind)), kind
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_prompts_picture_is_read_in_the_notebooks_folder(
     prompt = "What is ![](figure.png), and ![](link.png), and ![](../secret.png)?"
     kernel.run(f"model = seeing(say('A square.')); run = ak.Agent(model=model).run({prompt!r})")
     assert kernel.value("sizes(model.requests[0])") == "[(40, 30, True)]"
-    said = kernel.value("[notice.content for notice in run._end.run.notices]")
+    said = kernel.value("[notice.content for notice in run._state.view.notices]")
     assert "The picture 'link.png' is not sent to the model: links are not followed." in said
     assert "The picture '../secret.png' is not sent to the model: only files in the notebook's folder are read." in said
 

@@ -36,6 +36,7 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
         raise
     await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take())
     outputs.settled()
+    run.open.late.append(outputs)
 
 
 async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Outcome:

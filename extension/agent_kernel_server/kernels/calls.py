@@ -2,8 +2,10 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import MethodType
+from weakref import WeakMethod, ref
 
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.hands import OutputSink
@@ -34,6 +36,18 @@ class CallFeed:
             self._flush()
         if self._early or index >= self.next_index:
             self.news.set()
+
+    def let_go(self, gone: Callable[[], None]) -> None:
+        """The call has ended. Whoever takes its outputs is not kept for what may still come; `gone` is called when
+        they are there no more."""
+        sink = self._emit
+        held = (WeakMethod if isinstance(sink, MethodType) else ref)(sink, lambda _: gone())
+
+        def emit(output: OutputView) -> None:
+            if (sink := held()) is not None:
+                sink(output)
+
+        self._emit = emit
 
     def repair(self, first_index: int, outputs: Sequence[OutputView]) -> None:
         """Outputs as the kernel holds them, counted from `first_index`."""
@@ -66,8 +80,12 @@ class CallFeeds:
         finally:
             self._feeds.pop(approval_id, None)
             self._ended[approval_id] = feed
+            feed.let_go(lambda: self._forget(approval_id))
             while len(self._ended) > ENDED:
                 self._ended.popitem(last=False)
+
+    def _forget(self, approval_id: str) -> None:
+        self._ended.pop(approval_id, None)
 
     def output(self, approval_id: str, index: int, output: OutputView) -> None:
         feed = self._feeds.get(approval_id) or self._ended.get(approval_id)
