@@ -6,6 +6,7 @@ import { IStatusBar } from "@jupyterlab/statusbar";
 import { keepsKeysInRecords, RECORD } from "../../src/notebook";
 import { answerBeginnings } from "./anew";
 import { answerInsertions, insertBelow } from "./insert";
+import { helpsWhereMissing } from "./missing";
 import { codeOf, decorateRecords } from "./records";
 import style from "./style.css";
 import { WaitingRuns } from "./waiting";
@@ -46,6 +47,14 @@ const cells: JupyterFrontEndPlugin<void> = {
   },
 };
 
+const missing: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:missing",
+  description: "Says what to do where a kernel has not loaded the agent.",
+  autoStart: true,
+  requires: [INotebookTracker],
+  activate: (_, tracker: INotebookTracker) => helpsWhereMissing(tracker),
+};
+
 const waits: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:waits",
   description: "Shows calls that wait for you where their cards can't be seen.",
@@ -73,4 +82,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [keys, cells, waits];
+export default [keys, cells, missing, waits];
