@@ -153,7 +153,12 @@ class FakeService:
             self._ready.set()
             await self._closing.wait()
         finally:
+            # A client that left in the middle of an answer leaves a connection that would first send the rest.
+            left = [one.transport for one in (runner.server.connections if runner.server is not None else ())]
             await runner.cleanup()
+            for transport in left:
+                if transport is not None:
+                    transport.abort()
             await asyncio.sleep(0)  # connections that were dropped close in the next round of the loop
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
