@@ -8,6 +8,7 @@ import { answerBeginnings } from "./anew";
 import { answerInsertions, insertBelow } from "./insert";
 import { helpsWhereMissing } from "./missing";
 import { codeOf, decorateRecords } from "./records";
+import { reportsRemoved } from "./removed";
 import style from "./style.css";
 import { WaitingRuns } from "./waiting";
 
@@ -55,6 +56,14 @@ const missing: JupyterFrontEndPlugin<void> = {
   activate: (_, tracker: INotebookTracker) => helpsWhereMissing(tracker),
 };
 
+const removed: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:removed",
+  description: "Tells the kernel of cells that are gone.",
+  autoStart: true,
+  requires: [INotebookTracker],
+  activate: (_, tracker: INotebookTracker) => reportsRemoved(tracker),
+};
+
 const waits: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:waits",
   description: "Shows calls that wait for you where their cards can't be seen.",
@@ -82,4 +91,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [keys, cells, missing, waits];
+export default [keys, cells, missing, removed, waits];
