@@ -60,7 +60,7 @@ def test_results_are_displays_of_a_cell_whose_page_has_cards(kernel: TestKernel)
     kernel.run(SHOW)
     page = Page(kernel)
     cell = kernel.send("run = agent.run('Show it.')", allow_stdin=True)
-    page.open()
+    page.until(lambda: page.comm is not None)  # the run may have ended before it could be asked for
     outputs = kernel.result(cell).outputs
     assert [kind for kind, _ in outputs] == ["display_data", "update_display_data", *["display_data"] * 3]
     assert_results(displays(outputs)[1:])
