@@ -1,21 +1,26 @@
-"""JSON as clients send it. A name that is given twice is refused: readers differ in which of the two they take."""
+"""JSON in which no object has a name twice: readers differ in which of the two they take."""
 
 import json
 from collections import Counter
 from typing import Any
 
 
+class RepeatedName(ValueError):
+    """The message names it."""
+
+
 def loads_once(text: str | bytes) -> Any:
-    """Raises `ValueError` for what is no JSON, is nested too deep, or gives a name twice in one object."""
+    """JSON as clients send it. Raises `ValueError` for what is no JSON, is nested too deep, or repeats a name."""
     try:
-        return json.loads(text, object_pairs_hook=_unique)
+        return json.loads(text, object_pairs_hook=unique)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An `object_pairs_hook`. Raises `RepeatedName`."""
     found = dict(pairs)
     if len(found) < len(pairs):
         name = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"{name[:80]!r} is given twice")
+        raise RepeatedName(f"{name[:80]!r} is given twice")
     return found

@@ -3,10 +3,10 @@
 import hashlib
 import json
 import math
-from collections import Counter
 from typing import Any
 
 from agent_kernel.errors import InvalidArguments
+from agent_kernel.protocol.json_once import RepeatedName, unique
 
 _ADVICE = "Send the arguments as one JSON object."
 
@@ -64,8 +64,10 @@ def _dump(value: Any) -> str:
 def _load(text: str) -> Any:
     try:
         return json.loads(
-            text, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse_constant, strict=False
+            text, object_pairs_hook=unique, parse_float=_finite, parse_constant=_refuse_constant, strict=False
         )
+    except RepeatedName as error:
+        raise InvalidArguments(f"{error}. Send it once.") from None
     except json.JSONDecodeError as error:
         raise InvalidArguments(
             f"The arguments are not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}. {_ADVICE}"
@@ -74,14 +76,6 @@ def _load(text: str) -> Any:
         raise InvalidArguments(f"The arguments are nested too deeply. {_ADVICE}") from None
     except ValueError:
         raise InvalidArguments("A number in the arguments has too many digits. Send it as a string.") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise InvalidArguments(f"{twice[:80]!r} is given twice. Send it once.")
-    return result
 
 
 def _finite(text: str) -> float:
