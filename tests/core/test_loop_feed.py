@@ -13,7 +13,7 @@ from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import runs
 from agent_kernel.log.store import Log
 from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.faces.feed import Feed
+from agent_kernel.loop.clients.feed import Feed
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.models.base import ModelItem, ModelRequest, ToolCallDelta
 from agent_kernel.protocol.events import TokenEvent

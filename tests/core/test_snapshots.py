@@ -12,7 +12,7 @@ import pytest
 
 from agent_kernel.errors import UnknownConversation
 from agent_kernel.log.migrations import migrate
-from agent_kernel.loop.faces.snapshots import Snapshot, read_list, read_snapshot, session_frame
+from agent_kernel.loop.clients.snapshots import Snapshot, read_list, read_snapshot, session_frame
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import SessionEvent, server_event_adapter
 from agent_kernel.protocol.views import ConversationView, OutputView, ToolView

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, WebSocket, expect, sync_playwright
 
+from agent_kernel.testing import say
 from tests.e2e.browser import find_browser
 from tests.e2e.lab import LabServer, NotebookPage
-from tests.e2e.model import WrittenModel
+from tests.e2e.model import Gate, WrittenModel
 
 RESULTS = Path(__file__).parents[2] / "test-results"
 CHROMIUM = [
@@ -73,6 +74,14 @@ def model(shared_model: WrittenModel) -> Iterator[WrittenModel]:
     shared_model.begin()
     yield shared_model
     shared_model.assert_consumed()
+
+
+@pytest.fixture
+def end(model: WrittenModel) -> Iterator[Gate]:
+    """The model's last words, which are held back until the page is as the test wants it."""
+    gate = Gate(say("There **it** is."))
+    yield gate
+    gate.open()
 
 
 def _note_frames(socket: WebSocket, lines: list[str]) -> None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_kernel.models.base import ModelTurn
-from agent_kernel.testing import FakeOpenAI
+from agent_kernel.testing import FakeOpenAI, call, calls
 from agent_kernel.testing.wire.reply import Reply, failure
+from tests.e2e.lab import NotebookPage
 
 
 @dataclass(slots=True)
@@ -58,3 +59,12 @@ class WrittenModel:
             turn.opened.wait(60)
             return turn.turn
         return turn
+
+
+def run_calls(notebook: NotebookPage, model: WrittenModel, end: Gate, *codes: str) -> None:
+    """Run the second cell, whose run makes these codes its calls, all allowed; `end` are its last words."""
+    many = [call("run_python", call_id=f"c{number}", code=code) for number, code in enumerate(codes)]
+    model.says(calls(*many), end)
+    notebook.run_through(1)
+    for number in range(len(codes)):
+        notebook.wait_for_state("success", card=number)

@@ -10,10 +10,9 @@ from nbconvert import HTMLExporter
 from playwright.sync_api import Locator, Page, expect
 
 from agent_kernel.protocol.vocabulary import RESULT_MARK
-from agent_kernel.testing import call, calls, say
 from tests.e2e.conftest import RESULTS, OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
-from tests.e2e.model import Gate, WrittenModel
+from tests.e2e.model import Gate, WrittenModel, run_calls
 from tests.e2e.records import WIDGET
 from tests.programs import wait_until
 
@@ -36,23 +35,6 @@ UNSEEN = """index => {
   const cell = window.jupyterapp.shell.currentWidget.content.widgets[index];
   return !cell.isAttached || cell.node.getBoundingClientRect().bottom < 0;
 }"""
-
-
-@pytest.fixture
-def end(model: WrittenModel) -> Iterator[Gate]:
-    """The model's last words, which are held back until the page is as the test wants it."""
-    gate = Gate(say("There **it** is."))
-    yield gate
-    gate.open()
-
-
-def begin(notebook: NotebookPage, model: WrittenModel, end: Gate, *codes: str) -> None:
-    """Run the cell, and these codes as its run's calls."""
-    many = [call("run_python", call_id=f"c{number}", code=code) for number, code in enumerate(codes)]
-    model.says(calls(*many), end)
-    notebook.run_through(1)
-    for number in range(len(codes)):
-        notebook.wait_for_state("success", card=number)
 
 
 def results(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -103,7 +85,7 @@ def test_a_reopened_notebook_draws_what_its_runs_have_shown(
     lab: LabServer, open_notebook: OpenNotebook, model: WrittenModel, end: Gate
 ) -> None:
     notebook = open_notebook(CELLS)
-    begin(notebook, model, end, *ALL)
+    run_calls(notebook, model, end, *ALL)
     end.open()
     expect(notebook.record()).to_be_visible()
     expect(notebook.record()).to_contain_text("Shown below: Plotly chart.")
@@ -128,7 +110,7 @@ def test_a_page_that_was_reloaded_meanwhile_saves_them_too_and_again_without_dou
     open_notebook: OpenNotebook, model: WrittenModel, end: Gate
 ) -> None:
     notebook = open_notebook(CELLS)
-    begin(notebook, model, end, TABLE, FORMULA)
+    run_calls(notebook, model, end, TABLE, FORMULA)
     notebook.save()
     notebook.reload()
     notebook.wait_for_state("success", card=1)
@@ -145,7 +127,7 @@ def test_a_cell_that_was_cleared_meanwhile_stays_cleared(
     open_notebook: OpenNotebook, model: WrittenModel, end: Gate, lab: LabServer
 ) -> None:
     notebook = open_notebook([*CELLS, "import agent_kernel\nagent_kernel.last_run().wait().status"])
-    begin(notebook, model, end, TABLE)
+    run_calls(notebook, model, end, TABLE)
     notebook.command("notebook:clear-cell-output")
     assert notebook.outputs(1) == []
     end.open()
@@ -163,7 +145,7 @@ def test_a_cell_that_is_off_screen_gets_them(open_notebook: OpenNotebook, model:
         "() => { const { content } = window.jupyterapp.shell.currentWidget;"
         " content.notebookConfig = { ...content.notebookConfig, windowingMode: 'full' }; }"
     )
-    begin(notebook, model, end, TABLE, FORMULA)
+    run_calls(notebook, model, end, TABLE, FORMULA)
     notebook.page.evaluate(
         "async () => { const { content } = window.jupyterapp.shell.currentWidget;"
         " content.activeCellIndex = 61; await content.scrollToItem(61, 'end'); }"
@@ -178,7 +160,7 @@ def test_results_stand_once_where_cards_are_shown_in_a_second_cell(
     open_notebook: OpenNotebook, model: WrittenModel, end: Gate
 ) -> None:
     notebook = open_notebook([*CELLS, "%agent show"])
-    begin(notebook, model, end, TABLE)
+    run_calls(notebook, model, end, TABLE)
     notebook.run(2)
     end.open()
     expect(notebook.record()).to_have_count(2)
@@ -197,7 +179,7 @@ def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFact
 
 def test_notebook_7_keeps_and_draws_them_too(notebook_7: LabServer, model: WrittenModel, end: Gate, page: Page) -> None:
     notebook = NotebookPage(notebook_7, page, notebook_7.write_notebook("kept.ipynb", CELLS))
-    begin(notebook, model, end, *ALL)
+    run_calls(notebook, model, end, *ALL)
     end.open()
     expect(notebook.record()).to_be_visible()
     assert_drawn(cell(notebook))

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from agent_kernel.testing import call, calls, say
 from tests.e2e.conftest import RESULTS, OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
-from tests.e2e.model import Gate, WrittenModel
+from tests.e2e.model import Gate, WrittenModel, run_calls
 
 PLOTLY = "import plotly.express as px\npx.bar(x=['a', 'b', 'c'], y=[1, 3, 2], title='Weights')"
 SLIDER = "import ipywidgets\nslider = ipywidgets.IntSlider(value=3, description='n')\nslider"
@@ -40,21 +39,9 @@ SCRIPT = (
 )
 
 
-@pytest.fixture
-def end(model: WrittenModel) -> Iterator[Gate]:
-    """The model's last words, which are held back until the live card was looked at."""
-    gate = Gate(say("Done."))
-    yield gate
-    gate.open()
-
-
 def shown(notebook: NotebookPage, model: WrittenModel, end: Gate, *codes: str) -> Locator:
     """Have these codes run as calls, and give what the cards show."""
-    many = [call("run_python", call_id=f"c{number}", code=code) for number, code in enumerate(codes)]
-    model.says(calls(*many), end)
-    notebook.run_through(1)
-    for number in range(len(codes)):
-        notebook.wait_for_state("success", card=number)
+    run_calls(notebook, model, end, *codes)
     return notebook.page.locator(".ak-run")
 
 
@@ -137,7 +124,7 @@ def test_widgets_of_a_call_are_live_and_survive_a_reload_while_the_run_goes_on(
     notebook.run(2)
     assert notebook.text(2) == "5"
     end.open()
-    expect(page.locator("[data-role=answer]")).to_have_text("Done.")
+    expect(page.locator("[data-role=answer]")).to_have_text("There it is.")
 
 
 def test_what_a_call_draws_after_its_end_is_in_its_card_and_not_below_another_cell(

@@ -21,6 +21,14 @@ WAITING = "Waiting for you: run_python"
 DIALOGS = ".jp-Dialog"
 
 
+def waiting(notebook: NotebookPage, model: WrittenModel) -> NotebookPage:
+    """The notebook, with a run that waits for a decision."""
+    model.says(call("run_python", code="print('drawn')"), say("A plot of *mass*."))
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    return notebook
+
+
 def assert_it_waits(saved: nbformat.NotebookNode, cell: int = 1) -> None:
     (shown,) = bundles(saved, cell)
     assert WIDGET not in shown
@@ -31,10 +39,7 @@ def assert_it_waits(saved: nbformat.NotebookNode, cell: int = 1) -> None:
 def test_the_cards_are_there_after_a_reload_and_the_record_at_the_end(
     open_notebook: OpenNotebook, model: WrittenModel
 ) -> None:
-    model.says(call("run_python", code="print('drawn')"), say("A plot of *mass*."))
-    notebook = open_notebook([LOAD, PLOT])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
+    notebook = waiting(open_notebook([LOAD, PLOT]), model)
     assert_it_waits(notebook.save())
     before = notebook.path.read_bytes()
     assert_it_waits(notebook.save())
@@ -59,10 +64,7 @@ def test_the_cards_are_there_after_a_reload_and_the_record_at_the_end(
 def test_a_checkpoint_from_before_the_end_comes_back_as_the_record(
     open_notebook: OpenNotebook, model: WrittenModel
 ) -> None:
-    model.says(call("run_python", code="print('drawn')"), say("A plot of *mass*."))
-    notebook = open_notebook([LOAD, PLOT])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
+    notebook = waiting(open_notebook([LOAD, PLOT]), model)
     notebook.save()
     revert(notebook)
     notebook.wait_for_state("awaiting_approval")
@@ -85,10 +87,7 @@ def revert(notebook: NotebookPage) -> None:
 def test_two_tabs_save_and_load_without_a_question(
     open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer, browser: Browser
 ) -> None:
-    model.says(call("run_python", code="print('drawn')"), say("A plot of *mass*."))
-    notebook = open_notebook([LOAD, PLOT])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
+    notebook = waiting(open_notebook([LOAD, PLOT]), model)
     notebook.save()
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     other = NotebookPage(lab, context.new_page(), notebook.path)
@@ -107,10 +106,7 @@ def test_two_tabs_save_and_load_without_a_question(
 def test_a_copy_says_that_it_waits_and_so_does_nbconvert(
     open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer, browser: Browser, tmp_path: Path
 ) -> None:
-    model.says(call("run_python", code="print('drawn')"), say("A plot of *mass*."))
-    notebook = open_notebook([LOAD, PLOT])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
+    notebook = waiting(open_notebook([LOAD, PLOT]), model)
     notebook.save()
     copied = lab.api("POST", "api/contents", {"copy_from": notebook.path.name})
     copy = notebook.path.with_name(copied["name"])
@@ -146,10 +142,7 @@ class TestInNotebook7:
             yield server
 
     def test_the_cards_are_there_after_a_reload(self, lab: LabServer, page: Page, model: WrittenModel) -> None:
-        model.says(call("run_python", code="print('drawn')"), say("A plot of *mass*."))
-        notebook = NotebookPage(lab, page, lab.write_notebook("seven.ipynb", [LOAD, PLOT]))
-        notebook.run_through(1)
-        notebook.wait_for_state("awaiting_approval")
+        notebook = waiting(NotebookPage(lab, page, lab.write_notebook("seven.ipynb", [LOAD, PLOT])), model)
         assert_it_waits(notebook.save())
         notebook.reload()
         notebook.wait_for_state("awaiting_approval")

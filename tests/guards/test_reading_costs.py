@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 
-from agent_kernel.loop.faces.snapshots import read_snapshot
+from agent_kernel.loop.clients.snapshots import read_snapshot
 from tests.guards.counting import CountedBrain, CountedModel
 
 

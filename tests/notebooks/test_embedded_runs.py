@@ -142,7 +142,7 @@ def test_a_page_approves_while_the_cell_blocks(model_kernel: TestKernel) -> None
 
 
 def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_flood(model_kernel: TestKernel) -> None:
-    model_kernel.run("import agent_kernel.loop.faces.greeting as greeting\ngreeting.REPLAYED_EVENTS = 3")
+    model_kernel.run("import agent_kernel.loop.clients.greeting as greeting\ngreeting.REPLAYED_EVENTS = 3")
     page = Page(model_kernel)
     cell = model_kernel.send("ak.Agent(model=model).run('What is 6 * 7?').text", allow_stdin=True)
     page.open()

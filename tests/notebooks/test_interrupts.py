@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -188,16 +189,15 @@ def test_the_agents_own_cell_shows_one_line_and_the_record(kernel: TestKernel) -
     assert any("data-agent-record" in (html or "") for html in ended.shown("text/html"))
 
 
-def test_a_call_that_waits_for_an_agent_of_its_own_ends_with_both_runs(kernel: TestKernel) -> None:
-    page = Page(kernel, "go")
-    code = "inner = ak.Agent(model=sleeps(), policy='allow').start('inner'); inner.wait()"
+def test_a_call_that_waits_for_an_agent_of_its_own_ends_with_both_runs(kernel: TestKernel, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    inner = f"ran.append(1); open({str(begun)!r}, 'w').close(); time.sleep(60); ran.append(2)"
+    code = f"inner = ak.Agent(model=sleeps({inner!r}), policy='allow').start('inner'); inner.wait()"
     kernel.run(f"run = start(sleeps({code!r}), policy='allow')", allow_stdin=True)
-    page.open()
     until = time.monotonic() + SECONDS
-    while not any("in" in str(frame) for frame in page.frames if frame["type"] == "tool_start"):
+    while not begun.exists():
         assert time.monotonic() < until
         kernel.pump()
-    time.sleep(1.0)
     kernel.manager.interrupt_kernel()
     assert kernel.value("run.wait(20).status, inner.wait(20).status, ran") == "('cancelled', 'cancelled', [1])"
 
