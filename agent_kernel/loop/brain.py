@@ -14,9 +14,9 @@ from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import AuditListener
 from agent_kernel.log.turns import read_report
+from agent_kernel.loop.clients import lists
+from agent_kernel.loop.clients.snapshots import read_list
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.faces import lists
-from agent_kernel.loop.faces.snapshots import read_list
 from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.runs import recovery
 from agent_kernel.loop.runs.queue import Host, ModelSource, RunHandle

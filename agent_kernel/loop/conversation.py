@@ -13,9 +13,9 @@ from agent_kernel.errors import (
 )
 from agent_kernel.log import ledger, runs
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.loop.faces.feed import Feed, Subscription
-from agent_kernel.loop.faces.snapshots import Snapshot, read_snapshot
-from agent_kernel.loop.faces.standing import Standing, read_standing
+from agent_kernel.loop.clients.feed import Feed, Subscription
+from agent_kernel.loop.clients.snapshots import Snapshot, read_snapshot
+from agent_kernel.loop.clients.standing import Standing, read_standing
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.runs import declared, lifetime, retrying, stopping
 from agent_kernel.loop.runs.queue import Host, RunHandle, RunQueue

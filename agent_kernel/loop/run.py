@@ -18,8 +18,8 @@ from agent_kernel.log.inbox import KeptMessage
 from agent_kernel.log.journal import START, shown_cards
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log
+from agent_kernel.loop.clients.shown import Shown
 from agent_kernel.loop.commits import Commit, Commits
-from agent_kernel.loop.faces.shown import Shown
 from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision
 from agent_kernel.loop.turns.budgets import Meter

@@ -14,8 +14,8 @@ from typing import Any
 
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
 from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.clients.feed import Subscription
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.faces.feed import Subscription
 from agent_kernel.loop.runs.queue import RunHandle
 from agent_kernel.loop.runs.stopping import stop_for
 from agent_kernel.loop.settings import BrainSettings, RunSpec, ScriptedDecision

@@ -14,10 +14,10 @@ from agent_kernel.errors import (
     NotFound,
     UndoRefused,
 )
+from agent_kernel.loop.clients.feed import Subscription
+from agent_kernel.loop.clients.greeting import greet, is_far_behind
 from agent_kernel.loop.commands import obey
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.faces.feed import Subscription
-from agent_kernel.loop.faces.greeting import greet, is_far_behind
 from agent_kernel.loop.tasks import TaskOwner
 from agent_kernel.protocol.commands import (
     ClientCommand,

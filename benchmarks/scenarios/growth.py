@@ -15,8 +15,8 @@ from agent_kernel.log.journal import append_message
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
 from agent_kernel.loop.brain import Brain
+from agent_kernel.loop.clients.snapshots import session_frame
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.faces.snapshots import session_frame
 from agent_kernel.loop.run import Commit
 from agent_kernel.loop.runs.specs import stored
 from agent_kernel.loop.settings import BrainSettings, RunSpec

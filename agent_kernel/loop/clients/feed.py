@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 from agent_kernel.log.journal import Frame, frames_after
 from agent_kernel.log.store import Log
-from agent_kernel.loop.faces.shown import Shown
+from agent_kernel.loop.clients.shown import Shown
 from agent_kernel.protocol.events import ErrorEvent
 from agent_kernel.protocol.vocabulary import ErrorCode
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from agent_kernel.loop.clients.feed import Subscription
+from agent_kernel.loop.clients.snapshots import session_frame
 from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.faces.feed import Subscription
-from agent_kernel.loop.faces.snapshots import session_frame
 from agent_kernel.protocol.views import ToolView
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration

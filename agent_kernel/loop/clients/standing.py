@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent_kernel.log import ledger, runs
-from agent_kernel.loop.faces.lists import wait_of
+from agent_kernel.loop.clients.lists import wait_of
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.loop.faces.feed import Feed
+from agent_kernel.loop.clients.feed import Feed
 from agent_kernel.loop.run import ActiveRun, RunResult
 from agent_kernel.loop.runs import lifetime, parking, recovery
 from agent_kernel.loop.runs.declared import Declared
