@@ -46,10 +46,13 @@ class Made:
     """Its record, where its results stand beside it."""
     results: tuple["Result", ...]
     alone: dict[str, str]
-    """Its record for anywhere else: it has copies."""
+    """Its record for copies of its cell, with the prompt in their source: it has copies of the results."""
+    elsewhere: dict[str, str]
+    """The same for any other cell: it says the prompt."""
+    prompt: str
 
     def has(self, text: str) -> bool:
-        return text in (self.beside["text/html"], self.alone["text/html"])
+        return any(text == bundle["text/html"] for bundle in (self.beside, self.alone, self.elsewhere))
 
 
 @dataclass(slots=True)
@@ -79,7 +82,8 @@ class Record:
 
     def stand_alone(self) -> None:
         """Let go of the results."""
-        self._made, self.outdated = replace(self.made, beside=self.made.alone, results=()), None
+        alone = self.made.alone if self.below_prompt else self.made.elsewhere
+        self._made, self.outdated = replace(self.made, beside=alone, results=()), None
 
     @property
     def is_made(self) -> bool:
@@ -91,11 +95,18 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """What is read of a cell that has outputs."""
+
+    source: str
+    outputs: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """An output of a notebook in which a run is shown."""
 
-    outputs: list[Any]
-    """Those of its cell."""
+    cell: Cell
     output: dict[str, Any]
     record: Record
     shows: Literal["widget", "outdated", "beside", "alone"]
@@ -178,8 +189,8 @@ class RecordKeeper:
 
     def _complete(self, notebook: dict[str, Any], path: str) -> bool:
         """Put records and results in place. Whether anything was changed."""
-        cells = list(_outputs_of_cells(notebook))
-        places = [place for outputs in cells for place in self._places(outputs, path)]
+        cells = list(_cells(notebook))
+        places = [place for cell in cells for place in self._places(cell, path)]
         # The results of a run stand once: where its record has them already, or else where the run is shown first.
         placed = {id(place.record) for place in places if place.shows == "beside"}
         changed = False
@@ -190,10 +201,10 @@ class RecordKeeper:
                 _place_record(place, with_results=id(place.record) not in placed)
                 placed.add(id(place.record))
                 changed = True
-        return self._clear_up(cells, path) or changed
+        return self._clear_up([cell.outputs for cell in cells], path) or changed
 
-    def _places(self, outputs: list[Any], path: str) -> Iterator[Place]:
-        for output in outputs:
+    def _places(self, cell: Cell, path: str) -> Iterator[Place]:
+        for output in cell.outputs:
             data = output.get("data") if isinstance(output, dict) else None
             if not isinstance(data, dict) or output.get("output_type") not in ("display_data", "execute_result"):
                 continue
@@ -202,11 +213,11 @@ class RecordKeeper:
                 model_id = view.get("model_id")
                 record = self._records.get(model_id) if isinstance(model_id, str) else None
                 if record is not None and _belongs(record, path):
-                    yield Place(outputs, output, record, "widget")
-            elif (place := self._place_of_record(outputs, output, _html(output), path)) is not None:
+                    yield Place(cell, output, record, "widget")
+            elif (place := self._place_of_record(cell, output, _html(output), path)) is not None:
                 yield place
 
-    def _place_of_record(self, outputs: list[Any], output: dict[str, Any], text: str, path: str) -> Place | None:
+    def _place_of_record(self, cell: Cell, output: dict[str, Any], text: str, path: str) -> Place | None:
         if RECORD_ATTRIBUTE not in text[:RECORD_BEGINS]:
             return None
         # Newest first: runs of the demo have the same record each time.
@@ -214,9 +225,9 @@ class RecordKeeper:
             if not _belongs(record, path):
                 continue
             if record.is_made and record.made.has(text):
-                return Place(outputs, output, record, "beside" if record.made.beside["text/html"] == text else "alone")
+                return Place(cell, output, record, "beside" if record.made.beside["text/html"] == text else "alone")
             if record.outdated is not None and record.outdated.has(text):
-                return Place(outputs, output, record, "outdated")
+                return Place(cell, output, record, "outdated")
         return None
 
     def _clear_up(self, cells: Iterable[list[Any]], path: str) -> bool:
@@ -285,7 +296,7 @@ class RecordKeeper:
 def _complete_results(place: Place) -> bool:
     """Put the results after a record that has none of them: its page did not show them."""
     results = place.record.made.results
-    if not results or any(_mark(output) in _marks(place.record) for output in place.outputs):
+    if not results or any(_mark(output) in _marks(place.record) for output in place.cell.outputs):
         return False
     _insert_after(place, results)
     return True
@@ -294,15 +305,18 @@ def _complete_results(place: Place) -> bool:
 def _place_record(place: Place, *, with_results: bool) -> None:
     """Put the record where its run is shown, and the results after it, in place of any that it had before."""
     made = place.record.made
-    place.outputs[:] = [output for output in place.outputs if _mark(output) not in _marks(place.record)]
-    place.output["data"], place.output["metadata"] = dict(made.beside if with_results else made.alone), {}
+    outputs = place.cell.outputs
+    outputs[:] = [output for output in outputs if _mark(output) not in _marks(place.record)]
+    alone = made.alone if made.prompt.strip() in place.cell.source else made.elsewhere
+    place.output["data"], place.output["metadata"] = dict(made.beside if with_results else alone), {}
     if with_results:
         _insert_after(place, made.results)
 
 
 def _insert_after(place: Place, results: Iterable["Result"]) -> None:
-    after = next(number for number, output in enumerate(place.outputs) if output is place.output) + 1
-    place.outputs[after:after] = [deepcopy(result.output) for result in results]
+    outputs = place.cell.outputs
+    after = next(number for number, output in enumerate(outputs) if output is place.output) + 1
+    outputs[after:after] = [deepcopy(result.output) for result in results]
 
 
 def _marks(record: Record) -> set[tuple[str, int]]:
@@ -325,19 +339,22 @@ def _belongs(record: Record, path: str) -> bool:
 
 
 def _html(output: Any) -> str:
-    """As one text: nbformat allows it as a list of lines."""
     data = output.get("data") if isinstance(output, dict) else None
-    value = data.get("text/html") if isinstance(data, dict) else None
+    return _text(data.get("text/html")) if isinstance(data, dict) else ""
+
+
+def _text(value: Any) -> str:
+    """As one text: nbformat allows it as a list of lines."""
     return value if isinstance(value, str) else "".join(map(str, value)) if isinstance(value, list) else ""
 
 
-def _outputs_of_cells(notebook: dict[str, Any]) -> Iterator[list[Any]]:
-    """The outputs of each cell that has any, whatever else is in the notebook."""
+def _cells(notebook: dict[str, Any]) -> Iterator[Cell]:
+    """The cells that have outputs, whatever else is in the notebook."""
     cells = notebook.get("cells")
     for cell in cells if isinstance(cells, list) else ():
         outputs = cell.get("outputs") if isinstance(cell, dict) else None
         if isinstance(outputs, list) and outputs:
-            yield outputs
+            yield Cell(_text(cell.get("source")), outputs)
 
 
 def _render(result: RunResult, below_prompt: bool) -> Made:
@@ -346,4 +363,5 @@ def _render(result: RunResult, below_prompt: bool) -> Made:
 
     told = (result.run, result.messages, result.tool_calls)
     placed = place_record(*told, below_prompt=below_prompt)
-    return Made(placed.record, placed.results, render_record(*told, below_prompt=below_prompt))
+    alone, elsewhere = render_record(*told, below_prompt=True), render_record(*told)
+    return Made(placed.record, placed.results, alone, elsewhere, result.run.prompt)

@@ -138,6 +138,20 @@ async def test_results_stand_once_where_a_run_is_shown_twice(records: RecordKeep
     ]
 
 
+async def test_a_record_says_the_prompt_where_the_cell_does_not(records: RecordKeeper, save: Save) -> None:
+    """`%agent show` brings a run into another cell; a pasted cell has the prompt in its source."""
+    result = a_result(TABLE, prompt="%%agent")  # as the source of the cells here has it
+    elsewhere = a_result(TABLE, run_id="run_2", prompt="Weigh the penguins.")
+    for name, one, below in (("w1", result, True), ("w2", elsewhere, True)):
+        spec = RunSpec(one.run.run_id, one.run.prompt, widget_model_id=name, prompt_in_cell=below)
+        await records.keep(spec, one, PATH)
+    _, pasted = await save([widget("w1")], [widget("w1")])
+    assert "<blockquote" not in pasted[0]["data"]["text/html"]
+    _, shown = await save([widget("w2")], [widget("w2")])
+    assert "Weigh the penguins." in shown[0]["data"]["text/html"]
+    assert await save([widget("w1")], shown) == [[*(await save([widget("w1")]))[0]], shown]
+
+
 async def test_a_cell_that_was_pasted_with_its_outputs_keeps_them(records: RecordKeeper, save: Save) -> None:
     result = a_result(CHART)
     await keep(records, "w1", result)
