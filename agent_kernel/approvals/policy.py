@@ -12,7 +12,7 @@ from agent_kernel.approvals.rules import Rule
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 
 # From the most to the least restrictive. A site's cap is the most permissive mode that a notebook may choose.
-_STRICTNESS: tuple[PolicyMode, ...] = ("deny", "plan", "ask", "allow")
+_STRICTNESS: tuple[PolicyMode, ...] = ("deny", "plan", "ask", "edit", "allow")
 
 
 def exceeds(mode: PolicyMode, cap: PolicyMode | None) -> bool:
@@ -39,6 +39,8 @@ class JudgedCall:
     read_only: bool
     always_asks: bool = False
     """No rule approves it: a person has changed it, or it may have run before."""
+    edits_in_folder: bool = False
+    """It writes a file that the mode `edit` covers: see `agent_kernel.tools.builtin.may_edit`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class Policy:
         if call.always_asks or any(rule.verb == "ask" for rule in covering.values()):
             return Judgement("ask")
         if self.default == "allow" or any(rule.verb == "allow" for rule in covering.values()):
+            return Judgement("allow")
+        if self.default == "edit" and call.edits_in_folder:
             return Judgement("allow")
         return Judgement(call.declared)
 

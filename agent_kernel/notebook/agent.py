@@ -28,7 +28,7 @@ class Agent:
     `tools`: functions, `ak.tool` functions and LangChain tools are added to the built-in tools; names of built-in
     tools choose which of those are offered.
     `system`: replaces the instructions that the model is given.
-    `policy`: "ask", "allow", "deny", "plan", or an `ak.Policy`. `budget`: an `ak.Budget`.
+    `policy`: "ask", "edit", "allow", "deny", "plan", or an `ak.Policy`. `budget`: an `ak.Budget`.
     `effort`: "low", "medium" or "high": how much the model reasons, where it has a choice.
     Raises `ConfigurationError` and `ToolDeclarationError`.
     """

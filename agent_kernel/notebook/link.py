@@ -100,6 +100,7 @@ class _Requests:
             "interrupt": self._interrupt,
             "collect": self._collect,
             "judge": self._judge,
+            "may_edit": self._may_edit,
             "preview": self._preview,
             "waiting": self._waiting,
             "undo": self._undo,
@@ -177,6 +178,11 @@ class _Requests:
     async def _judge(self, content: dict[str, Any]) -> dict[str, Any]:
         return {
             "approval": await judge(self._shop, content["tool_name"], content["arguments_json"], content.get("run_id"))
+        }
+
+    async def _may_edit(self, content: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "edits": await may_edit(self._shop, content["tool_name"], content["arguments_json"], content.get("run_id"))
         }
 
     def _serve(self, _: dict[str, Any]) -> dict[str, Any]:
@@ -259,3 +265,12 @@ async def judge(shop: Workshop, tool_name: str, arguments_json: str, run_id: str
         return await asyncio.wait_for(verdict, JUDGE_SECONDS)
     except TimeoutError:
         return "ask"
+
+
+async def may_edit(shop: Workshop, tool_name: str, arguments_json: str, run_id: str | None = None) -> bool:
+    """Whether a call is a built-in tool's, and writes a file that the mode `edit` covers. The file system may hang, so
+    it is looked at in a thread."""
+    tool = shop.find_tool(run_id, tool_name)
+    if tool is None or tool.may_edit is None:
+        return False
+    return await asyncio.to_thread(tool.may_edit, json.loads(arguments_json))

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_kernel.notebook.between_cells import OwnShell
 from agent_kernel.notebook.context import describe_environment
-from agent_kernel.notebook.link import judge, waiting_behind, with_undo
+from agent_kernel.notebook.link import judge, may_edit, waiting_behind, with_undo
 from agent_kernel.notebook.place import notebook_path
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.views import OutputView
@@ -72,6 +72,9 @@ class LocalHands:
 
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:
         return await judge(self._shop, tool_name, arguments_json, self._run_id)
+
+    async def may_edit(self, tool_name: str, arguments_json: str) -> bool:
+        return await may_edit(self._shop, tool_name, arguments_json, self._run_id)
 
     async def waiting_behind(self, approval_id: str) -> int | None:
         return waiting_behind(self._shop, approval_id)

@@ -46,7 +46,7 @@ HELP = """\
   --model M       a model's name, replay:FILE, or demo (recorded, needs no key)
   --wait          hold the cell until the run has ended (--wait=false: not, where that is the default)
   --effort E      low, medium or high: how much the model reasons, where it has a choice
-  --policy P      ask (default), allow, deny, or plan (only reads)
+  --policy P      ask (default), edit (files here unasked), allow, deny, or plan (only reads)
   --tools A,B     your own functions by name, or the built-in tools to offer
   --new           begin a new conversation; else each prompt continues the last one
 

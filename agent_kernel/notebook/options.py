@@ -19,7 +19,8 @@ class Policy:
     """Which calls ask. A rule that denies wins over one that asks, and that over one that allows.
 
     `rules`: for example `["allow run_python", 'deny run_shell where command matches "curl *"']`.
-    `default`, for calls that no rule covers: "ask", "allow", "deny", or "plan" (read-only calls only).
+    `default`, for calls that no rule covers: "ask", "edit" (asks, but for files in the notebook's folder), "allow",
+    "deny", or "plan" (read-only calls only).
     Raises `ConfigurationError` for a rule or a word that is not understood.
     """
 
@@ -28,7 +29,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.default not in get_args(PolicyMode):
-            raise ConfigurationError(f"There is no policy {self.default!r}. Use ask, allow, deny or plan.")
+            raise ConfigurationError(f"There is no policy {self.default!r}. Use ask, edit, allow, deny or plan.")
         object.__setattr__(self, "rules", (self.rules,) if isinstance(self.rules, str) else tuple(self.rules))
         for rule in self.rules:
             Rule.parse(rule)

@@ -17,14 +17,14 @@ from agent_kernel.notebook.undo import backups
 from agent_kernel.notebook.values import ToolText
 from agent_kernel.tools.apart import list_files, search_files
 from agent_kernel.tools.attachments import attached_name, read_attachment
-from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval
+from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval, may_edit
 from agent_kernel.tools.changes import planned_change
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.files import read_file
 from agent_kernel.tools.function import Tool, as_tool
 from agent_kernel.tools.notebooks import read_notebook
 from agent_kernel.tools.pictures import read_picture
-from agent_kernel.tools.preview import file_diff
+from agent_kernel.tools.preview import CHANGES_FILES, file_diff
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.shell import run_shell
 
@@ -91,6 +91,7 @@ def _builtin(shell: InteractiveShell) -> list[Tool]:
             declaration,
             functions.get(name, _runs_elsewhere),
             lambda arguments: builtin_approval(name, arguments, FOLDER),
+            may_edit=(lambda arguments: may_edit(arguments.get("path"), FOLDER)) if name in CHANGES_FILES else None,
         )
 
     return [tool(declaration) for declaration in BUILTIN_TOOLS]

@@ -43,7 +43,9 @@ Effort = Literal["low", "medium", "high"]
 ApiName = Literal["chat", "responses", "messages"]
 """The three APIs of models: OpenAI's Chat Completions and Responses, Anthropic's Messages."""
 
-PolicyMode = Literal["ask", "allow", "deny", "plan"]
+PolicyMode = Literal["ask", "edit", "allow", "deny", "plan"]
+"""`edit`: as `ask`, and files in the notebook's folder may be written."""
+
 Role = Literal["user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "content_filter", "cancelled", "error"]
 ErrorCode = Literal[

@@ -78,6 +78,8 @@ def _mode(mode: PolicyMode) -> str:
     match mode:
         case "ask":
             return "asks before acting"
+        case "edit":
+            return "edits files here, asks for the rest"
         case "plan":
             return "plan only: reads, never acts"
         case "allow":

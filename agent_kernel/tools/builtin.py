@@ -7,9 +7,13 @@ from typing import Any
 
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
+from agent_kernel.tools.hidden import hidden_characters
 
 READS_FILES = frozenset({"read_notebook", "list_files", "search_files", "read_file"})
 """Declared `dynamic`: whether a path is inside the notebook's folder is known where the files are."""
+
+
+_IMPORTED_BY_ITSELF = frozenset({"sitecustomize.py", "usercustomize.py"})
 
 
 def builtin_approval(name: str, arguments: dict[str, Any], root: Path) -> Approval:
@@ -28,12 +32,32 @@ def builtin_approval(name: str, arguments: dict[str, Any], root: Path) -> Approv
 
 def is_inside(path: str, root: Path) -> bool:
     """Whether the path, with links followed, is in the folder and in no hidden part of it."""
+    return _visible_part(path, root) is not None
+
+
+def may_edit(path: object, root: Path) -> bool:
+    """Whether the mode `edit` lets a file be written unasked: it is in the folder, links followed, and in no hidden
+    part of it. What changes how things run is asked about: hidden files (`.agent-kernel.toml`, `.git`, `.venv`),
+    environments of Python, what Python imports by itself, and notebooks, whose page would write over the change."""
+    if not isinstance(path, str) or hidden_characters(path):
+        return False
+    relative = _visible_part(path, root)
+    if relative is None or not relative.parts:
+        return False
+    if relative.suffix.lower() == ".ipynb" or relative.name.lower() in _IMPORTED_BY_ITSELF:
+        return False
+    folder = Path(os.path.realpath(root))
+    return not any((folder / parent / "pyvenv.cfg").exists() for parent in relative.parents)
+
+
+def _visible_part(path: str, root: Path) -> Path | None:
+    """Where the path leads, links followed, from the folder; `None` outside of it and for a hidden part of it."""
     try:
         folder = Path(os.path.realpath(root))
         relative = Path(os.path.realpath(folder / path)).relative_to(folder)
     except (ValueError, OSError):
-        return False
-    return not any(part.startswith(".") for part in relative.parts)
+        return None
+    return None if any(part.startswith(".") for part in relative.parts) else relative
 
 
 def _object(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:

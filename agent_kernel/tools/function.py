@@ -28,6 +28,8 @@ class Tool:
     """Judges each call where the declaration's approval is `dynamic`."""
     arguments: type[BaseModel] | None = None
     """Coerces JSON to the hinted types. `None`: the function takes the JSON values as they are."""
+    may_edit: Callable[[dict[str, Any]], bool] | None = None
+    """Of the built-in tools that write files: whether the mode `edit` covers a call."""
 
     @property
     def needs_await(self) -> bool:

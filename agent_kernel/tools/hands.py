@@ -56,6 +56,10 @@ class Hands(Protocol):
         """Ask the tool's own approval callable. The caller treats any error as `ask`."""
         ...
 
+    async def may_edit(self, tool_name: str, arguments_json: str) -> bool:
+        """Whether a built-in tool's call writes a file that the mode `edit` covers; any error counts as no."""
+        ...
+
     async def waiting_behind(self, approval_id: str) -> int | None:
         """The number of the user's own cell behind which a call waits that was handed over; `None` once it runs."""
         ...

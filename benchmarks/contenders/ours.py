@@ -34,6 +34,9 @@ class ProbeHands:
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:  # noqa: ARG002
         return "ask"
 
+    async def may_edit(self, tool_name: str, arguments_json: str) -> bool:  # noqa: ARG002
+        return False
+
     async def waiting_behind(self, approval_id: str) -> int | None:  # noqa: ARG002
         return None
 

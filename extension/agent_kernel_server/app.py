@@ -59,11 +59,11 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     policy_cap = Enum(
-        ("ask", "allow", "deny", "plan"),
+        ("ask", "edit", "allow", "deny", "plan"),
         default_value=None,
         allow_none=True,
-        help="""The most permissive policy that a notebook may choose. `ask` means that nobody can switch approvals off
-        for a whole run. Unset: no cap.""",
+        help="""The most permissive policy that a notebook may choose; from strict to permissive: `deny`, `plan`, `ask`,
+        `edit`, `allow`. `ask` means that nobody can switch approvals off for a whole run. Unset: no cap.""",
     ).tag(config=True)
 
     result_characters = Integer(

@@ -38,6 +38,8 @@ class FunctionHands:
     ran: list[ApprovedCall] = field(default_factory=list)
     interrupted: list[str] = field(default_factory=list)
     approval: Approval = "ask"
+    edits: bool = False
+    """What is said of whether a file is one that the mode `edit` covers."""
     diff: str | None = None
     behind: int | None = None
     kept: set[str] = field(default_factory=set)
@@ -64,6 +66,9 @@ class FunctionHands:
 
     async def judge(self, tool_name: str, arguments_json: str) -> Approval:
         return self.approval
+
+    async def may_edit(self, tool_name: str, arguments_json: str) -> bool:
+        return self.edits
 
     async def waiting_behind(self, approval_id: str) -> int | None:
         return self.behind

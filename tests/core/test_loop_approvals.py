@@ -10,6 +10,7 @@ from agent_kernel.loop.settings import ScriptedDecision
 from agent_kernel.models.base import ModelRequest, ModelTurn
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, requested, say
+from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel.tools.hands import Outcome
 from tests.core.brain_fixtures import LOOK, RUN_PYTHON, FunctionHands
 
@@ -194,6 +195,31 @@ async def test_plan_mode_reads_and_never_acts(stages: Any) -> None:
         result = await (await stage.start(policy="plan")).wait()
     assert [c.state for c in result.tool_calls] == ["success", "denied"]
     assert result.tool_calls[1].reason == "Plan only: reads, never acts."
+
+
+WRITE_FILE = next(tool for tool in BUILTIN_TOOLS if tool.name == "write_file")
+
+
+async def test_edit_mode_writes_files_of_the_folder_unasked_and_asks_for_code(stages: Any) -> None:
+    write = call("write_file", call_id="w", path="rows.csv", content="1")
+    with ScriptedModel([calls(write, call("run_python", code="1", call_id="p")), say("done")]) as model:
+        stage = await stages(model, hands=FunctionHands(edits=True))
+        handle = await stage.start(policy="edit", tools=(WRITE_FILE, RUN_PYTHON))
+        [request] = await stage.requests()
+        assert request.tool_name == "run_python"
+        await stage.conversation.decide(request.approval_id, Decision(approved=False))
+        result = await handle.wait()
+    assert [(c.state, c.by) for c in result.tool_calls] == [("success", "policy"), ("denied", "user")]
+
+
+async def test_edit_mode_asks_for_a_file_that_it_does_not_cover(stages: Any) -> None:
+    with ScriptedModel([call("write_file", path=".env", content="1"), say("done")]) as model:
+        stage = await stages(model, hands=FunctionHands(edits=False))
+        handle = await stage.start(policy="edit", tools=(WRITE_FILE,))
+        [request] = await stage.requests()
+        await stage.conversation.decide(request.approval_id, Decision(approved=False))
+        await handle.wait()
+    assert stage.hands.ran == []
 
 
 async def test_a_site_caps_what_a_notebook_may_choose(stages: Any) -> None:

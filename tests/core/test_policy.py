@@ -1,5 +1,6 @@
 """Policy: deny > ask > allow, default ask, fail closed."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,10 +51,30 @@ def test_a_denial_names_the_rule() -> None:
         ("deny", "allow", "deny"),
         ("plan", "allow", "allow"),
         ("plan", "ask", "deny"),
+        ("edit", "ask", "ask"),
+        ("edit", "allow", "allow"),
+        ("edit", "deny", "deny"),
     ],
 )
 def test_each_mode(mode: PolicyMode, declared: Approval, expected: Approval) -> None:
     assert Policy(default=mode).judge(judged(declared=declared)).approval == expected
+
+
+def test_the_mode_edit_writes_files_in_the_folder_and_rules_that_ask_or_deny_still_win() -> None:
+    edits = JudgedCall("edit_file", {"path": "a.csv"}, "d", "ask", read_only=False, edits_in_folder=True)
+    assert Policy(default="edit").judge(edits).approval == "allow"
+    assert Policy(default="ask").judge(edits).approval == "ask"
+    assert Policy(default="plan").judge(edits).approval == "deny"
+    assert Policy(['ask edit_file where path matches "*.csv"'], "edit").judge(edits).approval == "ask"
+    assert Policy(["deny edit_file"], "edit").judge(edits).approval == "deny"
+    assert Policy(default="edit").judge(replace(edits, always_asks=True)).approval == "ask"
+    assert Policy(default="edit").judge(replace(edits, declared="deny")).approval == "deny"
+
+
+def test_modes_have_an_order_and_a_cap_holds_in_it() -> None:
+    order: tuple[PolicyMode, ...] = ("deny", "plan", "ask", "edit", "allow")
+    for place, mode in enumerate(order):
+        assert [Policy(default=mode).capped(cap).default for cap in order] == [*order[:place], *[mode] * (5 - place)]
 
 
 def test_an_edited_call_is_never_approved_by_a_rule_or_a_mode() -> None:

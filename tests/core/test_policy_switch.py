@@ -43,7 +43,7 @@ async def test_the_next_call_is_not_asked_about_and_the_one_on_screen_still_is(s
     assert (event.before, event.mode, event.decided_by) == ("ask", "allow", "ana")
 
 
-@pytest.mark.parametrize(("cap", "mode"), [("ask", "allow"), ("plan", "ask"), ("deny", "plan")])
+@pytest.mark.parametrize(("cap", "mode"), [("ask", "edit"), ("plan", "ask"), ("deny", "plan")])
 async def test_nobody_switches_above_what_the_site_allows(stages: Any, cap: PolicyMode, mode: PolicyMode) -> None:
     stage = await stages(ScriptedModel([call("run_python", code="1"), say("done")]), policy_cap=cap)
     handle = await stage.start()

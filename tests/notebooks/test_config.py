@@ -31,7 +31,7 @@ def test_defaults_are_set_shown_cleared_one_by_one_and_all_at_once() -> None:
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("policy=edit", "There is no policy 'edit'. Use ask, allow, deny or plan."),
+        ("policy=all", "There is no policy 'all'. Use ask, edit, allow, deny or plan."),
         ("effort=most", "There is no effort 'most'. Use low, medium or high."),
         ("wait=yes", "There is no wait 'yes'. Use true or false."),
         ("colour=red", "There are model, policy, wait, effort, tools."),
@@ -73,7 +73,7 @@ def test_a_prompt_may_begin_with_the_word(line: str, words: Any) -> None:
     ("text", "token", "offered"),
     [
         ("%agent config po", "po", ["policy="]),
-        ("%agent config policy=", "", ["ask", "allow", "deny", "plan"]),
+        ("%agent config policy=", "", ["ask", "edit", "allow", "deny", "plan"]),
         ("%agent config policy=a", "a", ["ask", "allow"]),
         ("%agent config model=x wait=", "", ["true", "false"]),
         ("%agent what", "what", []),

@@ -1,6 +1,7 @@
 """Runs with no server: the brain in the kernel's own process, with a page and without one."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -211,3 +212,15 @@ def test_a_long_conversation_is_shortened_for_the_model_and_whole_in_the_run(ker
     (record,) = [html for html in cell.shown("text/html") if html]
     assert "<summary>Summarised " in record
     assert "Only x was seen." in record
+
+
+def test_the_mode_edit_writes_files_of_the_folder_and_nothing_else(kernel: TestKernel, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    paths = ["notes.md", "../outside.md", ".env", "other.ipynb"]
+    asked = ", ".join(f"call('write_file', path={path!r}, content='x')" for path in paths)
+    kernel.run(f"import os; os.chdir({str(tmp_path / 'work')!r})")
+    kernel.run(f"{IMPORTS}model = ScriptedModel([calls({asked}, call('run_python', code='1')), say('Done.')])")
+    kernel.run("run = ak.Agent(model=model, policy='edit').run('Write.')")
+    written = "[call.state for call in ak.last_run().tool_calls]"
+    assert kernel.value(written) == "['success', 'denied', 'denied', 'denied', 'denied']"
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["notes.md"]

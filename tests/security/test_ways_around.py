@@ -11,7 +11,7 @@ from jupyter_server.auth.identity import User
 from agent_kernel.approvals.policy import JudgedCall, Policy
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError, ToolFailed
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval, no_looser
+from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval, may_edit, no_looser
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.files import edit_file, read_file, write_file
 from agent_kernel.tools.notebooks import read_notebook
@@ -72,6 +72,43 @@ def test_a_tilde_is_a_name_like_any_other(root: Path) -> None:
 @pytest.mark.parametrize("name", ["write_file", "edit_file", "run_python", "run_shell", "no_such_tool"])
 def test_what_acts_is_always_asked_for(root: Path, name: str) -> None:
     assert builtin_approval(name, {"path": "data/rows.csv"}, root) == "ask"
+
+
+@pytest.mark.parametrize(
+    "path", ["data/rows.csv", "./data/new.csv", "analysis.py", "data/../notes.md", "new/folder/a.txt"]
+)
+def test_the_mode_edit_covers_files_of_the_folder(root: Path, path: str) -> None:
+    assert may_edit(path, root)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../secret/key.txt",
+        "link/key.txt",
+        "data/file-link",
+        "/etc/passwd",
+        ".",
+        "",
+        ".env",
+        ".agent-kernel.toml",
+        "data/.agent-kernel.toml",
+        ".git/config",
+        ".venv/lib/site.py",
+        "venv/lib/site.py",
+        "sitecustomize.py",
+        "other.ipynb",
+        "data/x\u202egpj.py",
+        "data\0/rows.csv",
+        7,
+        None,
+        ["data/rows.csv"],
+    ],
+)
+def test_the_mode_edit_asks_for_what_is_outside_hidden_or_changes_how_things_run(root: Path, path: Any) -> None:
+    (root / "venv").mkdir()
+    (root / "venv" / "pyvenv.cfg").touch()
+    assert not may_edit(path, root)
 
 
 @pytest.mark.parametrize("path", [7, None, ["data"], {"path": "data"}])

@@ -1,10 +1,12 @@
 """The policy of a conversation, switched over HTTP and over the channel."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.server.client import Api
+from agent_kernel.testing import FakeOpenAI, call, calls, say
+from tests.server.client import Api, Kernel
 
 
 class TestWhereTheSiteAsks:
@@ -37,3 +39,23 @@ class TestWhereTheSiteAsks:
         await page.send({"type": "policy", "mode": "deny"})
         switched = await page.until("policy")
         assert (switched["before"], switched["mode"], switched["run_id"]) == ("ask", "deny", None)
+
+
+@pytest.mark.kernel
+async def test_a_kernel_of_the_server_writes_files_of_its_folder_in_the_mode_edit(
+    api: Api, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
+) -> None:
+    (tmp_path / "work").mkdir()
+    await kernel.text(f"import os; os.chdir({str(tmp_path / 'work')!r})")
+    written = [call("write_file", path=path, content="x") for path in ("notes.md", "../outside.md")]
+    model.add(calls(*written), say("Done."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    assert (await api("POST", "conversations", conversation_id, "policy", body={"mode": "edit"}))[0] == 200
+    await api.start_run(conversation_id)
+    waiting = await api.next_approval()
+    assert "../outside.md" in waiting["tool_input"]
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
+    view = await api.ended(conversation_id)
+    assert [(one["state"], one["by"]) for one in view["tool_calls"]] == [("success", "policy"), ("denied", "user")]
+    assert view["runs"][0]["policy"]["mode"] == "edit"
+    assert await kernel.text("print(os.listdir(), os.listdir('..'))") == "['notes.md'] ['work']\n"

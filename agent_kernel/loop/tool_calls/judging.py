@@ -9,6 +9,7 @@ from agent_kernel.errors import KernelGone
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.protocol.vocabulary import Approval, DecidedBy, PolicyMode
 from agent_kernel.tools.arguments import digest, parse
+from agent_kernel.tools.preview import CHANGES_FILES
 
 logger = logging.getLogger(__name__)
 _JUDGE_SECONDS = 5.0
@@ -22,6 +23,7 @@ async def judge(
     declaration = run.registry.declaration(tool_name)
     what = digest(tool_input)
     declared = await _declared(run, tool_name, tool_input)
+    in_folder = _mode_edits(run, tool_name) and await _edits_in_folder(run, tool_name, tool_input)
     # The policy of this moment: it may have been switched while the tool's own callable was asked.
     return run.policy.capped(cap).judge(
         JudgedCall(
@@ -32,6 +34,7 @@ async def judge(
             read_only=declaration.read_only,
             # What may have run already is not run again unasked, whatever rule would allow it.
             always_asks=edited or what in run.open.unknown,
+            edits_in_folder=in_folder,
         )
     )
 
@@ -42,8 +45,25 @@ def permits(judgement: Judgement, by: DecidedBy | None) -> bool:
 
 
 def asks_hands(run: ActiveRun, tool_name: str) -> bool:
-    """Whether `judge` has to wait for the tool's own callable."""
-    return run.registry.declaration(tool_name).approval == "dynamic"
+    """Whether `judge` has to wait for the tool's own callable, or for where a file is."""
+    return run.registry.declaration(tool_name).approval == "dynamic" or _mode_edits(run, tool_name)
+
+
+def _mode_edits(run: ActiveRun, tool_name: str) -> bool:
+    return run.policy.default == "edit" and tool_name in CHANGES_FILES
+
+
+async def _edits_in_folder(run: ActiveRun, tool_name: str, tool_input: str) -> bool:
+    """Known where the files are. No clear answer is a no."""
+    hands = run.setting.hands
+    if hands is None:
+        return False
+    try:
+        async with asyncio.timeout(_JUDGE_SECONDS):
+            return await hands.may_edit(tool_name, tool_input) is True
+    except (TimeoutError, KernelGone) as error:
+        logger.warning("The kernel did not say where the file of a %s is (%s): the call asks", tool_name, error)
+        return False
 
 
 async def _declared(run: ActiveRun, tool_name: str, tool_input: str) -> Approval:

@@ -86,6 +86,18 @@ class KernelHands:
         verdict: Any = answer.get("approval")
         return verdict if verdict in APPROVALS else "ask"
 
+    async def may_edit(self, tool_name: str, arguments_json: str) -> bool:
+        link = self._link()
+        await link.ensure_installed()
+        try:
+            answer = await link.control(
+                "may_edit", {"tool_name": tool_name, "arguments_json": arguments_json, "run_id": self._run_id}
+            )
+        except RequestRefused as error:  # an older Agent Kernel in the kernel's environment does not know the question
+            self._log.debug("The kernel did not say where a file is: %s", error)
+            return False
+        return answer.get("edits") is True
+
     async def waiting_behind(self, approval_id: str) -> int | None:
         if approval_id not in self._running:
             return None

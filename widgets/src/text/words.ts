@@ -31,6 +31,7 @@ export const NEXT_IN_LINE = CALL_STATES.approved;
 
 const POLICIES: Readonly<Record<PolicyMode, string>> = {
   ask: "Asks before acting",
+  edit: "Edits files here, asks for the rest",
   plan: "Plan only: reads, never acts",
   allow: "Acts without asking",
   deny: "Denies every action",

@@ -11,15 +11,16 @@ type Rule = RunView["policy"]["rules"][number];
 
 const MEANING: Readonly<Record<PolicyMode, string>> = {
   ask: "A call that may change something waits for you, unless a rule allows it. Rules that deny or ask win.",
+  edit: "Files in the notebook’s folder are written without asking. Code, shell commands, notebooks and hidden files wait for you. Rules that deny or ask win.",
   plan: "Tools that only read may run. Every other call is denied.",
   allow: "Calls run without asking, unless a rule denies or asks.",
   deny: "Every call is denied.",
 };
 
 /** What may be chosen, from the most to the least permissive. */
-const MODES: readonly PolicyMode[] = ["allow", "ask", "plan", "deny"];
+const MODES: readonly PolicyMode[] = ["allow", "edit", "ask", "plan", "deny"];
 
-const NAMES: Readonly<Record<PolicyMode, string>> = { allow: "Allow", ask: "Ask", plan: "Plan", deny: "Deny" };
+const NAMES: Readonly<Record<PolicyMode, string>> = { allow: "Allow", edit: "Edit", ask: "Ask", plan: "Plan", deny: "Deny" };
 
 interface Props {
   policy: RunView["policy"];
@@ -73,6 +74,7 @@ function consequence(mode: PolicyMode, waiting: number): string {
   const one = waiting === 1;
   switch (mode) {
     case "allow":
+    case "edit":
     case "ask":
       return one ? "1 call still waits for you." : `${waiting} calls still wait for you.`;
     case "plan":
