@@ -74,16 +74,20 @@ export function leaveTo(cell: HTMLElement): void {
 
 function dropKeys(cell: HTMLElement, ms: number): void {
   dropsAt = cell;
+  // Gone elsewhere, be it into the record: keys there may be heard by another copy of this module.
+  cell.addEventListener("blur", stopDropping, { once: true });
   globalThis.addEventListener("keydown", dropWhatWasMeant, { capture: true });
   clearTimeout(dropping);
   dropping = setTimeout(stopDropping, ms);
 }
 
 function stopDropping(): void {
+  dropsAt?.removeEventListener("blur", stopDropping);
+  dropsAt = null;
   globalThis.removeEventListener("keydown", dropWhatWasMeant, { capture: true });
 }
 
-/** As long as the person types on, or holds a key, and has gone nowhere else. Shift+Enter goes on from the cell. */
+/** As long as the person types on, or holds a key. Shift+Enter goes on from the cell. */
 function dropWhatWasMeant(event: KeyboardEvent): void {
   if (dropsAt === null || event.target !== dropsAt) return;
   const runsOn = event.key === "Enter" && event.shiftKey && !event.repeat;

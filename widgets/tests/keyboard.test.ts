@@ -286,6 +286,19 @@ describe("in a notebook", () => {
     expect(heard).toEqual(["s on cell", "b on cell"]);
   });
 
+  test("who goes into the record and back means the cell at once, whichever copy of the bundle heard of it", async () => {
+    const { root, cell, heard } = await inNotebook(waits);
+    card(root, "t1").focus();
+    await key(card(root, "t1"), "i");
+    closeViews();
+    const record = cell.appendChild(document.createElement("div"));
+    record.tabIndex = -1;
+    record.focus();
+    cell.focus();
+    await key(cell, "b");
+    expect(heard).toEqual(["b on cell"]);
+  });
+
   test("a run that did not have the focus leaves it where it is", async () => {
     const { cell } = await inNotebook(waits);
     const other = document.body.appendChild(document.createElement("input"));
