@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
 from agent_kernel.record import words
+from agent_kernel.record.markdown import safe_markdown
 from agent_kernel.record.needed_names import needed_names
-from agent_kernel.record.safety import safe_markdown
 from agent_kernel.tools.hidden import reveal
 from agent_kernel.tools.truncation import TextLimits, truncate
 

@@ -5,17 +5,9 @@ from typing import assert_never
 
 from agent_kernel.record import words
 from agent_kernel.record.formulas import from_latex
+from agent_kernel.record.markdown import code_span, escape_markdown, fence, safe_markdown
 from agent_kernel.record.outputs import Shown
-from agent_kernel.record.safety import (
-    clean,
-    code_span,
-    escape,
-    escape_markdown,
-    escape_prose,
-    fence,
-    render,
-    safe_markdown,
-)
+from agent_kernel.record.safety import clean, escape, escape_prose, render
 from agent_kernel.record.story import Aside, Call, Story
 from agent_kernel.tools.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate

@@ -27,15 +27,15 @@ _AFTER = re.compile(r"[0-9A-Z{$]")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _GROUP = re.compile(r"\{[^{}]*\}")
 _MONEY = re.compile(r"[-+]?\d.*\s[A-Za-z]{2,}", re.DOTALL)
-_REFUSED = re.compile(
+REFUSED_COMMAND = (
     r"\\(?:rule|Rule|Space|m?kern|[hm]skip|[hmv]space|smash|(?:math)?(?:[rl]lap|clap)|raise|lower|raisebox|moveleft|"
     r"moveright|above|abovewithdelims|genfrac|bbox|scalebox|resizebox|mathmakebox|makebox|parbox|fontsize|"
     r"style|class|cssId|data|href|url|unicode|mmlToken|texttip|mathtip|toggle|action|includegraphics|require|"
     r"[gex]?def|let|futurelet|(?:re)?newcommand|providecommand|(?:re)?newenvironment|DeclareMathOperator|"
     r"DeclarePairedDelimiters?[A-Za-z]*|Newextarrow|begingroup|endgroup)(?![A-Za-z])"
-    r"|\[\s*-?[\d.]+\s*[a-z]{2}\s*\]"
 )
 """Dimensions, boxes that take no room, styles and links; and definitions, which a page keeps for all its formulas."""
+_REFUSED = re.compile(rf"{REFUSED_COMMAND}|\[\s*-?[\d.]+\s*[a-z]{{2}}\s*\]")
 _SHIFT = re.compile(r"\\(?:!|neg(?:thin|med|thick)space)")
 _TOKEN = re.compile(r"`+|\\(?![(\[]).|[^\W_]?\$+|\\[(\[]", re.DOTALL)
 

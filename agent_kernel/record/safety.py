@@ -1,7 +1,6 @@
 """The gate for everything in a record that Agent Kernel did not write: models, tools and people wrote it."""
 
 import html
-import itertools
 import re
 from collections.abc import Sequence
 
@@ -13,7 +12,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from agent_kernel.record.formulas import MOST, Formula, formula_at, pieces
+from agent_kernel.record.formulas import MOST, Formula, formula_at
 from agent_kernel.tools.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
 
@@ -22,7 +21,7 @@ _BRACKETS = 5_000
 _NESTED = 400
 _LINES = 100
 """Of one formula."""
-_SCHEMES = {"http", "https", "mailto"}
+SCHEMES = {"http", "https", "mailto"}
 _TAGS = {
     *("table", "thead", "tbody", "tfoot", "tr", "th", "td", "caption", "colgroup", "col"),
     *("p", "div", "span", "br", "hr", "blockquote", "pre", "code", "ul", "ol", "li", "dl", "dt", "dd"),
@@ -41,7 +40,7 @@ _CLEANER = nh3.Cleaner(
         "table": {"border"},
     },
     allowed_classes={"table": {"dataframe"}},
-    url_schemes=_SCHEMES,
+    url_schemes=SCHEMES,
     link_rel="noopener noreferrer",
 )
 
@@ -111,7 +110,7 @@ def _block_formula(state: StateBlock, first: int, last: int, silent: bool) -> bo
     return True
 
 
-def _with_formulas(parser: MarkdownIt) -> MarkdownIt:
+def with_formulas(parser: MarkdownIt) -> MarkdownIt:
     interrupts = ["paragraph", "reference", "blockquote", "list"]
     parser.block.ruler.before("fence", "formula", _block_formula, {"alt": interrupts})
     return parser
@@ -119,10 +118,8 @@ def _with_formulas(parser: MarkdownIt) -> MarkdownIt:
 
 _PLACE = "\ue0f0", "\ue0f1"
 """Around the number of a formula, until it is put there. Of no meaning in any text."""
-_MARKDOWN = _with_formulas(MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer))
+_MARKDOWN = with_formulas(MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer))
 _MARKDOWN.enable(["table", "strikethrough"]).inline.ruler.before("escape", "formula", _inline_formula)
-_BLOCKS = _with_formulas(MarkdownIt("commonmark", {"html": False})).enable("table").disable("inline")
-"""Where blocks begin and end, without a look into them: that is nine tenths of the parser's time."""
 
 
 def escape(text: str) -> str:
@@ -146,8 +143,8 @@ def clean(markup: str) -> str:
 
 def render(markdown: str) -> str:
     """Markdown as harmless HTML, at most 50,000 characters of it, whose formulas a page can typeset."""
-    text = _readable(markdown)
-    if _is_hostile(text):
+    text = readable(markdown)
+    if is_hostile(text):
         return f"<pre>{html.escape(text)}</pre>"
     formulas: list[Formula] = []
     cleaned = _CLEANER.clean(_MARKDOWN.render(text, {"formulas": formulas}))
@@ -187,102 +184,10 @@ def _put(formulas: list[Formula], markup: str) -> str:
     return re.sub(f"{_PLACE[0]}(\\d{{1,6}}){_PLACE[1]}", formula, markup) if formulas else markup
 
 
-def safe_markdown(markdown: str) -> str:
-    r"""Markdown that stays Markdown, without HTML, pictures and odd addresses, and whose blocks all end.
-
-    Code blocks stay as they are; elsewhere `<` before a name is written as `&lt;`, and `$` that is money as `\$`.
-    """
-    text = _readable(markdown)
-    if _is_hostile(text):
-        return fence(text)
-    lines = text.split("\n")
-    tokens = _BLOCKS.parse(text)
-    in_code: set[int] = set()
-    for token in tokens:
-        if token.type in ("fence", "code_block") and token.map:
-            in_code.update(range(*token.map))
-    safe: list[str] = []
-    for is_code, numbers in itertools.groupby(range(len(lines)), key=in_code.__contains__):
-        part = "\n".join(lines[number] for number in numbers)
-        safe.append(part if is_code else _dollars(_safe_text(part)))
-    last = tokens[-1] if tokens else None
-    if last is not None and last.type == "fence" and not _closes(lines, last):
-        safe.append(last.markup)
-    return "\n".join(safe).strip("\n")
-
-
-_MONEY = re.compile(r"(?<!\\)((?:\\\\)*)\$")
-
-
-def _dollars(text: str) -> str:
-    """Formulas between dollars, as every viewer of Markdown knows them, and no other dollar that could begin one."""
-    parts: list[str] = []
-    for piece in pieces(text):
-        if piece.formula is None:
-            parts.append(_MONEY.sub(r"\1\\$", piece.text) if piece.kind == "text" else piece.text)
-        elif piece.formula.is_refused:
-            parts.append(code_span(piece.formula.source))
-        else:
-            # `<` before a letter would begin HTML in viewers that do not know formulas.
-            parts.append(re.sub(r"(?:<|&lt;)(?=[A-Za-z/!?])", "< ", piece.formula.source))
-    return "".join(parts)
-
-
-def _readable(markdown: str) -> str:
+def readable(markdown: str) -> str:
     return reveal_in_prose(truncate(markdown, _PROSE).text)
 
 
-def _is_hostile(text: str) -> bool:
-    """Brackets without end are what the Markdown parser takes quadratic time for."""
-    return text.count("[") > _BRACKETS
-
-
-def escape_markdown(text: str) -> str:
-    """One line of plain text for Markdown."""
-    line = " ".join(reveal_in_prose(text).split()).replace("&", "&amp;").replace("<", "&lt;")
-    line = re.sub(r"([\\`*_\[\]|~$!])", r"\\\1", line)
-    return re.sub(r"^(\d*)([#+>=.)-])", r"\1\\\2", line)
-
-
-def code_span(text: str) -> str:
-    """A text in backticks, with a longer mark than any inside it."""
-    line = " ".join(reveal(text).split())
-    if not line:
-        return ""
-    mark = "`" * (_longest_run(line) + 1)
-    edge = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{mark}{edge}{line}{edge}{mark}"
-
-
-def fence(text: str, language: str = "") -> str:
-    """A code block with a longer mark than any inside it."""
-    mark = "`" * max(3, _longest_run(text) + 1)
-    return f"{mark}{language}\n{reveal(text)}\n{mark}"
-
-
-def _longest_run(text: str) -> int:
-    return max((len(run) for run in re.findall(r"`+", text)), default=0)
-
-
-def _closes(lines: list[str], fence_token: Token) -> bool:
-    if not fence_token.map:
-        return True
-    first, end = fence_token.map
-    last = lines[min(end, len(lines)) - 1].strip()
-    return end - first > 1 and len(last) >= len(fence_token.markup) and set(last) == {fence_token.markup[0]}
-
-
-_HTML_START = re.compile(r"<(?=[A-Za-z/!?])")
-_ADDRESS = re.compile(r"(\]\(\s*|^[ >*+\-\d.]{0,40}\[[^\]\n]{0,200}\]:\s*)(<[^>\n]{0,2000}>|[^\s)]*)", re.MULTILINE)
-
-
-def _safe_text(text: str) -> str:
-    text = _ADDRESS.sub(lambda match: match[1] + _safe_address(match[2]), text)
-    return _HTML_START.sub("&lt;", text).replace("![", "&#33;[")
-
-
-def _safe_address(address: str) -> str:
-    """`#` for an address whose scheme is not one of a page or of mail, however it is written."""
-    bare = re.sub(r"[\x00-\x20\\<>]", "", html.unescape(address)).lower()
-    scheme = re.match(r"([^/?#]*?)(:|%3a)", bare)
-    return address.strip("<>") if scheme is None or scheme[1] in _SCHEMES else "#"
+def is_hostile(text: str) -> bool:
+    """Brackets without end are what a Markdown parser takes quadratic time for."""
+    return max(text.count("["), text.count("]"), text.count("<")) > _BRACKETS

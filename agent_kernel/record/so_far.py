@@ -13,7 +13,8 @@ from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.record import words
 from agent_kernel.record.formats import CODE_LOOK, WITHIN_LOOK, html_prompt
-from agent_kernel.record.safety import escape, escape_markdown, escape_prose, fence, safe_markdown
+from agent_kernel.record.markdown import escape_markdown, fence, safe_markdown
+from agent_kernel.record.safety import escape, escape_prose
 from agent_kernel.record.story import code_of
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.builtin import ASK_USER

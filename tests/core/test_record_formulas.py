@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from agent_kernel.record.formulas import LONGEST, pieces
-from agent_kernel.record.safety import clean, escape_prose, render, safe_markdown
+from agent_kernel.record.markdown import safe_markdown
+from agent_kernel.record.safety import clean, escape_prose, render
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "formulas.json").read_text("utf-8"))["cases"]
 DOLLARS = re.compile(r"\$\$(.+?)\$\$|\$((?:[^$\\]|\\.)+)\$", re.DOTALL)

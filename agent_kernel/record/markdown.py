@@ -1,0 +1,228 @@
+r"""Markdown of a record, for engines that check no address and let HTML through.
+
+Engines differ in what is code, a link or a formula, so outside of top-level code blocks nothing here relies on that: no
+`<` begins a tag but a `<code>` made here, and no `](` or `]:` stands before a refused address, whatever is around it.
+What an engine makes of the result is looked at again, and the whole becomes a code block where something is left.
+"""
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from agent_kernel.record.formulas import REFUSED_COMMAND, pieces
+from agent_kernel.record.safety import SCHEMES, is_hostile, readable, with_formulas
+from agent_kernel.tools.hidden import reveal, reveal_in_prose
+
+_WINDOW = 300
+"""Within so many characters an address has to say its scheme, entities and all."""
+_DEEPEST = 4
+"""Of entities within entities."""
+_BLOCKS = with_formulas(MarkdownIt("commonmark", {"html": False})).enable("table").disable("inline")
+"""Where blocks begin and end, without a look into them: that is nine tenths of the parser's time."""
+_LIBERAL = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+_LIBERAL.validateLink = lambda url: True  # type: ignore[method-assign] # noqa: ARG005
+
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_TO_ADDRESS = re.compile(r"\]([(:])")
+_BEFORE_ADDRESS = re.compile(r"[\s>|]*")
+_OPEN_TITLE = re.compile(
+    r"""(?=[ \t]*(?:\n[\s>]*)?["'(])(?![ \t]*(?:"[^"\n]*"|'[^'\n]*'|\([^()\n]*\))[ \t]*(?:\n|$))"""
+)
+_FORMULA_MARK = re.compile(r"\\\\[(\[]|\\(?:begin|end)(?=\{)")
+"""nbconvert and JupyterLab know formulas by these as well as by dollars."""
+_IN_DOLLARS = re.compile(f"{_FORMULA_MARK.pattern}|{REFUSED_COMMAND}")
+_MONEY = re.compile(r"(?<!\\)((?:\\\\)*)\$")
+_LANGUAGE = re.compile(r"[\w.+#-]{1,40}")
+_ODD = {"(": "\ue0f2", ":": "\ue0f3"}
+"""In place of the mark before an odd address, until it is known whether it stands in code. Else of no meaning."""
+_WRITTEN = str.maketrans({"\ue0f2": "&#40;", "\ue0f3": "&#58;"})
+_AS_IT_WAS = str.maketrans({"\ue0f2": "(", "\ue0f3": ":"})
+
+
+def safe_markdown(markdown: str) -> str:
+    r"""Markdown that stays Markdown, without HTML, pictures and odd addresses, and whose blocks all end.
+
+    Code stays as it is; elsewhere `<` before a name is written as `&lt;`, and `$` that is money as `\$`.
+    """
+    text = readable(markdown).replace("\r\n", "\n")
+    if is_hostile(text):
+        return fence(text)
+    made = _made_safe(text)
+    return made if _is_inert(made) else fence(text)
+
+
+def _made_safe(text: str) -> str:
+    lines = text.split("\n")
+    parts: list[str] = []
+    at = 0
+    for token in _BLOCKS.parse(text):
+        if token.type not in ("fence", "code_block") or token.map is None:
+            continue
+        first, end = token.map[0], min(token.map[1], len(lines))
+        parts.extend(_text(lines[at:first]))
+        if token.type == "fence" and token.level == 0:
+            parts.extend(_block(token, first > 0 and lines[first - 1], lines[end : end + 1]))
+        else:
+            parts.append(_quiet(_without_links("\n".join(lines[first:end]))))
+        at = end
+    parts.extend(_text(lines[at:]))
+    return "\n".join(parts).strip("\n")
+
+
+def _block(token: Token, before: str | bool, after: list[str]) -> Iterator[str]:
+    """A code block with its own marks, set apart, so that every engine sees the same one."""
+    language = token.info.strip().split(" ", 1)[0]
+    if not _LANGUAGE.fullmatch(language):
+        language = ""
+    if language.startswith("mermaid") and _TAG.search(token.content):
+        # nbconvert puts a diagram's source into the page as HTML.
+        language = "text"
+    if before:
+        yield ""
+    yield fence(token.content.removesuffix("\n"), language)
+    if any(line.strip() for line in after):
+        yield ""
+
+
+def _text(lines: list[str]) -> Iterator[str]:
+    if not lines:
+        return
+    # A code span or a formula ends with its paragraph.
+    parts = re.split(r"(\n[ \t]*(?=\n))", _without_links("\n".join(lines)))
+    yield "".join(part if number % 2 else _paragraph(part) for number, part in enumerate(parts))
+
+
+def _paragraph(text: str) -> str:
+    marks = _IN_DOLLARS if "$" in text else _FORMULA_MARK
+    parts: list[str] = []
+    for piece in pieces(text):
+        if piece.formula is not None:
+            refused = piece.formula.is_refused or "```" in piece.text or "~~~" in piece.text
+            source = piece.formula.source
+            parts.append(code_span(source.translate(_AS_IT_WAS)) if refused else _formula(source))
+        elif piece.kind == "code" and not re.search(r"[\n|]", piece.text):
+            parts.append(_span(piece.text))
+        elif piece.kind == "code":
+            # Other engines may see none here.
+            parts.append(_quiet(piece.text))
+        else:
+            safe = _TAG.sub("&lt;", piece.text.translate(_WRITTEN)).replace("![", "&#33;[")
+            safe = _MONEY.sub(r"\1\\$", safe)
+            parts.append(marks.sub(lambda found: _code(found[0].replace("\\\\", "\\")), safe))
+    return "".join(parts)
+
+
+def _formula(source: str) -> str:
+    # `<` before a letter would begin HTML in engines that do not know formulas, and `\\[` a formula in nbconvert.
+    spaced = re.sub(r"(?:<|&lt;)(?=[A-Za-z/!?])", "< ", source)
+    return re.sub(r"\\\\(?=[(\[])", r"\\\\{}", spaced).translate(_WRITTEN)
+
+
+def _span(text: str) -> str:
+    was = text.translate(_AS_IT_WAS)
+    if was == text and not _TAG.search(text) and not _is_formula_somewhere(text):
+        return text
+    inside = was.strip("`")
+    return _code(inside[1:-1] if inside.strip() and inside[0] == inside[-1] == " " else inside)
+
+
+def _quiet(text: str) -> str:
+    """Code that another engine may take for text."""
+    safe = _TAG.sub("&lt;", text.translate(_WRITTEN))
+    return _FORMULA_MARK.sub(lambda found: f"&#92;{found[0][1:]}", safe).replace("$$", "&#36;&#36;")
+
+
+def _without_links(text: str) -> str:
+    def mark(found: re.Match[str]) -> str:
+        return f"]{_ODD[found[1]]}" if _is_odd(text, found.end(), found[1] == ":") else found[0]
+
+    return _TO_ADDRESS.sub(mark, text)
+
+
+def _is_odd(text: str, start: int, is_definition: bool) -> bool:
+    """Whether the address that begins here is one that a record does not link to, or not clearly another."""
+    window = text[start : start + _WINDOW]
+    before = _BEFORE_ADDRESS.match(window)
+    at = before.end() if before is not None else 0
+    ends = re.compile(r"[>\n]" if window.startswith("<", at) else r"[ \t-\r]").search(window, at)
+    end = len(window) if ends is None else ends.start() + (ends[0] == ">")
+    address = window[at:end].strip("<>")
+    if is_definition and _OPEN_TITLE.match(text, start + end):
+        return True
+    whole = ends is not None or start + len(window) == len(text)
+    return any(_has_odd_scheme(form, whole) for form in (address, address.replace("\\", "")))
+
+
+def _has_odd_scheme(address: str, whole: bool) -> bool:
+    for _ in range(_DEEPEST):
+        address, before = html.unescape(address), address
+        if address == before:
+            break
+    bare = re.sub(r"[\x00-\x20\x7f-\xa0\\<>]", "", address).lower()
+    path = re.match(r"[^/?#:%]*", bare)
+    scheme, rest = (path[0], bare[path.end() :]) if path is not None else ("", bare)
+    if rest.startswith((":", "%3a")):
+        return scheme not in SCHEMES
+    return not whole and not rest
+
+
+def _is_inert(markdown: str) -> bool:
+    """Whether an engine that lets everything through finds nothing in it that could act."""
+    if "](" not in markdown and "]:" not in markdown and "<" not in markdown:
+        return True
+    return all(map(_is_harmless, _all(_LIBERAL.parse(markdown))))
+
+
+def _all(tokens: Sequence[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield token
+        yield from _all(token.children or ())
+
+
+def _is_harmless(token: Token) -> bool:
+    if token.type in ("html_block", "html_inline"):
+        return not _TAG.search(re.sub(r"</?code>", "", token.content))
+    addresses = (str(token.attrGet(name) or "") for name in ("href", "src"))
+    return token.type != "image" and not any(_has_odd_scheme(address, True) for address in addresses)
+
+
+def escape_markdown(text: str) -> str:
+    """One line of plain text for Markdown."""
+    line = " ".join(reveal_in_prose(text).split()).replace("&", "&amp;").replace("<", "&lt;")
+    line = re.sub(r"([`*_\[\]|~$!])", r"\\\1", line.replace("\\", "&#92;"))
+    return re.sub(r"^(\d*)([#+>=.)-])", r"\1\\\2", line)
+
+
+def code_span(text: str) -> str:
+    """A text in backticks, with a longer mark than any inside it."""
+    line = " ".join(reveal(text).split())
+    if not line:
+        return ""
+    if _is_formula_somewhere(line):
+        return _code(line)
+    mark = "`" * (_longest_run(line) + 1)
+    edge = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{mark}{edge}{line}{edge}{mark}"
+
+
+def fence(text: str, language: str = "") -> str:
+    """A code block with a longer mark than any inside it."""
+    mark = "`" * max(3, _longest_run(text) + 1)
+    return f"{mark}{language}\n{reveal(text)}\n{mark}"
+
+
+def _is_formula_somewhere(code: str) -> bool:
+    """Nbconvert looks for formulas before it looks for code."""
+    return "$$" in code or _FORMULA_MARK.search(code) is not None
+
+
+def _code(text: str) -> str:
+    """Code in which no engine finds anything else."""
+    return f"<code>{re.sub(r'[^A-Za-z0-9 .,;=+/-]', lambda found: f'&#{ord(found[0])};', text)}</code>"
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall(r"`+", text)), default=0)
