@@ -10,7 +10,7 @@ from pathlib import Path
 from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.changes import FileChange
 from agent_kernel.tools.files import carry_out
-from agent_kernel.tools.paths import replace_file
+from agent_kernel.tools.opening import read_bytes, remove_file, replace_file
 
 KEPT_CALLS = 50
 KEPT_BYTES = 5 * 1024 * 1024
@@ -64,25 +64,26 @@ class Backups:
             now = _read(kept.target)
             if now is None or _digest(now) != kept.after:
                 raise ToolFailed("The file was changed since. Nothing was put back.")
-            if kept.before is None:
-                kept.target.unlink()
-            else:
-                replace_file(kept.target, kept.before)
+            try:
+                if kept.before is None:
+                    remove_file(kept.target)
+                else:
+                    replace_file(kept.target, kept.before)
+            except OSError as error:
+                raise ToolFailed(f"The old file could not be put back: {error.strerror}.") from None
             del self._kept[approval_id]
 
 
 def _read(path: Path) -> bytes | None:
     try:
-        if path.stat().st_size > KEPT_BYTES:
-            return None
-        return path.read_bytes()
+        return read_bytes(path, KEPT_BYTES)
     except OSError:
         return None
 
 
 def _changed_at(path: Path) -> str:
     try:
-        return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return datetime.fromtimestamp(path.lstat().st_mtime, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except OSError:
         return ""
 

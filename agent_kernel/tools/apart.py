@@ -24,20 +24,21 @@ _FUNCTIONS: dict[str, Callable[..., str]] = {"list_files": search.list_files, "s
 _START = "import sys; sys.path.append(sys.argv[1]); from agent_kernel.tools.apart import main; main()"
 
 
-def list_files(root: Path, path: str = ".", pattern: str | None = None) -> str:
+def list_files(root: Path, path: str = ".", pattern: str | None = None, approved: Path | None = None) -> str:
     """As `search.list_files`. Raises `ToolFailed`, also where a pattern takes too long."""
     if pattern is None:
-        return search.list_files(root, path)
-    return _run("list_files", root, {"path": path, "pattern": pattern})
+        return search.list_files(root, path, approved=approved)
+    return _run("list_files", root, approved, {"path": path, "pattern": pattern})
 
 
-def search_files(root: Path, query: str, **arguments: Any) -> str:
+def search_files(root: Path, query: str, approved: Path | None = None, **arguments: Any) -> str:
     """As `search.search_files`. Raises `ToolFailed`, also where a pattern takes too long."""
-    return _run("search_files", root, {"query": query, **arguments})
+    return _run("search_files", root, approved, {"query": query, **arguments})
 
 
-def _run(name: str, root: Path, arguments: dict[str, Any]) -> str:
-    asked = json.dumps({"name": name, "root": str(root), "arguments": arguments}).encode()
+def _run(name: str, root: Path, approved: Path | None, arguments: dict[str, Any]) -> str:
+    places = {"root": str(root), "approved": approved and str(approved)}
+    asked = json.dumps({"name": name, **places, "arguments": arguments}).encode()
     package = Path(search.__file__).parents[2]
     try:
         process = subprocess.Popen(
@@ -76,7 +77,8 @@ def main() -> None:
     """What the process does: one request from its input, one answer to its output."""
     asked = json.load(sys.stdin.buffer)
     try:
-        answer = {"text": _FUNCTIONS[asked["name"]](Path(asked["root"]), **asked["arguments"])}
+        approved = asked["approved"] and Path(asked["approved"])
+        answer = {"text": _FUNCTIONS[asked["name"]](Path(asked["root"]), approved=approved, **asked["arguments"])}
     except ToolFailed as failed:
         answer = {"failed": str(failed)}
     sys.stdout.buffer.write(json.dumps(answer).encode())

@@ -1,12 +1,14 @@
 """What a call of a file tool would do to a file: worked out without doing it, for the tool itself and for its card."""
 
 import difflib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.tools.paths import TextFile, existing, is_binary, read_text, resolve
+from agent_kernel.tools.opening import read_start
+from agent_kernel.tools.paths import PROBED, TextFile, existing, failed, is_binary, place_of, read_text
 
 _MATCHES_SHOWN = 10
 _NEAR_LINES = 5_000
@@ -24,21 +26,21 @@ class FileChange:
     """How many places an edit changes; `None` for a whole file."""
 
 
-def planned_change(root: Path, name: str, arguments: dict[str, Any]) -> FileChange | None:
+def planned_change(root: Path, name: str, arguments: dict[str, Any], approved: Path | None = None) -> FileChange | None:
     """What a call of this tool would change; `None` for a tool that changes no file. Raises `ToolFailed`."""
     match name:
         case "write_file":
-            return planned_write(root, **arguments)
+            return planned_write(root, **arguments, approved=approved)
         case "edit_file":
-            return planned_edit(root, **arguments)
+            return planned_edit(root, **arguments, approved=approved)
         case _:
             return None
 
 
-def planned_write(root: Path, path: str, content: str) -> FileChange:
+def planned_write(root: Path, path: str, content: str, approved: Path | None = None) -> FileChange:
     """Raises `ToolFailed`."""
-    target = resolve(path, root)
-    existed = target.exists()
+    target = place_of(path, root, approved)
+    existed = os.path.lexists(target)
     before = _before(target, path) if existed else None
     if before is None:
         return FileChange(target, existed, None, TextFile(content, "utf-8", "\n"))
@@ -49,9 +51,11 @@ def planned_write(root: Path, path: str, content: str) -> FileChange:
     return FileChange(target, existed, before, TextFile(content, encoding, before.newline))
 
 
-def planned_edit(root: Path, path: str, old_text: str, new_text: str, replace_all: bool = False) -> FileChange:
+def planned_edit(
+    root: Path, path: str, old_text: str, new_text: str, replace_all: bool = False, approved: Path | None = None
+) -> FileChange:
     """Raises `ToolFailed`."""
-    target = existing(path, root)
+    target = existing(path, root, approved)
     before = read_text(target, path)
     if before.newline == "\r\n":
         old_text, new_text = old_text.replace("\r\n", "\n"), new_text.replace("\r\n", "\n")
@@ -74,12 +78,10 @@ def planned_edit(root: Path, path: str, old_text: str, new_text: str, replace_al
 
 def _before(target: Path, path: str) -> TextFile | None:
     """The text that a file holds; `None` for a binary one."""
-    if not target.is_file():
-        raise ToolFailed(f"{path!r} is not a regular file.")
     try:
-        binary = is_binary(target)
+        binary = is_binary(read_start(target, PROBED))
     except OSError as error:
-        raise ToolFailed(f"{path!r} can't be read: {error.strerror}.") from None
+        raise failed(error, target, path, "written") from None
     return None if binary else read_text(target, path)
 
 

@@ -7,9 +7,9 @@ from agent_kernel.tools.changes import FileChange, planned_edit, planned_write, 
 from agent_kernel.tools.paths import TextFile, existing, read_text, write_text
 
 
-def read_file(root: Path, path: str, offset: int = 1, limit: int = 1000) -> str:
+def read_file(root: Path, path: str, offset: int = 1, limit: int = 1000, approved: Path | None = None) -> str:
     """Lines of a text file, below a line that says which they are. Raises `ToolFailed`."""
-    content = read_text(existing(path, root), path)
+    content = read_text(existing(path, root, approved), path)
     lines = content.text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -24,14 +24,16 @@ def read_file(root: Path, path: str, offset: int = 1, limit: int = 1000) -> str:
     return f"{path}: lines {offset} to {last} of {len(lines)}{note}{more}\n{body}"
 
 
-def write_file(root: Path, path: str, content: str) -> str:
+def write_file(root: Path, path: str, content: str, approved: Path | None = None) -> str:
     """Create a file or replace its content; its encoding, line ends and permissions stay. Raises `ToolFailed`."""
-    return carry_out(planned_write(root, path, content), path)
+    return carry_out(planned_write(root, path, content, approved), path)
 
 
-def edit_file(root: Path, path: str, old_text: str, new_text: str, replace_all: bool = False) -> str:
+def edit_file(
+    root: Path, path: str, old_text: str, new_text: str, replace_all: bool = False, approved: Path | None = None
+) -> str:
     """Replace exact text, which must occur once unless `replace_all`. Raises `ToolFailed` with the nearest text."""
-    return carry_out(planned_edit(root, path, old_text, new_text, replace_all), path)
+    return carry_out(planned_edit(root, path, old_text, new_text, replace_all, approved), path)
 
 
 def carry_out(change: FileChange, path: str) -> str:

@@ -14,9 +14,9 @@ _SOURCE = TextLimits(characters=20_000, lines=800)
 _TEXT_TYPES = ("text/plain", "text/markdown", "application/json")
 
 
-def read_notebook(root: Path, path: str, first_cell: int = 0, cells: int = 100) -> str:
+def read_notebook(root: Path, path: str, first_cell: int = 0, cells: int = 100, approved: Path | None = None) -> str:
     """Cells with their sources and shortened outputs. Raises `ToolFailed` for what is not a notebook."""
-    text = read_text(existing(path, root), path, NOTEBOOK_BYTES).text
+    text = read_text(existing(path, root, approved), path, NOTEBOOK_BYTES).text
     found = cells_of(text)
     if found is None:
         raise ToolFailed(f"{path!r} is not a Jupyter notebook of format 4. Use read_file.")

@@ -2,15 +2,12 @@
 
 import errno
 import os
-import stat
-from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
 from agent_kernel.errors import ToolFailed
+from agent_kernel.tools.opening import FileTooLarge, is_link_on_the_way, read_bytes
 
 MOST_BYTES = 20 * 1024 * 1024
-_FOLLOWS_NOTHING = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""A pipe in place of the file does not hold up who opens it."""
 
 
 def read_picture(root: Path, name: str) -> bytes:
@@ -24,19 +21,13 @@ def read_picture(root: Path, name: str) -> bytes:
 def read_below(root: Path, name: str, most: int) -> bytes:
     """The bytes of a file below `root`. What is opened is what is judged: each part of the path is opened in the one
     before it, and none may be a link. Raises `FileNotFoundError`, and `ToolFailed`, in words that follow a colon."""
-    parts = _parts(name)
+    place = Path(os.path.realpath(root)).joinpath(*_parts(name))
     try:
-        with ExitStack() as stack:
-            descriptor = _open_below(stack, root, parts)
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise ToolFailed("it is not a file")
-            if found.st_size > most:
-                raise ToolFailed(f"it has {found.st_size:,} bytes, and at most {most:,} are read")
-            with os.fdopen(os.dup(descriptor), "rb") as file:
-                return file.read(most)
+        return read_bytes(place, most)
     except FileNotFoundError:
         raise
+    except FileTooLarge as large:
+        raise ToolFailed(f"it has {large.size:,} bytes, and at most {most:,} are read") from None
     except (OSError, ValueError) as error:
         raise ToolFailed(_reason(error)) from None
 
@@ -52,24 +43,11 @@ def _parts(name: str) -> tuple[str, ...]:
     return path.parts
 
 
-def _open_below(stack: ExitStack, root: Path, parts: tuple[str, ...]) -> int:
-    def opened(path: str | Path, flags: int, folder: int | None = None) -> int:
-        descriptor = os.open(path, os.O_RDONLY | flags, dir_fd=folder)
-        stack.callback(os.close, descriptor)
-        return descriptor
-
-    if os.open not in os.supports_dir_fd:  # Windows, where making a link takes rights that few have
-        whole = root.joinpath(*parts)
-        if Path(os.path.realpath(whole)) != Path(os.path.realpath(root)).joinpath(*parts):
-            raise ToolFailed("links are not followed")
-        return opened(whole, _FOLLOWS_NOTHING)
-    folder = opened(root, os.O_DIRECTORY)
-    for part in parts[:-1]:
-        folder = opened(part, os.O_DIRECTORY | _FOLLOWS_NOTHING, folder)
-    return opened(parts[-1], _FOLLOWS_NOTHING, folder)
-
-
 def _reason(error: OSError | ValueError) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.ELOOP, errno.ENOTDIR):
+    if not isinstance(error, OSError):
+        return "its name can't be used"
+    if is_link_on_the_way(error):
         return "links are not followed"
-    return (error.strerror if isinstance(error, OSError) else None) or "its name can't be used"
+    if error.errno in (errno.EISDIR, errno.EINVAL):
+        return "it is not a file"
+    return error.strerror or "its name can't be used"

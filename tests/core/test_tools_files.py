@@ -208,7 +208,7 @@ def test_a_notebook_is_read_as_cells_with_short_outputs(root: Path) -> None:
 
 def test_a_link_to_itself_is_listed(root: Path) -> None:
     (root / "loop").symlink_to("loop")
-    assert "loop  (a broken link)" in run(root, "list_files").splitlines()
+    assert "loop  (a link to loop)" in run(root, "list_files").splitlines()
 
 
 @pytest.mark.parametrize(
