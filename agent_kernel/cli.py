@@ -1,4 +1,4 @@
-"""The command line: `agent-kernel demo | run NOTEBOOK | export RUN | doctor | audit | setup`.
+"""The command line: `agent-kernel demo | run NOTEBOOK | export RUN | doctor | audit | rules | setup`.
 
 Each command imports what it needs when it runs, so that the module, like the rest of the core, loads without Jupyter.
 """
@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return run(options.notebook, options.output, options.timeout)
             case "audit":
                 return _audit(options)
+            case "rules":
+                return _rules(options)
             case "export":
                 return _export(options)
             case "setup":
@@ -96,7 +98,20 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument(
         "--check", action="store_true", help="say whether the trail is whole; exit code 1 names the first bad entry"
     )
+    _add_rules(commands)
     return parser
+
+
+def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "rules",
+        help="list the rules that people saved by Always allow, or remove one",
+        description="A rule is made by a person's answer to a card, and in no other way. One that is removed allows no "
+        "call from then on, in runs that are under way too.",
+    )
+    parser.add_argument("action", nargs="?", choices=("list", "remove"), default="list")
+    parser.add_argument("rule", nargs="?", metavar="ID", help="the id of the rule to be removed, or its beginning")
+    parser.add_argument("--log", type=Path, help="the log's file (the server's default)")
 
 
 def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -269,6 +284,50 @@ def _audit(options: argparse.Namespace) -> int:
             raise _CannotGoOn(f"An entry of the audit trail can't be read (--check says which): {error}") from error
         except BrokenPipeError:
             return _reader_left()
+
+
+def _rules(options: argparse.Namespace) -> int:
+    from agent_kernel.log.rules import all_rules
+    from agent_kernel.record.words import rule_words
+    from agent_kernel.tools.hidden import reveal
+
+    with _reading(options.log) as connection:
+        found = all_rules(connection)
+    if options.action == "list":
+        for rule in found:
+            place = f" {rule.folder}" if rule.folder is not None else ""
+            print(f"{rule.rule_id}  {reveal(rule.text)}  ({reveal(rule_words(rule) + place)})")
+        if not found:
+            print("No rule is saved.")
+        return 0
+    if not options.rule:
+        raise _CannotGoOn("Say which: agent-kernel rules remove ID. agent-kernel rules lists them.")
+    named = [rule for rule in found if rule.rule_id is not None and rule.rule_id.startswith(options.rule)]
+    if len(named) != 1:
+        raise _CannotGoOn(f"{'Several rules begin' if named else 'No saved rule begins'} with {options.rule!r}.")
+    _remove_rule(options.log or _default_log(), named[0].rule_id or "")
+    print(f"Removed: {reveal(named[0].text)}")
+    return 0
+
+
+def _remove_rule(path: Path, rule_id: str) -> None:
+    import asyncio
+
+    from agent_kernel.errors import AgentKernelError
+    from agent_kernel.log.store import Log
+    from agent_kernel.loop.tool_calls import saved_rules
+
+    async def remove() -> None:
+        log = await Log.open(path)
+        try:
+            await log.write(lambda t: saved_rules.remove(t.sql, rule_id, None))
+        finally:
+            await log.aclose()
+
+    try:
+        asyncio.run(remove())
+    except AgentKernelError as error:
+        raise _CannotGoOn(str(error)) from error
 
 
 def _reader_left() -> int:

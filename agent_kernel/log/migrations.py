@@ -194,6 +194,10 @@ MIGRATIONS: tuple[str, ...] = (
     -- The policy that a person has chosen for a conversation while it went on.
     ALTER TABLE conversations ADD COLUMN policy TEXT;
     """,
+    """
+    -- Who saved a rule, where a person is known by name.
+    ALTER TABLE rules ADD COLUMN made_by TEXT;
+    """,
 )
 
 

@@ -16,7 +16,16 @@ from agent_kernel.log.blocks import IS_OUTPUT, Text, bodies
 from agent_kernel.log.call_rows import CALL, call_values
 from agent_kernel.log.journal import MESSAGE, message_body, message_values, outputs_of
 from agent_kernel.log.runs import CONVERSATION, RUN, ConversationRow, run_values
-from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, PauseView, PolicyView, RunView, ToolCallView, Usage
+from agent_kernel.protocol.views import (
+    BudgetLimits,
+    BudgetRaise,
+    PauseView,
+    PolicyView,
+    RuleView,
+    RunView,
+    ToolCallView,
+    Usage,
+)
 
 Values = dict[str, Any]
 Span = tuple[int, int]
@@ -33,13 +42,14 @@ def _defaults(view: type[BaseModel]) -> Values:
 
 _OF_CALLS, _OF_RUNS = _defaults(ToolCallView), _defaults(RunView)
 _OF_USAGE, _OF_BUDGETS, _OF_PAUSES = _defaults(Usage), _defaults(BudgetLimits), _defaults(PauseView)
-_OF_RAISES, _OF_POLICIES = _defaults(BudgetRaise), _defaults(PolicyView)
+_OF_RAISES, _OF_POLICIES, _OF_RULES = _defaults(BudgetRaise), _defaults(PolicyView), _defaults(RuleView)
 
 
 def _run(values: Values) -> Values:
     """With what an earlier version did not write."""
     filled = _OF_RUNS | values
     filled["policy"] = _OF_POLICIES | filled["policy"]
+    filled["policy"]["rules"] = [_OF_RULES | rule for rule in filled["policy"]["rules"]]
     filled["usage"] = _OF_USAGE | filled["usage"]
     filled["budget"] = _OF_BUDGETS | filled["budget"]
     if filled["paused"] is not None:

@@ -2,33 +2,62 @@
 
 import sqlite3
 import uuid
+from typing import Any
 
 from agent_kernel.errors import UnknownRule
 from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import RuleView
+from agent_kernel.protocol.views import ListedRule, RuleView
 from agent_kernel.protocol.vocabulary import Scope
 
+_IN_FORCE = (
+    "SELECT rule_id, scope, text, created_at, made_by, scope_key FROM rules "
+    "WHERE revoked_at IS NULL ORDER BY created_at"
+)
 
-def add_rule(sql: sqlite3.Connection, scope: Scope, scope_key: str, text: str) -> str:
+
+def add_rule(sql: sqlite3.Connection, scope: Scope, scope_key: str, text: str, made_by: str | None) -> str:
     rule_id = f"rule_{uuid.uuid4().hex}"
-    sql.execute("INSERT INTO rules VALUES (?, ?, ?, ?, ?, NULL)", (rule_id, scope, scope_key, text, utc_now()))
+    sql.execute(
+        "INSERT INTO rules (rule_id, scope, scope_key, text, created_at, made_by) VALUES (?, ?, ?, ?, ?, ?)",
+        (rule_id, scope, scope_key, text, utc_now(), made_by),
+    )
     return rule_id
 
 
 def rules_in_force(sql: sqlite3.Connection, keys: dict[Scope, str]) -> list[RuleView]:
     """The rules whose scope covers a conversation: `keys` names its own key in each scope."""
-    rows = sql.execute("SELECT rule_id, scope, scope_key, text FROM rules WHERE revoked_at IS NULL ORDER BY created_at")
+    return [RuleView(**_values(row)) for row in sql.execute(_IN_FORCE) if keys.get(row[1]) == row[5]]
+
+
+def all_rules(sql: sqlite3.Connection) -> list[ListedRule]:
+    """Every rule that is in force somewhere, the oldest first."""
     return [
-        RuleView(rule_id=rule_id, scope=scope, tool_name=text.split()[1], text=text)
-        for rule_id, scope, scope_key, text in rows
-        if keys.get(scope) == scope_key
+        ListedRule(
+            **_values(row),
+            conversation_id=row[5] if row[1] == "conversation" else None,
+            folder=row[5] if row[1] == "project" else None,
+        )
+        for row in sql.execute(_IN_FORCE)
     ]
 
 
-def revoke_rule(sql: sqlite3.Connection, rule_id: str, keys: dict[Scope, str]) -> RuleView:
-    """Take a rule out of force, if it is one that covers the conversation with these keys. Raises `UnknownRule`."""
-    rule = next((rule for rule in rules_in_force(sql, keys) if rule.rule_id == rule_id), None)
-    if rule is None:
+def revoke_rule(sql: sqlite3.Connection, rule_id: str, keys: dict[Scope, str] | None = None) -> ListedRule:
+    """Take a rule out of force; with `keys`, only one that covers the conversation with these. Raises `UnknownRule`."""
+    covering = None if keys is None else {rule.rule_id for rule in rules_in_force(sql, keys)}
+    rule = next((rule for rule in all_rules(sql) if rule.rule_id == rule_id), None)
+    if rule is None or (covering is not None and rule_id not in covering):
         raise UnknownRule(rule_id)
     sql.execute("UPDATE rules SET revoked_at = ? WHERE rule_id = ?", (utc_now(), rule_id))
     return rule
+
+
+def _values(row: Any) -> dict[str, Any]:
+    rule_id, scope, text, created_at, made_by, _ = row
+    return {
+        "rule_id": rule_id,
+        "scope": scope,
+        "tool_name": text.split()[1],
+        "text": text,
+        "made_by": made_by,
+        "made_at": created_at,
+    }

@@ -79,12 +79,14 @@ def record_rule(
     action: Literal["saved", "removed"],
     rule_id: str,
     *,
-    conversation_id: str,
+    conversation_id: str | None,
     text: str,
-    scope: Scope,
+    scope: Scope | None,
     decided_by: str | None,
+    by: DecidedBy = "user",
 ) -> None:
-    """Add that an always-allow rule came into force or was taken out of it, in the transaction that does so."""
+    """Add that an always-allow rule came into force or was taken out of it, in the transaction that does so.
+    `conversation_id` is the one in which that was done, or that the rule was for; `None` where there is none."""
     fields = {
         "at": utc_now(),
         "action": action,
@@ -92,7 +94,7 @@ def record_rule(
         "conversation_id": conversation_id,
         "rule": text,
         "scope": scope,
-        "by": "user",
+        "by": by,
         "decided_by": decided_by,
     }
     append(sql, "rule", fields)

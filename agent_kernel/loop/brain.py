@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Self
 
 from agent_kernel.approvals.offers import with_offers
+from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import journal, ledger, runs
+from agent_kernel.log.rules import all_rules
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import AuditListener
 from agent_kernel.log.turns import read_report
@@ -24,11 +26,12 @@ from agent_kernel.loop.runs.specs import restored
 from agent_kernel.loop.runs.stopping import Stop
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.loop.tool_calls import saved_rules
 from agent_kernel.loop.turns import unknowns
 from agent_kernel.loop.turns.results import read_result
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
-from agent_kernel.protocol.views import ListedCall, ListedRun, RunView, ToolCallView, UsageReport
+from agent_kernel.protocol.views import ListedCall, ListedRule, ListedRun, RunView, ToolCallView, UsageReport
 from agent_kernel.protocol.vocabulary import UnknownAnswer
 from agent_kernel.tools.hands import Hands
 
@@ -207,6 +210,19 @@ class Brain:
     async def rename_notebooks(self, old: str, new: str) -> None:
         """A notebook, or a folder of some, has another path from now on."""
         await self._host.log.write(lambda t: runs.rename_notebooks(t.sql, old, new))
+
+    async def list_rules(self) -> list[ListedRule]:
+        """The rules that are in force somewhere: the site's, and those that people saved, the oldest first."""
+        site = [
+            ListedRule(tool_name=Rule.parse(text).tool, text=text, origin="site")
+            for text in self._host.settings.site_rules
+        ]
+        return [*site, *await self._host.log.read_apart(all_rules)]
+
+    async def remove_rule(self, rule_id: str, *, decided_by: str | None = None) -> None:
+        """Take a saved rule out of force, in the runs that are under way too. Raises `UnknownRule`."""
+        await self._host.log.write(lambda t: saved_rules.remove(t.sql, rule_id, decided_by))
+        await saved_rules.rules_changed(self._host.active)
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
         """Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""

@@ -27,7 +27,7 @@ from agent_kernel.loop.turns import pausing, unknowns
 from agent_kernel.loop.turns.model_step import take_message
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import BudgetLimits, ConversationView, PolicySwitchView, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import PolicyMode, UnknownAnswer
+from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswer
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import Hands, Outcome
 
@@ -144,10 +144,10 @@ class Conversation:
             raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
         return call
 
-    async def remove_rule(self, rule_id: str, *, decided_by: str | None = None) -> None:
+    async def remove_rule(self, rule_id: str, *, decided_by: str | None = None, by: DecidedBy = "user") -> None:
         """Take back an always-allow rule that covers this conversation. A call that it allowed and that has not
         started is judged without it. Raises `UnknownRule`."""
-        await self._host.log.write(lambda t: saved_rules.remove(t.sql, self.row, rule_id, decided_by))
+        await self._host.log.write(lambda t: saved_rules.remove(t.sql, rule_id, decided_by, self.row, by=by))
         async with self._queue.at_hand():  # a parked run shows the change as well
             await saved_rules.rules_changed(self._host.active)
 

@@ -2,20 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
+from IPython.core.error import UsageError
+
 from agent_kernel.notebook.run import RunState, WaitingRun
-from agent_kernel.protocol.vocabulary import Scope
+from agent_kernel.record.words import rule_words
 from agent_kernel.tools.hidden import reveal
 
 PROMPT_CHARACTERS = 60
 MOST_RUNS = 30
 NOTHING_OPEN = "No run is open in this kernel."
-
-_WHERE: dict[Scope, str] = {
-    "once": "this call",
-    "conversation": "this conversation",
-    "project": "this project",
-    "user": "all notebooks",
-}
 
 
 def status(runs: Sequence[RunState], waiting: Mapping[str, WaitingRun]) -> str:
@@ -56,14 +51,33 @@ def show(runs: Sequence[RunState]) -> str:
 
 
 def rules(run: RunState | None) -> str:
+    """The policy of a run, and each rule in force with who made it. Saved ones have a number, by which they go."""
     if run is None or run.view is None:
         return "No agent has run in this kernel yet. A run asks before it acts, unless its policy says otherwise."
     policy = run.view.policy
-    head = f"Policy of the last run: {policy.mode}."
+    lines = [f"Policy of the last run: {policy.mode}."]
+    if policy.limited_by is not None:
+        lines.append(f"Limited by {reveal(policy.limited_by)}.")
+    lines += [reveal(note) for note in policy.notes]
     if not policy.rules:
-        return f"{head} No always-allow rule is in force."
-    lines = [f"  {reveal(rule.text)} ({_WHERE[rule.scope]})" for rule in policy.rules]
-    return "\n".join([f"{head} Its always-allow rules:", *lines, "Remove one under the policy badge of a run."])
+        return "\n".join([*lines, "No rule is in force."])
+    saved = 0
+    for rule in policy.rules:
+        saved += rule.rule_id is not None
+        number = f"{saved}" if rule.rule_id is not None else "-"
+        lines.append(f"  {number:>2}  {reveal(rule.text)} ({reveal(rule_words(rule))})")
+    return "\n".join([*lines, *(["%agent rules remove N takes a saved one out of force."] if saved else [])])
+
+
+def remove_rule(run: RunState | None, number: str) -> str:
+    """Raises `UsageError` for a number that no saved rule has, `AgentKernelError`."""
+    saved = [rule for rule in run.view.policy.rules if rule.rule_id is not None] if run and run.view else []
+    if run is None or not number.isascii() or not number.isdigit() or not 1 <= int(number) <= len(saved):
+        raise UsageError(f"There is no saved rule {number}. %agent rules lists them.")
+    rule = saved[int(number) - 1]
+    assert rule.rule_id is not None
+    run.host.remove_rule(run.conversation_id, rule.rule_id)
+    return f"Removed: {reveal(rule.text)}. Calls that it allowed ask again, in runs that are under way too."
 
 
 def history(runs: Sequence[RunState]) -> str:

@@ -142,6 +142,15 @@ class EmbeddedHost:
 
         return asyncio.run_coroutine_threadsafe(read(), self._loop).result()
 
+    def remove_rule(self, conversation_id: str, rule_id: str) -> None:
+        attended = self._attended()
+
+        async def remove() -> None:
+            conversation = await (await self._open(attended)).conversation(conversation_id)
+            await conversation.remove_rule(rule_id, by="script")
+
+        asyncio.run_coroutine_threadsafe(remove(), self._loop).result()
+
     def _attended(self) -> bool:
         return somebody_is_there(self._shop.shell) and _have_widgets()
 

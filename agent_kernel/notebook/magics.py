@@ -1,5 +1,6 @@
 """`%%agent` and `%agent`."""
 
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -39,7 +40,8 @@ HELP = """\
 %agent stop                 stop them
 %agent new                  the next prompt begins a new conversation
 %agent config NAME=VALUE    defaults of this kernel's prompts: model, policy, wait, effort, tools
-%agent rules                the policy in force, with its always-allow rules
+%agent rules                the policy and every rule in force, with who made it
+%agent rules remove N       take a saved rule out of force
 %agent code                 the code of the last run, in the next cell
 %agent history              what was asked in this kernel
 
@@ -54,6 +56,7 @@ The last run is agent_kernel.last_run(); all of this kernel are agent_kernel.run
 
 
 NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
+_REMOVE = re.compile(r"rules\s+remove\s+(\S+)")
 _COMPLETED = ("%agent", "%%agent")
 
 
@@ -98,6 +101,9 @@ class AgentMagics(Magics):
                 return
             if cell is None and (words := words_of(line)) is not None:
                 _say(self._defaults.change(words) if words else self._defaults.told())
+                return
+            if cell is None and (found := _REMOVE.fullmatch(line.strip())) is not None:
+                _say(commands.remove_rule(workshop().last_run, found[1]))
                 return
             if cell is None and (command := self._commands().get(line.strip())) is not None:
                 _say(command())

@@ -99,6 +99,10 @@ class Host(Protocol):
         """The main thread has waited for the end; where no cards were shown, the record is shown now."""
         ...
 
+    def remove_rule(self, conversation_id: str, rule_id: str) -> None:
+        """Take a saved rule that covers a conversation out of force. Raises `AgentKernelError`."""
+        ...
+
     def usage(self, days: int) -> UsageReport:
         """What was spent today and on the days before it, so many in all. Raises `ServerSilent`."""
         ...

@@ -78,6 +78,10 @@ class ServedHost:
         install()
         return UsageReport.model_validate(self._ask("usage", days=days))
 
+    def remove_rule(self, conversation_id: str, rule_id: str) -> None:
+        install()
+        self._ask("remove_rule", conversation_id=conversation_id, rule_id=rule_id)
+
     def _ask(self, topic: str, **fields: Any) -> dict[str, Any]:
         """Raises `ServerSilent`."""
         through_gateway = not is_served(self._shop.shell)

@@ -13,6 +13,7 @@ from agent_kernel.protocol.vocabulary import (
     Limit,
     PolicyMode,
     Role,
+    RuleOrigin,
     RunStatus,
     Scope,
     UnknownAnswer,
@@ -148,12 +149,28 @@ class NoticeView(View):
 
 
 class RuleView(View):
-    """An always-allow rule that a person made."""
+    """A rule in force, whoever made it."""
 
-    rule_id: str
-    scope: Scope
+    rule_id: str | None = None
+    """Of a saved rule, by which it is removed."""
+    scope: Scope | None = None
+    """Where a saved rule counts."""
     tool_name: str
+    """Or `*`."""
     text: str
+    origin: RuleOrigin = "saved"
+    made_by: str | None = None
+    """The person, where one is known, or the file."""
+    made_at: str | None = None
+
+
+class ListedRule(RuleView):
+    """A rule in the list of all that are in force on a host."""
+
+    conversation_id: str | None = None
+    """Of a rule that counts in one conversation."""
+    folder: str | None = None
+    """Of a rule that counts for the notebooks of one folder."""
 
 
 class RuleOffer(View):
@@ -173,6 +190,10 @@ class PolicyView(View):
     rules: list[RuleView] = Field(default_factory=list)
     cap: PolicyMode | None = None
     """The most permissive mode that the site allows; `None` where it allows every one."""
+    limited_by: str | None = None
+    """Files in the notebook's folder that tighten, and what by: `.agent-kernel.toml: plan, 2 rules`."""
+    notes: list[str] = Field(default_factory=list)
+    """What else decides, or was asked for and is not in force, each in a sentence for people."""
 
 
 class PolicySwitchView(View):

@@ -34,6 +34,10 @@ RunStatus = Literal["queued", "running", "complete", "cancelled", "error"]
 DecidedBy = Literal["user", "policy", "script"]
 Scope = Literal["once", "conversation", "project", "user"]
 Approval = Literal["ask", "allow", "deny"]
+RuleOrigin = Literal["saved", "code", "site", "folder"]
+"""Who made a rule: a person by Always allow, the notebook's code, the site's configuration, or a file in the notebook's
+folder. Only a saved one can be removed."""
+
 Limit = Literal["tokens", "usd", "tool_calls", "steps", "seconds"]
 """What a budget limits."""
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Literal, assert_never
 
 from agent_kernel.protocol.figures import money
-from agent_kernel.protocol.views import BudgetRaise, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import CallState, ErrorCode, PolicyMode, RunStatus
+from agent_kernel.protocol.views import BudgetRaise, RuleView, RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import CallState, ErrorCode, PolicyMode, RunStatus, Scope
+from agent_kernel.tools.hidden import reveal
 
 STATES: dict[CallState, str] = {
     "proposed": "Preparing",
@@ -69,9 +70,42 @@ def continued_words(run: RunView) -> str:
 
 
 def policy_words(run: RunView) -> str:
-    rules = len(run.policy.rules)
-    more = f", {rules} always-allow {'rule' if rules == 1 else 'rules'}" if rules else ""
-    return f"{_mode(run.policy.mode)}{more}"
+    """`asks before acting, 2 always-allow rules, limited by .agent-kernel.toml: 1 rule`"""
+    allowing = sum(rule.text.startswith("allow") for rule in run.policy.rules)
+    others = len(run.policy.rules) - allowing
+    parts = [_mode(run.policy.mode)]
+    if allowing:
+        parts.append(f"{allowing} always-allow {'rule' if allowing == 1 else 'rules'}")
+    if others:
+        parts.append("1 rule that denies or asks" if others == 1 else f"{others} rules that deny or ask")
+    if run.policy.limited_by is not None:
+        parts.append(f"limited by {reveal(run.policy.limited_by)}")
+    return ", ".join(parts)
+
+
+_WHERE: dict[Scope, str] = {
+    "once": "this call",
+    "conversation": "this conversation",
+    "project": "this project",
+    "user": "all notebooks",
+}
+
+
+def rule_words(rule: RuleView) -> str:
+    """Who made a rule: `all notebooks, saved by ana on 2026-11-22`, `this notebook's code`."""
+    match rule.origin:
+        case "saved":
+            where = _WHERE[rule.scope] if rule.scope is not None else "saved"
+            by = f", saved by {rule.made_by}" if rule.made_by else ", saved"
+            return f"{where}{by}{f' on {rule.made_at[:10]}' if rule.made_at else ''}"
+        case "code":
+            return "this notebook's code"
+        case "site":
+            return "this site"
+        case "folder":
+            return rule.made_by or "a file in the notebook's folder"
+        case _:
+            assert_never(rule.origin)
 
 
 def _mode(mode: PolicyMode) -> str:

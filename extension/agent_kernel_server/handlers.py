@@ -144,6 +144,24 @@ class ApprovalsHandler(AgentKernelHandler):
         self.send(self.of_notebook(calls))
 
 
+class RulesHandler(AgentKernelHandler):
+    """The site's rules and those that people saved. None is made here: a rule comes from an answer to a card."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        self.send(await (await self.brain()).list_rules())
+
+
+class RuleHandler(AgentKernelHandler):
+    @web.authenticated
+    @authorized("execute")
+    async def delete(self, rule_id: str) -> None:
+        await (await self.brain()).remove_rule(rule_id, decided_by=self.person)
+        self.set_status(204)
+        self.finish()
+
+
 def _states(run: RunView) -> set[str]:
     """What the list of runs can be asked for to have this one."""
     if run.status not in ("queued", "running"):
@@ -213,6 +231,8 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/approvals", ApprovalsHandler),
     (rf"{_API}/approvals/{_ID}", ApprovalHandler),
     (rf"{_API}/approvals/{_ID}/outcome", OutcomeHandler),
+    (rf"{_API}/rules", RulesHandler),
+    (rf"{_API}/rules/{_ID}", RuleHandler),
     (rf"{_API}/(.*)", UnknownRouteHandler),
     # All of Jupyter's routes to contents, in its order: the pattern of the last one covers those before it.
     *((path, PageContentsHandler if one is ContentsHandler else one) for path, one in contents.default_handlers),

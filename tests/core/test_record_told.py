@@ -180,7 +180,7 @@ def test_every_end_of_a_run_has_its_word() -> None:
     assert failed.startswith("Agent run: failed. ")
     assert "The model did not answer. gpt-5.2 returned 429." in failed
     assert bundle([], status="cancelled")["text/plain"].startswith("Agent run: stopped. ")
-    rule = RuleView(rule_id="r", scope="project", tool_name="read_file", text="read_file")
+    rule = RuleView(rule_id="r", scope="project", tool_name="read_file", text="allow read_file")
     assert (
         "acts without asking, 1 always-allow rule."
         in bundle([], policy=PolicyView(mode="allow", rules=[rule]))["text/plain"]

@@ -60,11 +60,10 @@ def test_stop_ends_all_that_is_open(page: OpenRuns) -> None:
 
 
 def test_rules_says_which_policy_is_in_force(page: OpenRuns) -> None:
-    assert (
-        page.kernel.run("%agent rules").streams() == "Policy of the last run: ask. No always-allow rule is in force.\n"
-    )
+    assert page.kernel.run("%agent rules").streams() == "Policy of the last run: ask.\nNo rule is in force.\n"
     approval = page.event("approval_request")
     page.send(type="approval_response", approval_id=approval["approval_id"], approved=True, scope="conversation")
     page.kernel.run("first.wait(20); second.wait(20)")
     said = page.kernel.run("%agent rules").streams()
-    assert "  allow run_python (this conversation)" in said
+    assert "   1  allow run_python (this conversation, saved on 20" in said
+    assert page.kernel.run("%agent rules remove 1").streams().startswith("Removed: allow run_python.")

@@ -58,4 +58,4 @@ async def test_a_kernel_of_the_server_writes_files_of_its_folder_in_the_mode_edi
     view = await api.ended(conversation_id)
     assert [(one["state"], one["by"]) for one in view["tool_calls"]] == [("success", "policy"), ("denied", "user")]
     assert view["runs"][0]["policy"]["mode"] == "edit"
-    assert await kernel.text("print(os.listdir(), os.listdir('..'))") == "['notes.md'] ['work']\n"
+    assert await kernel.text("print(os.listdir(), os.path.exists('../outside.md'))") == "['notes.md'] False\n"

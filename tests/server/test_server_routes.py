@@ -31,6 +31,8 @@ ROUTES = [
     ("POST", ("conversations", "c", "runs", "r", "budget")),
     ("POST", ("conversations", "c", "runs", "r", "retry")),
     ("POST", ("conversations", "c", "runs", "r", "cancel")),
+    ("GET", ("rules",)),
+    ("DELETE", ("rules", "r")),
 ]
 
 
@@ -138,7 +140,7 @@ async def test_an_unknown_id_is_404_with_a_message(api: Api, method: str, path: 
         (("approvals", "a"), {}, "approved"),
         (("approvals", "a"), {"approved": True, "scope": "forever"}, "scope"),
         (("conversations", "c", "policy"), {}, "mode"),
-        (("conversations", "c", "policy"), {"mode": "edit"}, "mode"),
+        (("conversations", "c", "policy"), {"mode": "read"}, "mode"),
         (("conversations", "c", "runs"), {"content": ""}, "content"),
         (("conversations", "c", "runs"), {"content": 7}, "content"),
         (("conversations", "c", "runs"), {"content": "Go.", "watched": "yes"}, "watched"),

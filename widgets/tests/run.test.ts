@@ -73,12 +73,29 @@ describe("the run", () => {
   });
 
   test("always shows the policy in force, with its rules one click away", async () => {
-    const root = await show(() => undefined, { rules: [{ rule_id: "1", scope: "project", tool_name: "run_shell", text: "allow run_shell" }] });
+    const root = await show(() => undefined, { rules: [{ rule_id: "1", scope: "project", tool_name: "run_shell", text: "allow run_shell", origin: "saved", made_by: "ana", made_at: "2026-11-22T08:00:00Z" }] });
     const badge = root.querySelector<HTMLElement>(".ak-badge")!;
     expect(accessibleName(badge)).toBe("Policy: Asks before acting, 1 always-allow rule");
     badge.click();
     await settle();
-    expect(root.textContent).toContain("allow run_shell in this project");
+    expect(root.textContent).toContain("allow run_shell in this project, saved by ana on 2026-11-22");
+  });
+
+  test("lists the rules of code, of the site and of the folder with who made them, and removes none of these", async () => {
+    const rule = (origin: string, text: string, made_by: string | null = null): object => ({ rule_id: null, scope: null, tool_name: "run_shell", text, origin, made_by, made_at: null });
+    const policy = { mode: "ask", cap: null, limited_by: ".agent-kernel.toml: 1 rule", notes: ["Run unasked where their own declaration says so: plot."], rules: [rule("site", "deny run_shell"), rule("code", "allow run_python"), rule("folder", "ask write_file", ".agent-kernel.toml")] };
+    const root = await show((run) => run.send({ type: "run", run: { ...run.view, policy } }));
+    const badge = root.querySelector<HTMLElement>(".ak-badge")!;
+    expect(accessibleName(badge)).toBe("Policy: Asks before acting, 1 always-allow rule, 2 rules that deny or ask");
+    expect(root.querySelector(".ak-limits")?.textContent).toBe("limited by .agent-kernel.toml: 1 rule");
+    badge.click();
+    await settle();
+    const lines = [...root.querySelectorAll(".ak-rules li")].map((line) => line.textContent);
+    expect(lines).toEqual(["deny run_shell from this site", "allow run_python from this notebook’s code", "ask write_file from .agent-kernel.toml"]);
+    expect(root.textContent).not.toContain("No rule is in force");
+    expect(root.textContent).toContain("Run unasked where their own declaration says so: plot.");
+    expect(root.textContent).toContain("Limited by .agent-kernel.toml: 1 rule. A file can only tighten.");
+    expect(buttons(root.querySelector(".ak-rules")!)).not.toContain("Remove");
   });
 
   test("says what the run has spent, and how much of its budgets that is", async () => {
@@ -105,7 +122,7 @@ describe("the run", () => {
     expect(root.querySelector(".ak-meta")?.textContent).not.toContain("effort");
   });
 
-  const RULE = { rule_id: "rule_1", scope: "user", tool_name: "run_shell", text: "allow run_shell" };
+  const RULE = { rule_id: "rule_1", scope: "user", tool_name: "run_shell", text: "allow run_shell", origin: "saved", made_by: null, made_at: null };
 
   test("lets a rule be removed, once", async () => {
     const root = await show(() => undefined, { rules: [RULE] });
@@ -115,7 +132,7 @@ describe("the run", () => {
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "rule_remove", rule_id: "rule_1" });
     expect(button(root, "Removing…").getAttribute("aria-disabled")).toBe("true");
     await happens((run) => run.send({ type: "run", run: { ...run.view, policy: { mode: "ask", rules: [] } } }));
-    expect(root.textContent).toContain("No always-allow rule is in force.");
+    expect(root.textContent).toContain("No rule is in force.");
     expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Asks before acting");
   });
 
@@ -183,7 +200,7 @@ describe("the run", () => {
   test("lets the policy be switched, once, and says what becomes of the calls that wait", async () => {
     const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
     const [allow] = await openPolicy(root);
-    expect(modesOf(root)).toEqual(["Allow", "Ask", "Plan", "Deny"]);
+    expect(modesOf(root)).toEqual(["Allow", "Edit", "Ask", "Plan", "Deny"]);
     expect(root.querySelector(".ak-rules .ak-btn")).toBeNull();
     allow!.click();
     await settle();

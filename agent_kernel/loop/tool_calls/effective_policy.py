@@ -1,6 +1,7 @@
 """The policy that is in force for a run: what its notebook chose, capped by the site, with the rules people saved."""
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -10,7 +11,10 @@ from agent_kernel.log.rules import rules_in_force
 from agent_kernel.log.runs import ConversationRow, policy_of_run
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.protocol.views import PolicyView, RuleView
-from agent_kernel.protocol.vocabulary import PolicyMode, Scope
+from agent_kernel.protocol.vocabulary import PolicyMode, RuleOrigin, Scope
+from agent_kernel.tools.builtin import BUILTIN_NAMES
+
+_MOST_NAMED = 10
 
 
 def scope_keys(conversation: ConversationRow) -> dict[Scope, str]:
@@ -33,10 +37,39 @@ def read_standing(sql: sqlite3.Connection, row: ConversationRow, run_id: str) ->
 
 def effective_policy(settings: BrainSettings, spec: RunSpec, standing: Standing) -> tuple[Policy, PolicyView]:
     """A site that caps the mode below `allow` also takes away the notebook's own allowing rules: a file that somebody
-    sent must not be able to approve itself."""
+    sent must not be able to approve itself. Raises `ConfigurationError` for a rule that is not understood."""
     chosen = Policy(default=standing.mode or "ask").capped(settings.policy_cap).default
-    own = spec.rules
-    if settings.policy_cap not in (None, "allow"):
-        own = tuple(text for text in own if Rule.parse(text).verb != "allow")
-    policy = Policy(rules=(*settings.site_rules, *own, *(rule.text for rule in standing.rules)), default=chosen)
-    return policy, PolicyView(mode=chosen, rules=standing.rules, cap=settings.policy_cap)
+    own = [_made("code", text) for text in spec.rules]
+    dropped = [rule for rule in own if settings.policy_cap not in (None, "allow") and rule.text.startswith("allow")]
+    site = [_made("site", text) for text in settings.site_rules]
+    rules = [*site, *(rule for rule in own if rule not in dropped), *standing.rules]
+    view = PolicyView(
+        mode=chosen,
+        rules=rules,
+        cap=settings.policy_cap,
+        notes=[*_dropped(dropped, settings), *_declared_allowed(spec, chosen)],
+    )
+    return Policy(rules=tuple(rule.text for rule in rules), default=chosen), view
+
+
+def _made(origin: RuleOrigin, text: str) -> RuleView:
+    rule = Rule.parse(text)
+    return RuleView(tool_name=rule.tool, text=text.strip(), origin=origin)
+
+
+def _dropped(rules: Sequence[RuleView], settings: BrainSettings) -> list[str]:
+    if not rules:
+        return []
+    named = ", ".join(rule.text for rule in rules[:_MOST_NAMED]) + (", ..." if len(rules) > _MOST_NAMED else "")
+    return [f"Not in force: {named}. This site allows {settings.policy_cap} at most, so code may not allow calls."]
+
+
+def _declared_allowed(spec: RunSpec, mode: PolicyMode) -> list[str]:
+    """No rule, and yet they run unasked: tools of the user's own that are declared so."""
+    names = [
+        tool.name for tool in spec.tools if tool.approval in ("allow", "dynamic") and tool.name not in BUILTIN_NAMES
+    ]
+    if not names or mode not in ("ask", "edit"):
+        return []
+    named = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+    return [f"Run unasked where their own declaration says so: {named}."]

@@ -4,9 +4,11 @@ import asyncio
 import logging
 from typing import Any
 
-from agent_kernel.approvals.policy import JudgedCall, Judgement
+from agent_kernel.approvals.policy import JudgedCall, Judgement, Policy
 from agent_kernel.errors import KernelGone
+from agent_kernel.log.rules import rules_in_force
 from agent_kernel.loop.run import ActiveRun
+from agent_kernel.loop.tool_calls.effective_policy import scope_keys
 from agent_kernel.protocol.vocabulary import Approval, DecidedBy, PolicyMode
 from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.preview import CHANGES_FILES
@@ -24,19 +26,35 @@ async def judge(
     what = digest(tool_input)
     declared = await _declared(run, tool_name, tool_input)
     in_folder = _mode_edits(run, tool_name) and await _edits_in_folder(run, tool_name, tool_input)
-    # The policy of this moment: it may have been switched while the tool's own callable was asked.
-    return run.policy.capped(cap).judge(
-        JudgedCall(
-            tool_name=tool_name,
-            arguments=arguments,
-            digest=what,
-            declared=declared,
-            read_only=declaration.read_only,
-            # What may have run already is not run again unasked, whatever rule would allow it.
-            always_asks=edited or what in run.open.unknown,
-            edits_in_folder=in_folder,
-        )
+    call = JudgedCall(
+        tool_name=tool_name,
+        arguments=arguments,
+        digest=what,
+        declared=declared,
+        read_only=declaration.read_only,
+        # What may have run already is not run again unasked, whatever rule would allow it.
+        always_asks=edited or what in run.open.unknown,
+        edits_in_folder=in_folder,
     )
+    # The policy of this moment: it may have been switched while the tool's own callable was asked.
+    judgement = run.policy.capped(cap).judge(call)
+    if judgement.approval != "allow" or (removed := await _removed_elsewhere(run)) is None:
+        return judgement
+    return removed.capped(cap).judge(call)
+
+
+async def _removed_elsewhere(run: ActiveRun) -> Policy | None:
+    """The policy without saved rules that another process has taken out of force; `None` where there are none."""
+    rules = run.view.policy.rules
+    saved = {rule.rule_id for rule in rules if rule.rule_id is not None}
+    if not saved:
+        return None
+    row = run.setting.conversation
+    in_force = {rule.rule_id for rule in await run.setting.log.read(lambda sql: rules_in_force(sql, scope_keys(row)))}
+    if saved <= in_force:
+        return None
+    kept = tuple(rule.text for rule in rules if rule.rule_id is None or rule.rule_id in in_force)
+    return Policy(kept, run.policy.default)
 
 
 def permits(judgement: Judgement, by: DecidedBy | None) -> bool:

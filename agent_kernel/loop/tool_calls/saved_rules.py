@@ -11,28 +11,36 @@ from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls.effective_policy import effective_policy, read_standing, scope_keys
 from agent_kernel.loop.tool_calls.judging import judge
 from agent_kernel.loop.tool_calls.tool_step import decide_without_asking
-from agent_kernel.protocol.vocabulary import Scope
+from agent_kernel.protocol.vocabulary import DecidedBy, Scope
 
 
 def save(sql: sqlite3.Connection, row: ConversationRow, scope: Scope, text: str, decided_by: str | None) -> None:
     """Put a rule in force, in the transaction of the decision that it came with."""
-    rule_id = add_rule(sql, scope, scope_keys(row)[scope], text)
+    rule_id = add_rule(sql, scope, scope_keys(row)[scope], text, decided_by)
     trail.record_rule(
         sql, "saved", rule_id, conversation_id=row.conversation_id, text=text, scope=scope, decided_by=decided_by
     )
 
 
-def remove(sql: sqlite3.Connection, row: ConversationRow, rule_id: str, decided_by: str | None) -> None:
-    """Take a rule out of force. Raises `UnknownRule` for one that does not cover this conversation."""
-    rule = revoke_rule(sql, rule_id, scope_keys(row))
+def remove(
+    sql: sqlite3.Connection,
+    rule_id: str,
+    decided_by: str | None,
+    row: ConversationRow | None = None,
+    *,
+    by: DecidedBy = "user",
+) -> None:
+    """Take a rule out of force; with a conversation, only one that covers it. Raises `UnknownRule`."""
+    rule = revoke_rule(sql, rule_id, scope_keys(row) if row is not None else None)
     trail.record_rule(
         sql,
         "removed",
         rule_id,
-        conversation_id=row.conversation_id,
+        conversation_id=row.conversation_id if row is not None else rule.conversation_id,
         text=rule.text,
         scope=rule.scope,
         decided_by=decided_by,
+        by=by,
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from logging import Logger
 from typing import Any, assert_never
@@ -9,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
-from agent_kernel.errors import AgentKernelError, KernelGone
+from agent_kernel.errors import AgentKernelError, KernelGone, UnknownRule
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.runs.queue import RunHandle
@@ -179,8 +180,19 @@ class AttachedKernel:
                 return (await self._list_models()).model_dump(mode="json")
             case "waiting":
                 return {"runs": await self._open_runs()}
+            case "remove_rule":
+                return await self._remove_rule(question)
             case _:
                 assert_never(question.topic)
+
+    async def _remove_rule(self, question: Ask) -> dict[str, Any]:
+        """What a person allowed is asked about again. A rule that is gone already was asked for twice."""
+        conversation = self._conversations.get(question.conversation_id or "")
+        if conversation is None or question.rule_id is None:
+            raise UnknownRule(question.rule_id or "")
+        with suppress(UnknownRule):
+            await conversation.remove_rule(question.rule_id, by="script")
+        return {}
 
     async def _open_runs(self) -> list[dict[str, Any]]:
         """Those of this kernel: what of each waits for a person, and its notebook where several use the kernel."""

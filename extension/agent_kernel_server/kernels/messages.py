@@ -85,7 +85,11 @@ class Ask(KernelMessage):
 
     event: Literal["ask"]
     question_id: Identifier
-    topic: Literal["usage", "models", "waiting"]
+    topic: Literal["usage", "models", "waiting", "remove_rule"]
+    conversation_id: Identifier | None = None
+    rule_id: Identifier | None = None
+    """The rule to be removed, and a conversation of this kernel that it covers. Nothing can be asked for that makes a
+    rule."""
     days: int = Field(default=STATS_DAYS, ge=1, le=MOST_DAYS)
     through_gateway: bool = False
     """As in `Announce`."""

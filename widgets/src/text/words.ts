@@ -43,8 +43,12 @@ export function modelWords(run: RunView): string {
 }
 
 export function policyWords(policy: RunView["policy"]): string {
-  const count = policy.rules.length;
-  return POLICIES[policy.mode] + (count === 0 ? "" : `, ${count} always-allow ${count === 1 ? "rule" : "rules"}`);
+  const allowing = policy.rules.filter((rule) => rule.text.startsWith("allow")).length;
+  const others = policy.rules.length - allowing;
+  const parts = [POLICIES[policy.mode]];
+  if (allowing > 0) parts.push(`${allowing} always-allow ${allowing === 1 ? "rule" : "rules"}`);
+  if (others > 0) parts.push(others === 1 ? "1 rule that denies or asks" : `${others} rules that deny or ask`);
+  return parts.join(", ");
 }
 
 /** "The model has seen this plot." */

@@ -59,6 +59,7 @@ export function Header({ state, prompt, connection, stopping, waiting, onStop }:
               <Icon name={run.policy.mode === "allow" ? "warn" : "shield"} tone={run.policy.mode === "allow" ? "ak-warn" : ""} />
               <span>{policyWords(run.policy)}</span>
             </button>
+            {run.policy.limited_by && <span class="ak-limits"><Plain text={`limited by ${run.policy.limited_by}`} /></span>}
             <Elapsed run={run} />
             <Spent run={run} />
           </>

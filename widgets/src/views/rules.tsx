@@ -1,4 +1,4 @@
-/** What the policy badge opens: the mode in words, and the always-allow rules in force. */
+/** What the policy badge opens: the mode in words, and every rule in force, with who made it. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { PolicyMode, RunView } from "../protocol";
@@ -35,9 +35,11 @@ export function Rules({ policy, open, waiting }: Props): JSX.Element {
     <div class="ak-rules" role="group" aria-label="Policy in force">
       {open ? <Switch key={policy.mode} policy={policy} waiting={waiting} /> : <p>{MEANING[policy.mode]}</p>}
       {policy.rules.length > 0 && (
-        <ul>{policy.rules.map((rule) => <RuleLine key={rule.rule_id} rule={rule} removable={open} />)}</ul>
+        <ul>{policy.rules.map((rule, index) => <RuleLine key={rule.rule_id ?? `${rule.origin} ${index}`} rule={rule} removable={open} />)}</ul>
       )}
-      {policy.rules.length === 0 && policy.mode === "ask" && <p>No always-allow rule is in force.</p>}
+      {policy.rules.length === 0 && policy.mode === "ask" && <p>No rule is in force.</p>}
+      {policy.limited_by && <p data-role="limits"><Plain text={`Limited by ${policy.limited_by}.`} /> A file can only tighten.</p>}
+      {(policy.notes ?? []).map((note) => <p key={note} data-role="policy-note"><Plain text={note} /></p>)}
     </div>
   );
 }
@@ -84,17 +86,35 @@ function consequence(mode: PolicyMode, waiting: number): string {
   }
 }
 
+/** Who made a rule, in the words that follow its text. */
+function makerWords(rule: Rule): string {
+  switch (rule.origin) {
+    case "saved": {
+      const where = rule.scope === null ? "all notebooks" : scopeWords(rule.scope);
+      return where + (rule.made_by ? `, saved by ${rule.made_by}` : ", saved") + (rule.made_at ? ` on ${rule.made_at.slice(0, 10)}` : "");
+    }
+    case "code":
+      return "from this notebook’s code";
+    case "site":
+      return "from this site";
+    case "folder":
+      return `from ${rule.made_by ?? "a file in the notebook’s folder"}`;
+  }
+}
+
 function RuleLine({ rule, removable }: { rule: Rule; removable: boolean }): JSX.Element {
   const actions = useActions();
   const [asked, setAsked] = useState(false);
+  const { rule_id } = rule;
   const remove = (): void => {
+    if (rule_id === null) return;
     setAsked(true);
-    actions.send({ type: "rule_remove", rule_id: rule.rule_id });
+    actions.send({ type: "rule_remove", rule_id });
   };
   return (
     <li>
-      <span class="ak-grow"><code><Plain text={rule.text} /></code> {scopeWords(rule.scope)}</span>
-      {removable && (asked ? <button type="button" class="ak-btn ak-small" aria-disabled="true">Removing…</button> : <Button name="Remove" small onPress={remove} />)}
+      <span class="ak-grow"><code><Plain text={rule.text} /></code> <Plain text={makerWords(rule)} /></span>
+      {removable && rule_id !== null && (asked ? <button type="button" class="ak-btn ak-small" aria-disabled="true">Removing…</button> : <Button name="Remove" small onPress={remove} />)}
     </li>
   );
 }
