@@ -39,6 +39,8 @@ class JudgedCall:
     read_only: bool
     always_asks: bool = False
     """No rule approves it: a person has changed it, or it may have run before."""
+    checks_itself: bool = False
+    """What is `declared` is the answer of the tool's own check to these arguments."""
     edits_in_folder: bool = False
     """It writes a file that the mode `edit` covers: see `agent_kernel.tools.builtin.may_edit`."""
 
@@ -67,6 +69,10 @@ class Policy:
             if rule.verb == "deny":
                 return Judgement("deny", f"By policy: {text}.")
         if call.declared == "deny":
+            if call.checks_itself:
+                return Judgement(
+                    "deny", f"The check of {call.tool_name} itself refused these arguments. Others may pass."
+                )
             return Judgement("deny", f"By policy: the tool {call.tool_name} is declared as never to be run.")
         if self.default in ("deny", "plan"):
             return self._by_strict_mode(call)

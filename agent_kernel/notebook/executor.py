@@ -20,9 +20,10 @@ from agent_kernel.notebook.late_displays import CallDisplays, current_displays
 from agent_kernel.notebook.mailbox import Entry, Mailbox
 from agent_kernel.notebook.surroundings import captured, show_pages
 from agent_kernel.notebook.tracebacks import NameOf, cell_names, render
-from agent_kernel.notebook.values import ToolText, value_text
+from agent_kernel.notebook.values import ToolText, collect, collect_async, value_text
 from agent_kernel.tools.function import Tool
 from agent_kernel.tools.hands import Outcome
+from agent_kernel.tools.langchain import current_tool_call_id
 
 INTERRUPTED = "The call was interrupted before it finished. What ran before that stays."
 INTERRUPTED_BY_USER = "The user interrupted the kernel before the call finished. What ran before that stays."
@@ -137,6 +138,7 @@ class _Execution:
         """Run the call and put its outcome into the mailbox, whatever happens."""
         outcome = Outcome("error", "The call could not be run: Agent Kernel itself failed.")
         token = current_call.set(self._entry.call.approval_id)
+        named = current_tool_call_id.set(self._entry.call.tool_call_id)
         displays = current_displays.set(self._displays)
         self._gate.watch(self._interrupted)
         try:
@@ -149,6 +151,7 @@ class _Execution:
             self._capture.close()
             self._mailbox.rest(self._entry)
             current_call.reset(token)
+            current_tool_call_id.reset(named)
             current_displays.reset(displays)
             if self._gate.by_user:
                 # Before the outcome is known: the model is not asked on.
@@ -184,6 +187,8 @@ class _Execution:
                     if isinstance(value, Escaped):
                         raise value.error
                     with self._gate.open():
+                        if inspect.isgenerator(value):
+                            value = collect(value, self._shell, self._capture)
                         self._after(value)
                         show_pages(pages, self._capture)
                         return self._succeeded(value)
@@ -206,11 +211,13 @@ class _Execution:
             raise LookupError(f"This kernel has no tool named {name!r}. Run the cell that declares it again.")
         with self._gate.open():
             value = tool.call(arguments)
-        return self._awaited(value) if inspect.isawaitable(value) else value
+        return self._awaited(value) if inspect.isawaitable(value) or inspect.isasyncgen(value) else value
 
-    async def _awaited(self, value: Awaitable[Any]) -> Any:
+    async def _awaited(self, value: Any) -> Any:
         with self._gate.open(asyncio.current_task()):
-            return await value
+            if not inspect.isasyncgen(value):
+                value = await value
+            return await collect_async(value, self._shell, self._capture) if inspect.isasyncgen(value) else value
 
     def _run_code(self, code: str) -> Any:
         failure: BaseException | None = None

@@ -1,11 +1,17 @@
 """What a tool returns, as text for the model."""
 
+import contextlib
 import json
+from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.notebook.capture import OutputCapture
+
+MOST_ITEMS = 10_000
+"""Of a generator: one may go on for ever."""
+_MORE = f"[The tool gave more than {MOST_ITEMS:,} values. It was ended here.]\n"
 
 
 class ToolText(str):
@@ -32,3 +38,33 @@ def value_text(value: Any, shell: InteractiveShell, capture: OutputCapture) -> s
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
         return repr(value)
+
+
+def collect(generator: Generator[Any, Any, Any], shell: InteractiveShell, capture: OutputCapture) -> Any:
+    """Show each value of a generator as it comes, one a line. Gives what the generator returns at its end."""
+    with contextlib.closing(generator):
+        for _ in range(MOST_ITEMS):
+            try:
+                item = next(generator)
+            except StopIteration as end:
+                return end.value
+            _show(item, shell, capture)
+        capture.write("stdout", _MORE)
+        return None
+
+
+async def collect_async(generator: AsyncGenerator[Any, Any], shell: InteractiveShell, capture: OutputCapture) -> None:
+    async with contextlib.aclosing(generator):
+        number = 0
+        async for item in generator:
+            if number == MOST_ITEMS:
+                capture.write("stdout", _MORE)
+                return
+            _show(item, shell, capture)
+            number += 1
+
+
+def _show(item: Any, shell: InteractiveShell, capture: OutputCapture) -> None:
+    text = value_text(item, shell, capture)
+    if text:
+        capture.write("stdout", text if text.endswith("\n") else f"{text}\n")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError
 from agent_kernel.protocol.vocabulary import Approval
-from agent_kernel.tools import schema
+from agent_kernel.tools import langchain, schema
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
 
 Judge = Callable[[dict[str, Any]], Approval]
@@ -33,8 +33,8 @@ class Tool:
 
     @property
     def needs_await(self) -> bool:
-        """Whether `call` returns an awaitable for sure."""
-        return inspect.iscoroutinefunction(self.function)
+        """Whether `call` returns an awaitable, or an asynchronous generator, for sure."""
+        return inspect.iscoroutinefunction(self.function) or inspect.isasyncgenfunction(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -63,7 +63,9 @@ class Tool:
 
 
 @overload
-def tool(function: F, /) -> F: ...
+def tool(
+    function: F, /, *, approval: Approval | Judge = "ask", read_only: bool = False, name: str | None = None
+) -> F: ...
 @overload
 def tool(
     *, approval: Approval | Judge = "ask", read_only: bool = False, name: str | None = None
@@ -78,12 +80,16 @@ def tool(
 ) -> F | Callable[[F], F]:
     """Make a function a tool. It stays the plain function that it was.
 
+    Of a generator, each value is shown as it comes, and the result is all of them, one a line. A LangChain tool is
+    taken as `tool(langchain_tool, approval="allow", read_only=True)`, which gives a tool to pass on.
     `approval`: "ask", "allow", "deny", or a callable that takes the arguments and returns one of these.
     `read_only`: the call changes nothing; such calls may run beside each other, and in plan mode.
     Raises `ToolDeclarationError`, which names the tool, the fault and what to do.
     """
 
     def decorate(function: F) -> F:
+        if langchain.is_langchain(function):
+            return cast("F", _from_langchain(function, approval=approval, read_only=read_only, name=name))
         made = _from_function(function, approval=approval, read_only=read_only, name=name)
         try:
             setattr(function, _MARK, made)
@@ -105,7 +111,7 @@ def as_tool(candidate: Any) -> Tool:
     if isinstance(marked, Tool):
         # A wrapper made with functools.wraps carries the mark of the function inside; it must be what runs.
         return marked if marked.function is candidate else dataclasses.replace(marked, function=candidate)
-    if _is_langchain(candidate):
+    if langchain.is_langchain(candidate):
         return _from_langchain(candidate)
     if inspect.isroutine(candidate):
         return _from_function(candidate, approval="ask", read_only=False, name=None)
@@ -119,16 +125,12 @@ def _from_function(
     function: Callable[..., Any], *, approval: Approval | Judge, read_only: bool, name: str | None
 ) -> Tool:
     name = name if name is not None else getattr(function, "__name__", type(function).__name__)
-    if not callable(approval) and approval not in get_args(Approval):
-        raise schema.refuse(name, f"its approval is {approval!r}", 'Use "ask", "allow", "deny" or a callable.')
-    if inspect.iscoroutinefunction(approval):
-        raise schema.refuse(name, "its approval callable is asynchronous", "Use a plain function.")
+    declared = _declared(name, approval)
     description, described = _read_docstring(inspect.getdoc(function) or "")
     try:
         model = schema.arguments_model(function, name, described)
     except ValueError as error:
         raise schema.refuse(name, f"its signature can't be read ({error})", "Write a function that calls it.") from None
-    declared: DeclaredApproval = "dynamic" if callable(approval) else approval
     declaration = ToolDeclaration(
         name=name,
         description=description,
@@ -152,35 +154,27 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     return (parsed.description or "").strip(), described
 
 
-def _is_langchain(candidate: Any) -> bool:
-    names = ("name", "description", "invoke", "ainvoke", "args_schema")
-    return not inspect.isclass(candidate) and all(hasattr(candidate, name) for name in names)
-
-
-def _from_langchain(tool: Any) -> Tool:
-    def run(**arguments: Any) -> Any:
-        return tool.invoke(arguments)
-
-    async def run_async(**arguments: Any) -> Any:
-        return await tool.ainvoke(arguments)
-
-    only_async = getattr(tool, "coroutine", None) is not None and getattr(tool, "func", None) is None
+def _from_langchain(
+    candidate: Any, *, approval: Approval | Judge = "ask", read_only: bool = False, name: str | None = None
+) -> Tool:
     declaration = ToolDeclaration(
-        name=str(tool.name), description=str(tool.description or ""), parameters=_langchain_schema(tool)
+        name=name if name is not None else str(candidate.name),
+        description=str(candidate.description or ""),
+        parameters=langchain.parameters_of(candidate),
+        approval=_declared(str(candidate.name), approval),
+        read_only=read_only,
     )
     schema.check(declaration)
     schema.check_schema(declaration.name, declaration.parameters)
-    return Tool(declaration, run_async if only_async else run)
+    return Tool(declaration, langchain.function_of(candidate), approval if callable(approval) else None)
 
 
-def _langchain_schema(tool: Any) -> dict[str, Any]:
-    source = getattr(tool, "tool_call_schema", None) or tool.args_schema or tool.get_input_schema()
-    found = dict(source) if isinstance(source, dict) else cast("dict[str, Any]", source.model_json_schema())
-    single = getattr(tool, "args", None)
-    if tool.args_schema is None and isinstance(single, dict) and set(single) != set(found.get("properties", {})):
-        # A one-text tool has no schema of its own: LangChain derives one from its generic signature.
-        found = {"properties": single, "required": list(single)}
-    return {"type": "object", **{key: value for key, value in found.items() if key not in ("title", "description")}}
+def _declared(name: str, approval: Approval | Judge) -> DeclaredApproval:
+    if not callable(approval) and approval not in get_args(Approval):
+        raise schema.refuse(name, f"its approval is {approval!r}", 'Use "ask", "allow", "deny" or a callable.')
+    if inspect.iscoroutinefunction(approval):
+        raise schema.refuse(name, "its approval callable is asynchronous", "Use a plain function.")
+    return "dynamic" if callable(approval) else approval
 
 
 def _faults(error: ValidationError) -> str:

@@ -40,6 +40,12 @@ def test_a_denial_names_the_rule() -> None:
     assert Policy([rule], "allow").judge(judged(command="curl x")).reason == f"By policy: {rule}."
 
 
+def test_what_a_tools_own_check_refuses_is_not_said_to_be_forbidden_as_a_whole() -> None:
+    found = Policy().judge(replace(judged(declared="deny"), checks_itself=True))
+    assert found.reason == "The check of run_shell itself refused these arguments. Others may pass."
+    assert "never to be run" in (Policy().judge(judged(declared="deny")).reason or "")
+
+
 @pytest.mark.parametrize(
     ("mode", "declared", "expected"),
     [

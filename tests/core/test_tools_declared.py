@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import pytest
-from langchain_core.tools import StructuredTool
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import InjectedToolArg, InjectedToolCallId, StructuredTool
 from langchain_core.tools import Tool as TextTool
 from langchain_core.tools import tool as langchain_tool
+from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
 from pydantic import BaseModel, Field
 
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.function import as_tool, tool
+from agent_kernel.tools.langchain import current_tool_call_id
 from agent_kernel.tools.registry import ToolRegistry
 
 
@@ -302,3 +305,66 @@ async def test_langchain_tools_are_accepted() -> None:
     assert as_tool(from_dict).call({"a": 4}) == 4
     assert list(as_tool(text).declaration.parameters["properties"]) == ["tool_input"]
     assert as_tool(text).call({"tool_input": "x"}) == "<x>"
+
+
+def test_a_langchain_tool_has_the_approval_that_its_user_gives_it() -> None:
+    @langchain_tool
+    def look(a: int, config: RunnableConfig) -> int:
+        """Look at it."""
+        return a
+
+    made = as_tool(tool(look, approval="allow", read_only=True, name="look_at"))
+    assert (made.declaration.name, made.declaration.approval, made.declaration.read_only) == ("look_at", "allow", True)
+    assert made.call({"a": 3}) == 3
+    judged = as_tool(tool(approval=lambda arguments: "deny")(look))
+    assert (judged.declaration.approval, judged.judge({"a": 1})) == ("dynamic", "deny")
+    with pytest.raises(ToolDeclarationError, match="its approval is 'maybe'"):
+        tool(look, approval="maybe")  # type: ignore[call-overload]
+
+
+def test_a_langchain_tool_that_takes_what_only_langchains_agents_have_is_refused_by_that_arguments_name() -> None:
+    @langchain_tool
+    def with_state(a: int, state: Annotated[dict[str, Any], InjectedState]) -> int:
+        """Take state."""
+        return a
+
+    @langchain_tool
+    def with_store(a: int, memory: Annotated[Any, InjectedStore()]) -> int:
+        """Take a store."""
+        return a
+
+    @langchain_tool
+    def with_runtime(a: int, runtime: ToolRuntime) -> int:
+        """Take the runtime."""
+        return a
+
+    @langchain_tool
+    def with_user(a: int, user: Annotated[str, InjectedToolArg]) -> int:
+        """Take a user."""
+        return a
+
+    @langchain_tool
+    def without(a: int, state: Annotated[dict[str, Any] | None, InjectedState] = None) -> int:
+        """Do without."""
+        return a
+
+    for refused, named in (
+        (with_state, r"'state' \(InjectedState\)"),
+        (with_store, r"'memory' \(InjectedStore\)"),
+        (with_runtime, r"'runtime' \(ToolRuntime\)"),
+        (with_user, r"'user' \(InjectedToolArg\)"),
+    ):
+        with pytest.raises(ToolDeclarationError, match=named):
+            as_tool(refused)
+    assert as_tool(without).call({"a": 1}) == 1
+
+
+def test_a_langchain_tool_may_take_the_calls_id() -> None:
+    @langchain_tool
+    def named(a: int, tool_call_id: Annotated[str, InjectedToolCallId]) -> str:
+        """Say its name."""
+        return f"{a} {tool_call_id}"
+
+    current_tool_call_id.set("call_7")
+    assert list(as_tool(named).declaration.parameters["properties"]) == ["a"]
+    assert as_tool(named).call({"a": 1}) == "1 call_7"

@@ -31,6 +31,7 @@ async def judge(
         arguments=arguments,
         digest=what,
         declared=declared,
+        checks_itself=declaration.approval == "dynamic",
         read_only=declaration.read_only,
         # What may have run already is not run again unasked, whatever rule would allow it.
         always_asks=edited or what in run.open.unknown,

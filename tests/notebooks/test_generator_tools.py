@@ -1,0 +1,133 @@
+"""Tools that give their values one after another, and tools of LangChain that take more than the model gives."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.notebooks.kernel import TestKernel
+from tests.notebooks.page import Page
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+TOOLS = """
+import asyncio, itertools, time
+from typing import Annotated
+import agent_kernel as ak
+from agent_kernel.testing import ScriptedModel, call, say
+from langchain_core.tools import InjectedToolCallId, tool as langchain_tool
+
+def result(tool, **arguments):
+    name = getattr(tool, "__name__", None) or tool.declaration.name
+    ak.Agent(model=ScriptedModel([call(name, **arguments), say("Done.")]), tools=[tool]).run("Go.")
+    one = ak.last_run().tool_calls[0]
+    return one.state, one.result
+
+@ak.tool(approval="allow")
+def rows(n: int):
+    "Give rows."
+    for number in range(n):
+        yield {"row": number}
+
+@ak.tool(approval="allow")
+async def later(n: int):
+    "Give rows later."
+    for number in range(n):
+        await asyncio.sleep(0)
+        yield f"row {number}"
+
+@ak.tool(approval="allow")
+def endless():
+    "Never ends."
+    yield from itertools.count()
+
+@ak.tool(approval="allow")
+async def endless_later():
+    "Never ends."
+    for number in itertools.count():
+        yield number
+
+@ak.tool(approval="allow")
+def fails():
+    "Fails."
+    yield "one"
+    raise ValueError("no more")
+
+@ak.tool(approval="allow")
+def returns():
+    "Returns."
+    yield "one"
+    return "all"
+
+@langchain_tool
+def named(x: int, tool_call_id: Annotated[str, InjectedToolCallId]) -> str:
+    "Say what it is called."
+    return f"{x} {tool_call_id}"
+"""
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[TestKernel]:
+    kernel = TestKernel(dict(os.environ))
+    kernel.run(TOOLS)
+    yield kernel
+    kernel.close()
+
+
+@pytest.mark.parametrize(
+    ("call", "state", "said"),
+    [
+        ("rows, n=2", "success", '{"row": 0}\n{"row": 1}'),
+        ("rows, n=0", "success", "(rows completed with no output)"),
+        ("later, n=2", "success", "row 0\nrow 1"),
+        ("returns", "success", "one\nall"),
+    ],
+)
+def test_the_values_of_a_generator_are_the_result_one_a_line(
+    tools: TestKernel, call: str, state: str, said: str
+) -> None:
+    assert tools.value(f"result({call})") == repr((state, said))
+
+
+@pytest.mark.parametrize("tool", ["endless", "endless_later"])
+def test_a_generator_without_an_end_is_ended_and_says_so(tools: TestKernel, tool: str) -> None:
+    found = tools.value(f"result({tool})")
+    assert found.startswith("('success'")
+    assert "more than 10,000 values. It was ended here." in found
+
+
+def test_a_generator_that_fails_keeps_what_it_gave(tools: TestKernel) -> None:
+    found = tools.value("result(fails)")
+    assert found.startswith("('error'")
+    assert "one" in found
+    assert "ValueError: no more" in found
+
+
+@pytest.mark.parametrize("kind", ["async def", "def"])
+def test_a_generator_is_shown_as_it_goes_and_can_be_stopped(tools: TestKernel, kind: str) -> None:
+    page = Page(tools)
+    wait = "await asyncio.sleep(60)" if kind == "async def" else "time.sleep(60)"
+    tools.run(
+        "cleared = []\n"
+        "@ak.tool(approval='allow')\n"
+        f"{kind} slow():\n"
+        "    'Slow.'\n"
+        "    try:\n"
+        "        yield 'going'\n"
+        f"        {wait}\n"
+        "    finally:\n"
+        "        cleared.append(True)\n"
+        "run = ak.Agent(model=ScriptedModel([call('slow'), say('Done.')]), tools=[slow]).start('Go.')",
+        allow_stdin=True,
+    )
+    page.open()
+    assert page.event("tool_output")["output"]["text"] == "going\n"
+    tools.manager.interrupt_kernel()
+    assert tools.value("run.wait(20).status, [one.state for one in run.tool_calls], cleared") == (
+        "('cancelled', ['cancelled'], [True])"
+    )
+
+
+def test_a_langchain_tool_is_told_the_calls_own_id_and_may_run_unasked(tools: TestKernel) -> None:
+    found = tools.value("result(ak.tool(named, approval='allow', read_only=True), x=1)")
+    assert found == repr(("success", f"1 {tools.value('ak.last_run().tool_calls[0].tool_call_id')[1:-1]}"))
