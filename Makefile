@@ -12,6 +12,9 @@ FRONT_END := widgets/lab/labextension/install.json
 FRONT_END_SOURCES := $(shell find widgets/src widgets/scripts widgets/lab/src widgets/lab/container.ts -type f ! -name "*.gen.ts") widgets/package.json widgets/package-lock.json
 LAB_TYPES := widgets/lab/node_modules/.package-lock.json
 PYTEST := $(BIN)/python -m pytest
+# For tests that mostly wait for kernels, servers and browsers: a process for each core, which takes whole files.
+WORKERS ?= 2
+SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile
 
 .PHONY: help
 help: ## List the goals
@@ -23,7 +26,6 @@ demo: .venv/demo.stamp ## Open JupyterLab on the demo notebook (DEMO_ARGS=--no-b
 
 .PHONY: test
 test: lint unit-front unit notebooks e2e shapes ## Everything: lint, types, unit, server, front end, notebooks, JupyterLab
-# One after another, but for `unit`, whose halves share two cores: browser tests that share them wait for each other.
 
 .PHONY: lint
 lint: .venv/test.stamp $(LAB_TYPES) ## Lint, formatting, types (Python and TypeScript)
@@ -37,15 +39,9 @@ format: .venv/test.stamp ## Format, and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-.PHONY: unit unit-core unit-kernels
+.PHONY: unit
 unit: .venv/test.stamp .venv/fuse.stamp ## Python tests with real kernels and servers, without a browser
-	$(MAKE) --no-print-directory -j2 --output-sync=target unit-core unit-kernels
-
-unit-core: .venv/test.stamp
-	$(PYTEST) -q tests/architecture tests/core tests/widgets
-
-unit-kernels: .venv/test.stamp .venv/fuse.stamp
-	$(PYTEST) -q tests --ignore=tests/e2e --ignore=tests/shapes --ignore=tests/architecture --ignore=tests/core --ignore=tests/widgets
+	$(PYTEST) -q $(SIDE_BY_SIDE) tests --ignore=tests/e2e --ignore=tests/shapes
 
 .PHONY: unit-front
 unit-front: .venv/test.stamp ## The front end's tests
@@ -58,11 +54,11 @@ notebooks: .venv/test.stamp ## The demo notebooks as regression tests, twice: th
 
 .PHONY: e2e
 e2e: .venv/test.stamp .venv/browser.stamp ## What a user sees, in a real JupyterLab
-	$(PYTEST) -q tests/e2e
+	$(PYTEST) -q $(SIDE_BY_SIDE) tests/e2e
 
 .PHONY: shapes
 shapes: .venv/test.stamp .venv/browser.stamp ## Other shapes of Jupyter: a gateway, a Hub, Notebook 7, other ipykernels (SHAPES=full for all)
-	$(PYTEST) -q tests/shapes $(if $(filter full,$(SHAPES)),-m "shapes_full or not shapes_full")
+	$(PYTEST) -q $(SIDE_BY_SIDE) tests/shapes $(if $(filter full,$(SHAPES)),-m "shapes_full or not shapes_full")
 
 .PHONY: faults
 faults: .venv/test.stamp ## Kill real processes at random moments (half an hour; FAULTS_ARGS="--rounds 20 --seed 7"), then the load

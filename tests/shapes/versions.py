@@ -1,5 +1,6 @@
 """Environments with another ipykernel: made on demand, kept in `.cache`. All else is this environment's own."""
 
+import fcntl
 import json
 import os
 import site
@@ -32,12 +33,15 @@ def python_with(ipykernel: str) -> str:
         return sys.executable
     home = PLACE / ipykernel
     python = home / "bin" / "python"
-    if not (home / "complete").exists():
-        venv.create(home, clear=True, symlinks=True)
-        install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
-        subprocess.run([*install, f"ipykernel=={ipykernel}"], check=True)
-        (home / "complete").touch()
-    _look_into_this_environment(python)
+    PLACE.mkdir(parents=True, exist_ok=True)
+    with (PLACE / f"{ipykernel}.lock").open("w") as lock:  # tests run side by side
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "complete").exists():
+            venv.create(home, clear=True, symlinks=True)
+            install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
+            subprocess.run([*install, f"ipykernel=={ipykernel}"], check=True)
+            _look_into_this_environment(python)
+            (home / "complete").touch()
     return str(python)
 
 
