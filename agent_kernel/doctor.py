@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.log.opening import LOCAL, one_at_a_time
+from agent_kernel.tools.hidden import reveal
 
 OLDEST_KERNEL = (6, 29)
 DEMO_ADVICE = "Or try the recorded demo, which needs no model: agent-kernel demo"
@@ -35,7 +37,7 @@ def examine(environ: Mapping[str, str], *, ask: bool = True) -> list[Finding]:
     loads = _loads()
     log = [_log()] if loads.mark == "ok" else []
     front_end = [*_lab(), _bundle(), _widgets(), *_lab_extension()]
-    return [_enabled(), loads, *front_end, _kernel(), *log, *_models(environ, ask=ask)]
+    return [_enabled(), loads, *front_end, _kernel(), *log, *_folder(), *_models(environ, ask=ask)]
 
 
 def default_log() -> Path:
@@ -147,6 +149,16 @@ def _log() -> Finding:
     if path.stat().st_mode & 0o077:
         return Finding("note", f"Others on this machine can read the log {path}.", f"Run: chmod 600 {path}")
     return Finding("ok", f"The log is {path}, {path.stat().st_size / 1e6:.1f} MB.")
+
+
+def _folder() -> Iterator[Finding]:
+    """The files by which runs of notebooks in this folder are stricter."""
+    found = read_limits(Path.cwd())
+    said = found.words()
+    if said is not None:
+        yield Finding("note", f"Runs of notebooks in this folder are limited by {reveal(said)}.")
+    for note in found.notes:
+        yield Finding("MEND" if found.closed and note.endswith("nothing runs unasked.") else "note", reveal(note))
 
 
 def _models(environ: Mapping[str, str], *, ask: bool) -> Iterator[Finding]:

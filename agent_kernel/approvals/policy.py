@@ -74,9 +74,10 @@ class Policy:
                     "deny", f"The check of {call.tool_name} itself refused these arguments. Others may pass."
                 )
             return Judgement("deny", f"By policy: the tool {call.tool_name} is declared as never to be run.")
+        asks = call.always_asks or any(rule.verb == "ask" for rule in covering.values())
         if self.default in ("deny", "plan"):
-            return self._by_strict_mode(call)
-        if call.always_asks or any(rule.verb == "ask" for rule in covering.values()):
+            return self._by_strict_mode(call, asks=asks)
+        if asks:
             return Judgement("ask")
         if self.default == "allow" or any(rule.verb == "allow" for rule in covering.values()):
             return Judgement("allow")
@@ -84,10 +85,10 @@ class Policy:
             return Judgement("allow")
         return Judgement(call.declared)
 
-    def _by_strict_mode(self, call: JudgedCall) -> Judgement:
+    def _by_strict_mode(self, call: JudgedCall, *, asks: bool) -> Judgement:
         """These modes win over rules that allow: whoever chose them meant every call."""
         if self.default == "deny":
             return Judgement("deny", "The policy of this run denies every action.")
         if call.read_only and call.declared == "allow":
-            return Judgement("allow")
+            return Judgement("ask" if asks else "allow")
         return Judgement("deny", "Plan only: reads, never acts.")

@@ -102,6 +102,14 @@ def save_spent(sql: sqlite3.Connection, run: RunView) -> None:
     sql.execute("UPDATE runs SET usage = ? WHERE run_id = ?", (run.usage.model_dump_json(), run.run_id))
 
 
+def save_limits(sql: sqlite3.Connection, run_id: str, limits: str) -> None:
+    """What the files in the notebook's folder asked for when a run began, as JSON in its specification."""
+    sql.execute(
+        "UPDATE runs SET spec = json_set(spec, '$.limits', json(?)) WHERE run_id = ? AND json_valid(spec)",
+        (limits, run_id),
+    )
+
+
 def save_reopened(sql: sqlite3.Connection, run: RunView) -> None:
     """As `save_run`, for a run that had ended and that this process carries out from now on."""
     save_run(sql, run)

@@ -158,6 +158,7 @@ class Conversation:
         await self.refuse_elsewhere()
         await self._queue.begun()
         async with self._queue.at_hand() as active:
+            policy_switch.refuse_above(self._host.settings, mode, active)
             switched = await policy_switch.switch(
                 self._host.log, self._host.settings, self.row, active, mode, decided_by
             )

@@ -1,8 +1,10 @@
 """What is asked of a run, as frozen values. Both hosts build these; the loop reads them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_kernel.approvals.folder_file import NO_LIMITS, FolderLimits
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -51,6 +53,8 @@ class RunSpec:
     """The notebook of that cell, as the server that hosts the run knows it; the log follows it when it is renamed."""
     prompt_in_cell: bool = False
     """Whether the source of the cell that shows the run has the prompt: its record does not say it again."""
+    limits: FolderLimits = NO_LIMITS
+    """What the files in the notebook's folder asked for when the run began; no later reading loosens it."""
     watched: bool = False
     """Whether somebody follows the run without a page: it waits for answers as where a page shows it."""
 
@@ -63,6 +67,8 @@ class BrainSettings:
     policy_cap: PolicyMode | None = None
     """The most permissive mode a notebook may choose; a site sets it."""
     site_rules: tuple[str, ...] = ()
+    read_limits: Callable[[str | None], FolderLimits] | None = None
+    """Reads the files in the folder of a notebook, by its path, that tighten its runs. Called in a thread."""
     approval_seconds: float | None = None
     """A waiting call expires after this time; `None` means never."""
     result_characters: int = 25_000

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from IPython.core.error import UsageError
 
+from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.notebook.run import RunState, WaitingRun
+from agent_kernel.notebook.toolbox import FOLDER
 from agent_kernel.record.words import rule_words
 from agent_kernel.tools.hidden import reveal
 
@@ -48,6 +50,13 @@ def show(runs: Sequence[RunState]) -> str:
         return NOTHING_OPEN
     hidden = [run for run in runs if not run.show_here()]
     return "\n".join(f"No page shows cards of this run: {_prompt(run)}" for run in hidden)
+
+
+def limits() -> list[str]:
+    """What the files in the notebook's folder ask for, in sentences."""
+    found = read_limits(FOLDER)
+    said = found.words()
+    return [reveal(line) for line in ([f"Runs here are limited by {said}."] if said else []) + list(found.notes)]
 
 
 def rules(run: RunState | None) -> str:

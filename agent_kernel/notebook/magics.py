@@ -100,7 +100,7 @@ class AgentMagics(Magics):
                 self._show_stats(days)
                 return
             if cell is None and (words := words_of(line)) is not None:
-                _say(self._defaults.change(words) if words else self._defaults.told())
+                _say("\n".join([self._defaults.change(words) if words else self._defaults.told(), *commands.limits()]))
                 return
             if cell is None and (found := _REMOVE.fullmatch(line.strip())) is not None:
                 _say(commands.remove_rule(workshop().last_run, found[1]))

@@ -190,6 +190,8 @@ class PolicyView(View):
     rules: list[RuleView] = Field(default_factory=list)
     cap: PolicyMode | None = None
     """The most permissive mode that the site allows; `None` where it allows every one."""
+    folder_cap: PolicyMode | None = None
+    """The most permissive mode that files in the notebook's folder allow."""
     limited_by: str | None = None
     """Files in the notebook's folder that tighten, and what by: `.agent-kernel.toml: plan, 2 rules`."""
     notes: list[str] = Field(default_factory=list)

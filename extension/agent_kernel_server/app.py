@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ from jupyter_server.extension.application import ExtensionApp
 from pydantic import ValidationError
 from traitlets import Bool, Dict, Enum, Float, Integer, List, TraitError, Unicode, default, validate
 
+from agent_kernel.approvals.folder_file import FolderLimits, read_limits
 from agent_kernel.loop.settings import BrainSettings
 from agent_kernel.models.endpoints import ENVIRONMENT_KEYS, BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.resolver import ModelResolver
@@ -207,6 +209,7 @@ class AgentKernelServer(ExtensionApp):
             result_lines=self.result_lines,
             step_characters=self.step_characters,
             site_rules=tuple(self.site_rules),
+            read_limits=partial(_read_limits, Path(self.serverapp.root_dir)) if self.serverapp is not None else None,
             approval_seconds=self.approval_seconds,
             output_directory=Path(self.output_dir) if self.output_dir is not None else None,
             stop_seconds=self.stop_seconds,
@@ -235,6 +238,12 @@ class AgentKernelServer(ExtensionApp):
         """What keeps the server from being culled: runs that are under way."""
         runs = self.service.kernels.active_runs() if self.service is not None else 0
         return {"runs": runs} if runs else None
+
+
+def _read_limits(root: Path, notebook: str | None) -> FolderLimits:
+    """What the files in a notebook's folder ask for; of a run without a notebook, those of the server's folder."""
+    path = notebook.partition(":")[2] if notebook is not None and notebook.startswith("RTC:") else notebook
+    return read_limits((root / path).parent if path else root, root)
 
 
 def _with_its_key(endpoint: Endpoint | BrokenEndpoint) -> Endpoint | BrokenEndpoint:

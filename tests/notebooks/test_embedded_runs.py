@@ -224,3 +224,15 @@ def test_the_mode_edit_writes_files_of_the_folder_and_nothing_else(kernel: TestK
     written = "[call.state for call in ak.last_run().tool_calls]"
     assert kernel.value(written) == "['success', 'denied', 'denied', 'denied', 'denied']"
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["notes.md"]
+
+
+def test_a_file_in_the_notebooks_folder_tightens_and_config_says_so(kernel: TestKernel, tmp_path: Path) -> None:
+    (tmp_path / ".agent-kernel.toml").write_text('policy = "plan"\nrules = ["allow *"]\n')
+    kernel.run(f"import os; os.chdir({str(tmp_path)!r})")
+    kernel.run(f"{IMPORTS}{ANSWER}%load_ext agent_kernel")
+    kernel.run("run = ak.Agent(model=model, policy=ak.Policy(['allow run_python'], 'allow')).run('What is 6 * 7?')")
+    assert states(kernel) == "[('run_python', 'denied', 'policy')]"
+    said = kernel.run("%agent config").streams()
+    assert "Runs here are limited by .agent-kernel.toml: at most plan." in said
+    assert "the rule 'allow *' is not used, because a file can only tighten." in said
+    assert "Limited by .agent-kernel.toml: at most plan.\n" in kernel.run("%agent rules").streams()

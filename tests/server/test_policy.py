@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel_server.app import _read_limits
 from tests.server.client import Api, Kernel
 
 
@@ -59,3 +60,22 @@ async def test_a_kernel_of_the_server_writes_files_of_its_folder_in_the_mode_edi
     assert [(one["state"], one["by"]) for one in view["tool_calls"]] == [("success", "policy"), ("denied", "user")]
     assert view["runs"][0]["policy"]["mode"] == "edit"
     assert await kernel.text("print(os.listdir(), os.path.exists('../outside.md'))") == "['notes.md'] False\n"
+
+
+async def test_a_file_in_the_notebooks_folder_tightens_the_runs_there(
+    api: Api, model: FakeOpenAI, jp_root_dir: Path
+) -> None:
+    (jp_root_dir / "folder").mkdir()
+    (jp_root_dir / ".agent-kernel.toml").write_text('rules = ["deny run_shell"]')
+    (jp_root_dir / "folder" / ".agent-kernel.toml").write_text("rules = [")
+    model.add(say("Done."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    [run] = (await api.ended(conversation_id))["runs"]
+    assert run["policy"]["limited_by"] == ".agent-kernel.toml: 1 rule"
+    [rule] = run["policy"]["rules"]
+    assert (rule["origin"], rule["made_by"], rule["text"]) == ("folder", ".agent-kernel.toml", "deny run_shell")
+    for path in ("folder/a.ipynb", "RTC:folder/a.ipynb"):
+        below = _read_limits(jp_root_dir, path)
+        assert below.closed
+        assert [rule.file for rule in below.rules] == ["../.agent-kernel.toml"]

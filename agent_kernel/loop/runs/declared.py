@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from agent_kernel.approvals.folder_file import NO_LIMITS
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import runs
@@ -44,6 +45,7 @@ def anew(last: Declared | None, prompt: str, chosen: PolicyMode | None) -> RunSp
         replaces=(),
         continues=None,
         cell_id=None,
+        limits=NO_LIMITS,
     )
 
 

@@ -4,18 +4,20 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from agent_kernel.approvals.folder_file import FILE_NAME, least, unreadable
 from agent_kernel.errors import KernelGone, LogUnavailable
 from agent_kernel.log import inbox, journal, ledger
 from agent_kernel.log.journal import Mark
-from agent_kernel.log.runs import ConversationRow, add_run, save_run
+from agent_kernel.log.runs import ConversationRow, add_run, save_limits, save_run
 from agent_kernel.log.store import Log
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.graph import run_to_end
 from agent_kernel.loop.run import ActiveRun, RunResult, RunSetting, Step
 from agent_kernel.loop.runs.parking import keep_past
-from agent_kernel.loop.runs.specs import stored
+from agent_kernel.loop.runs.specs import limits_text, stored
 from agent_kernel.loop.runs.stopping import Stop, note
 from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 _ENVIRONMENT_SECONDS = 5.0
+_FOLDER_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 """Seconds between two tries to write to a log that takes nothing."""
 
@@ -93,6 +96,7 @@ async def begin(
     """
     # Resolving may import the openai package, which takes half a second.
     model = await asyncio.to_thread(host.models.resolve, spec.model or row.model or host.settings.default_model)
+    known, spec = spec.limits, await _with_folder_limits(host, row, spec)
     standing = await host.log.read(lambda sql: read_standing(sql, row, spec.run_id))
     policy, shown = effective_policy(host.settings, spec, standing)
     setting = RunSetting(
@@ -115,6 +119,9 @@ async def begin(
     await asyncio.to_thread(run.registry.openai_format)
     started_at = view.started_at if view.status == "running" else utc_now()
     run.change(status="running", model=model.name, recorded=model.recorded, policy=shown, started_at=started_at)
+    if spec.limits != known:
+        run.change(budget=least(run.view.budget, spec.limits.budget))
+        run.commits.write_soon(lambda commit: save_limits(commit.sql, spec.run_id, limits_text(spec)))
     run.past = host.histories.take(row.number)
     if spec.replaces:
         run.past = Past()  # all is read again, without what is left out from now on
@@ -127,6 +134,20 @@ async def begin(
             environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
         await add_user_message(run, spec.prompt, environment, pictures)
     return run
+
+
+async def _with_folder_limits(host: "Host", row: ConversationRow, spec: RunSpec) -> RunSpec:
+    """With what the files in the notebook's folder ask for now, and what they asked for when the run began."""
+    read = host.settings.read_limits
+    if read is None:
+        return spec
+    try:
+        async with asyncio.timeout(_FOLDER_SECONDS):
+            found = await asyncio.to_thread(read, spec.notebook_path or row.notebook_path)
+    except (TimeoutError, OSError) as error:
+        logger.warning("The files of the notebook's folder could not be read: %s", error)
+        found = unreadable(FILE_NAME, f"could not be looked for within {_FOLDER_SECONDS:g} s")
+    return replace(spec, limits=spec.limits.and_(found))
 
 
 async def _read_log(run: ActiveRun, *, continued: bool) -> None:

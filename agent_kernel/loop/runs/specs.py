@@ -5,11 +5,13 @@ from functools import lru_cache
 
 from pydantic import TypeAdapter
 
+from agent_kernel.approvals.folder_file import FolderLimits
 from agent_kernel.log.runs import StoredSpec
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.tools.declaration import ToolDeclaration
 
 _SPEC: TypeAdapter[RunSpec] = TypeAdapter(RunSpec)
+_LIMITS: TypeAdapter[FolderLimits] = TypeAdapter(FolderLimits)
 _TOOLS: TypeAdapter[tuple[ToolDeclaration, ...]] = TypeAdapter(tuple[ToolDeclaration, ...])
 
 
@@ -19,6 +21,10 @@ def stored(spec: RunSpec) -> StoredSpec:
         tools=_TOOLS.dump_json(spec.tools).decode(),
         widget_model_id=spec.widget_model_id,
     )
+
+
+def limits_text(spec: RunSpec) -> str:
+    return _LIMITS.dump_json(spec.limits).decode()
 
 
 def restored(row: StoredSpec, prompt: str) -> RunSpec:

@@ -38,23 +38,30 @@ def read_standing(sql: sqlite3.Connection, row: ConversationRow, run_id: str) ->
 def effective_policy(settings: BrainSettings, spec: RunSpec, standing: Standing) -> tuple[Policy, PolicyView]:
     """A site that caps the mode below `allow` also takes away the notebook's own allowing rules: a file that somebody
     sent must not be able to approve itself. Raises `ConfigurationError` for a rule that is not understood."""
-    chosen = Policy(default=standing.mode or "ask").capped(settings.policy_cap).default
+    limits = spec.limits
+    folder_cap = limits.mode if not limits.closed else Policy(default=limits.mode or "ask").capped("ask").default
+    chosen = Policy(default=standing.mode or "ask").capped(settings.policy_cap).capped(folder_cap).default
     own = [_made("code", text) for text in spec.rules]
     dropped = [rule for rule in own if settings.policy_cap not in (None, "allow") and rule.text.startswith("allow")]
     site = [_made("site", text) for text in settings.site_rules]
-    rules = [*site, *(rule for rule in own if rule not in dropped), *standing.rules]
+    folder = [_made("folder", rule.text, rule.file) for rule in limits.rules]
+    if limits.closed:
+        folder.append(_made("folder", "ask *", ", ".join(limits.files[:_MOST_NAMED])))
+    rules = [*site, *folder, *(rule for rule in own if rule not in dropped), *standing.rules]
     view = PolicyView(
         mode=chosen,
         rules=rules,
         cap=settings.policy_cap,
-        notes=[*_dropped(dropped, settings), *_declared_allowed(spec, chosen)],
+        folder_cap=folder_cap,
+        limited_by=limits.words(),
+        notes=[*limits.notes[:_MOST_NAMED], *_dropped(dropped, settings), *_declared_allowed(spec, chosen)],
     )
     return Policy(rules=tuple(rule.text for rule in rules), default=chosen), view
 
 
-def _made(origin: RuleOrigin, text: str) -> RuleView:
+def _made(origin: RuleOrigin, text: str, made_by: str | None = None) -> RuleView:
     rule = Rule.parse(text)
-    return RuleView(tool_name=rule.tool, text=text.strip(), origin=origin)
+    return RuleView(tool_name=rule.tool, text=text.strip(), origin=origin, made_by=made_by)
 
 
 def _dropped(rules: Sequence[RuleView], settings: BrainSettings) -> list[str]:

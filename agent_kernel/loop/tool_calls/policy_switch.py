@@ -18,10 +18,14 @@ from agent_kernel.protocol.views import NoticeView, PolicySwitchView
 from agent_kernel.protocol.vocabulary import PolicyMode
 
 
-def refuse_above(settings: BrainSettings, mode: PolicyMode) -> None:
-    """Raises `InvalidArguments`."""
+def refuse_above(settings: BrainSettings, mode: PolicyMode, run: ActiveRun | None = None) -> None:
+    """Above what the site allows, or the folder of the run that is under way. Raises `InvalidArguments`."""
     if exceeds(mode, settings.policy_cap):
         raise InvalidArguments(f"This site allows {settings.policy_cap} at most, not {mode}. Nothing was changed.")
+    folder = run.view.policy.folder_cap if run is not None else None
+    if run is not None and exceeds(mode, folder):
+        files = ", ".join(run.spec.limits.files[:3])
+        raise InvalidArguments(f"{files} allows {folder} at most, not {mode}. Nothing was changed.")
 
 
 async def switch(

@@ -50,7 +50,8 @@ function Switch({ policy, waiting }: Omit<Props, "open">): JSX.Element {
   const [chosen, choose] = useState(policy.mode);
   const [sent, setSent] = useState(false);
   const cap = policy.cap ?? null;
-  const offered = cap === null ? MODES : MODES.slice(MODES.indexOf(cap));
+  const folderCap = policy.folder_cap ?? null;
+  const offered = MODES.slice(Math.max(...[cap, folderCap].map((one) => (one === null ? 0 : MODES.indexOf(one)))));
   const send = (): void => {
     setSent(true);
     actions.send({ type: "policy", mode: chosen });
@@ -60,6 +61,7 @@ function Switch({ policy, waiting }: Omit<Props, "open">): JSX.Element {
       <Choices name="Policy of this conversation">
         {offered.map((mode) => ({ key: mode, label: NAMES[mode], note: MEANING[mode], checked: mode === chosen, choose: () => choose(mode) }))}
       </Choices>
+      {folderCap !== null && <p>The file in this folder allows {NAMES[folderCap]} at most.</p>}
       {cap !== null && cap !== "allow" && <p>This site allows {NAMES[cap]} at most.</p>}
       {chosen !== policy.mode && (
         <div class="ak-actions">
