@@ -75,7 +75,7 @@ class BrainSettings:
     result_lines: int = 1_000
     step_characters: int = 200_000
     output_directory: Path | None = None
-    """Where outputs go that are too long for the model; `None` means the system's temporary directory."""
+    """Where outputs go that are too long for the model; `None` means `tools.spill.outputs_directory`."""
     park_seconds: float = 10.0
     """A run that has only waited for decisions for this long keeps nothing in memory until it is decided on, unless it
     is one of a few."""

@@ -171,7 +171,8 @@ class _Execution:
     def _told(self, end: "_End") -> Outcome:
         self._capture.close()
         text = "\n".join(part for part in (self._capture.text_for_model(), end.last) if part)
-        return Outcome(end.status, text or f"({self._entry.call.tool_name} completed with no output)")
+        text = text or f"({self._entry.call.tool_name} completed with no output)"
+        return Outcome(end.status, text, output_file=self._capture.output_file)
 
     async def _end(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> "Outcome | _End":
         try:
@@ -254,7 +255,7 @@ class _Execution:
             error = value.error_before_exec or value.error_in_exec
             return self._failed(error) if error is not None else _End("success")
         if isinstance(value, ToolText):
-            return Outcome("success", value)
+            return Outcome("success", value, output_file=self._capture.output_file)
         return _End("success", value_text(value, self._shell, self._capture))
 
     def _failed(self, error: BaseException) -> "Outcome | _End":

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from typing import Any
 
 from agent_kernel.notebook.between_cells import OwnShell
@@ -51,7 +52,8 @@ class LocalHands:
             ended = await outcome
             if ended.status == "success":
                 return ended
-            return Outcome("error", f"The call was interrupted after {call.timeout:g} s, its limit.\n{ended.content}")
+            told = f"The call was interrupted after {call.timeout:g} s, its limit.\n{ended.content}"
+            return replace(ended, status="error", content=told)
 
     async def _nudge(self, call: ApprovedCall) -> None:
         """Where no cell waits for the run, have the call run between cells."""

@@ -4,17 +4,15 @@ A short output stays in memory. A long one goes to a private file as well, and m
 its end.
 """
 
-import os
+import contextlib
 import re
-import tempfile
 from collections import deque
 from typing import BinaryIO
 
+from agent_kernel.tools.spill import SPILL_BYTES, new_file
+
 MEMORY_CHARACTERS = 1_048_576
 """Most characters held in memory; one fifth from the beginning, the rest from the end."""
-
-FILE_BYTES = 50 * 1_048_576
-"""Most bytes written to the file of one call."""
 
 _HEAD_CHARACTERS = MEMORY_CHARACTERS // 5
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]")
@@ -46,7 +44,13 @@ class Transcript:
         self._left_out = 0
         self._file: BinaryIO | None = None
         self._file_length = 0
-        self.path: str | None = None
+        self._is_full = False
+        self._path: str | None = None
+
+    @property
+    def path(self) -> str | None:
+        """The file that has what is left out here."""
+        return self._path if self._left_out else None
 
     def append(self, text: str) -> None:
         room = _HEAD_CHARACTERS - self._head_length
@@ -61,7 +65,7 @@ class Transcript:
         self._tail.append(rest)
         self._tail_length += len(rest)
         if self._head_length + self._tail_length > MEMORY_CHARACTERS:
-            if self._file is None:
+            if self._file is None and self._path is None and not self._is_full:
                 self._open_file()
             self._drop()
 
@@ -73,29 +77,38 @@ class Transcript:
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):
+                self._file.close()
             self._file = None
 
     def text(self) -> str:
         head, tail = "".join(self._head), "".join(self._tail)
         if not self._left_out:
             return plain(head + tail)
-        kept = "all of it" if self._file_length < FILE_BYTES else f"the first {FILE_BYTES // 1_048_576} MiB"
-        note = f"\n[... {self._left_out:,} characters left out here; {kept} is in the file {self.path} ...]\n"
-        return plain(head) + note + plain(tail)
+        kept = "all of it" if self._file_length < SPILL_BYTES else f"the first {SPILL_BYTES // 1_048_576} MiB"
+        where = f"; {kept} is in the file {self._path}" if self._path is not None else ""
+        return f"{plain(head)}\n[... {self._left_out:,} characters left out here{where} ...]\n{plain(tail)}"
 
     def _open_file(self) -> None:
-        # mkstemp creates with mode 0600.
-        descriptor, self.path = tempfile.mkstemp(prefix="agent-kernel-output-", suffix=".txt")
-        self._file = os.fdopen(descriptor, "wb", buffering=262_144)
+        try:
+            path, self._file = new_file("output")
+        except OSError:
+            # The call prints on where its output can't be kept.
+            self._is_full = True
+            return
+        self._path = str(path)
         for part in (*self._head, *self._tail):
             self._spool(part)
 
     def _spool(self, text: str) -> None:
-        if self._file is None or self._file_length >= FILE_BYTES:
+        if self._file is None or self._is_full or self._file_length >= SPILL_BYTES:
             return
-        data = text.encode("utf-8", "replace")[: FILE_BYTES - self._file_length]
-        self._file.write(data)
+        data = text.encode("utf-8", "replace")[: SPILL_BYTES - self._file_length]
+        try:
+            self._file.write(data)
+        except OSError:
+            self._path, self._is_full = None, True
+            return
         self._file_length += len(data)
 
     def _drop(self) -> None:

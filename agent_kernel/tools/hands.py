@@ -35,6 +35,8 @@ class Outcome:
     undo: str | None = None
     """Set where `Hands.undo` can take the call back: when the file that it replaced was last changed (UTC, ISO 8601),
     or an empty text where there was none."""
+    output_file: str | None = None
+    """The file that has the whole output where the content has not, or where it was written in any case."""
 
 
 class Hands(Protocol):

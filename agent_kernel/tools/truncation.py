@@ -43,7 +43,7 @@ def truncate(text: str, limits: TextLimits = TextLimits(), output_file: Path | s
 
 
 def _separator(lines: int, characters: int, output_file: Path | str | None) -> str:
-    where = f" The whole output is in {output_file}: read more of it with read_file." if output_file else ""
+    where = f" The output is in {output_file}, up to 50 MB of it: read more with read_file." if output_file else ""
     return f"... [{lines:,} lines, {characters:,} characters left out here.{where}] ..."
 
 

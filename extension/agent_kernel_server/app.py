@@ -95,7 +95,8 @@ class AgentKernelServer(ExtensionApp):
     output_dir = Unicode(
         None,
         allow_none=True,
-        help="Where outputs go that are too long for the model. Unset: the system's temporary directory.",
+        help="Where outputs go that are too long for the model. Unset: the folder agent-kernel/outputs in your cache, "
+        "with a week's files and 500 MB at most.",
     ).tag(config=True)
 
     stop_seconds = Float(

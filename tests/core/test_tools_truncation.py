@@ -1,7 +1,9 @@
 """What the model is told of a long output, and where the whole of it is."""
 
+import os
 import stat
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -100,3 +102,36 @@ def test_a_hundred_megabytes_take_linear_time() -> None:
     started = time.process_time()
     truncate("x" * 79 + "\n" + ("y" * 79 + "\n") * 500_000)
     assert time.process_time() - started < 2
+
+
+def test_without_a_folder_of_the_sites_own_outputs_go_into_the_users_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    shown = shorten("run_python", "x\n" * 50_000, TextLimits())
+    assert isinstance(shown.output_file, Path)
+    assert shown.output_file.parent == tmp_path / "agent-kernel" / "outputs"
+    assert str(shown.output_file) in shown.text
+
+
+def test_old_outputs_go_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    now = datetime.now(UTC).timestamp()
+    paths = [spill("run_python", "x" * 100) for _ in range(4)]
+    folder = paths[0].parent
+    (folder / "notes.txt").write_text("mine")
+    for age, path in enumerate(reversed(paths)):
+        os.utime(path, (now - age * 60,) * 2)
+    os.utime(folder / "notes.txt", (0, 0))
+    monkeypatch.setattr(spilling, "KEPT_BYTES", spilling.SPILL_BYTES + 250)
+    newest = spill("run_python", "y")
+    assert sorted(folder.iterdir()) == sorted([*paths[2:], newest, folder / "notes.txt"])
+    os.utime(newest, (now - spilling.KEPT_AGE.total_seconds() - 60,) * 2)
+    spill("run_python", "z")
+    assert not newest.exists()
+
+
+def test_what_a_kernel_has_cut_already_names_the_kernels_file() -> None:
+    shown = shorten("run_python", "x\n" * 50_000, TextLimits(), None, "/cache/output-1.txt")
+    assert (shown.truncated, shown.output_file) == (True, "/cache/output-1.txt")
+    assert "/cache/output-1.txt" in shown.text

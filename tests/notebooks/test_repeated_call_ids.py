@@ -104,12 +104,12 @@ def test_each_conversation_takes_back_the_file_of_its_own_call(counting: TestKer
 def test_long_outputs_of_calls_with_one_id_stand_in_files_of_their_own(
     start_kernel: Callable[..., TestKernel], tmp_path: Path
 ) -> None:
-    kernel = start_kernel(TMPDIR=str(tmp_path))
+    kernel = start_kernel(XDG_CACHE_HOME=str(tmp_path))
     kernel.run(COUNTING)
     for number in (1, 2):
         code = f"print('{number}' * 2_000_000)"
         kernel.run(f"begin(asks({{'code': {code!r}}})).wait(20)")
-    texts = [path.read_text() for path in tmp_path.glob("agent-kernel-output-*")]
+    texts = [path.read_text() for path in (tmp_path / "agent-kernel" / "outputs").iterdir()]
     assert sorted(text.strip()[0] for text in texts) == ["1", "2"]
     assert [len(text) for text in texts] == [2_000_001, 2_000_001]
 

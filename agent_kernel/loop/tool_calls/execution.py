@@ -74,7 +74,9 @@ async def finish(
     """Commit how a call ended, with the pictures that it has `shown`."""
     settings = run.setting.settings
     limits = TextLimits(characters=settings.result_characters, lines=settings.result_lines)
-    shortening = partial(shorten, call.tool_name, outcome.content, limits, settings.output_directory)
+    shortening = partial(
+        shorten, call.tool_name, outcome.content, limits, settings.output_directory, outcome.output_file
+    )
     # A text within the limits is kept as it is; a longer one is written to a file.
     kept = shortening() if len(outcome.content) <= limits.characters else await asyncio.to_thread(shortening)
     pictures = NO_PICTURES

@@ -1,6 +1,7 @@
 """Attempt is one execution of an approved call in one life of a kernel, from its deposit to its outcome."""
 
 import asyncio
+from dataclasses import replace
 from logging import Logger
 from typing import Literal
 
@@ -100,7 +101,7 @@ class Attempt:
         )
         self._feed.repair(first, answer.outputs)
         if answer.outcome is not None:
-            return Outcome(answer.outcome.status, answer.outcome.content, answer.outcome.undo)
+            return Outcome(**answer.outcome.model_dump())
         if claimed and answer.state == "deposited":
             # The code that was to claim it has ended without that, as where an interrupt has hit it.
             await self.interrupt()
@@ -150,4 +151,5 @@ class Deadline:
     def explain(self, outcome: Outcome) -> Outcome:
         if not self._interrupted or outcome.status == "success":
             return outcome
-        return Outcome("error", f"The call was interrupted after {self._seconds:g} s, its limit.\n{outcome.content}")
+        told = f"The call was interrupted after {self._seconds:g} s, its limit.\n{outcome.content}"
+        return replace(outcome, status="error", content=told)

@@ -163,6 +163,7 @@ class OutcomeContent(KernelMessage):
     status: Literal["success", "error", "cancelled", "unknown"]
     content: str
     undo: str | None = Field(default=None, max_length=40)
+    output_file: str | None = Field(default=None, max_length=4096)
 
 
 class Collected(KernelMessage):
