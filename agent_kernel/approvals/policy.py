@@ -4,11 +4,11 @@ A judgement weighs what the tool declares, the run's mode, the run's and the sit
 saved. It is pure: the same call under the same policy is judged the same, and it is judged again at execution.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_kernel.approvals.rules import Rule
+from agent_kernel.approvals.rules import Rule, weigh_rules
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 
 # From the most to the least restrictive. A site's cap is the most permissive mode that a notebook may choose.
@@ -41,6 +41,8 @@ class JudgedCall:
     """No rule approves it: a person has changed it, or it may have run before."""
     checks_itself: bool = False
     """What is `declared` is the answer of the tool's own check to these arguments."""
+    parameters: Mapping[str, Any] | None = None
+    """The tool's, as a JSON Schema. Rules take the defaults of arguments that are left out from it."""
     edits_in_folder: bool = False
     """It writes a file that the mode `edit` covers: see `agent_kernel.tools.builtin.may_edit`."""
 
@@ -61,25 +63,21 @@ class Policy:
         return self if cap is None or not exceeds(self.default, cap) else Policy(self.rules, cap)
 
     def judge(self, call: JudgedCall) -> Judgement:
-        verbs = {text: Rule.parse(text) for text in self.rules}
-        covering = {
-            text: rule for text, rule in verbs.items() if rule.covers(call.tool_name, call.arguments, call.digest)
-        }
-        for text, rule in covering.items():
-            if rule.verb == "deny":
-                return Judgement("deny", f"By policy: {text}.")
+        said = weigh_rules(self.rules, call.tool_name, call.arguments, call.digest, call.parameters)
+        if said.denied_by is not None:
+            return Judgement("deny", f"By policy: {said.denied_by}.")
         if call.declared == "deny":
             if call.checks_itself:
                 return Judgement(
                     "deny", f"The check of {call.tool_name} itself refused these arguments. Others may pass."
                 )
             return Judgement("deny", f"By policy: the tool {call.tool_name} is declared as never to be run.")
-        asks = call.always_asks or any(rule.verb == "ask" for rule in covering.values())
+        asks = call.always_asks or said.asks
         if self.default in ("deny", "plan"):
             return self._by_strict_mode(call, asks=asks)
         if asks:
             return Judgement("ask")
-        if self.default == "allow" or any(rule.verb == "allow" for rule in covering.values()):
+        if self.default == "allow" or said.allows:
             return Judgement("allow")
         if self.default == "edit" and call.edits_in_folder:
             return Judgement("allow")

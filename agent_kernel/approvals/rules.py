@@ -3,28 +3,41 @@
     allow run_python
     deny run_shell where command matches "curl *"
     ask write_file where path matches "*.parquet"
+    deny drop where force is true
     allow run_python where digest is 9f2c...        (this exact call)
 
-One rule a line: a verb, a tool's name or `*`, and at most one condition on an argument; `matches` takes a shell
-pattern (`fnmatch`), `is` an exact text. Where a rule allows by `path`, a `*` stays within one folder and a path with
-`..` is never covered, so that `exports/*.csv` allows nothing outside of `exports`. Where it denies or asks by `path`,
-the path counts as it is written and without its `.` and `..`, so that `./secret/key` is no way around `secret/*`.
+One rule a line: a verb, a tool's name or `*`, and at most one condition on an argument. `is` compares JSON values:
+`true`, `3`, `null`, a text, quoted or not, a list, an object; a word that is not quoted counts as the text that it is
+as well. `matches` takes a shell pattern (`fnmatch`) for a text. An argument that a call leaves out has its default.
+
+Where a rule allows by `path`, a `*` stays within one folder and a path with `..` is never covered, so that
+`exports/*.csv` allows nothing outside of `exports`. Where it denies or asks by `path`, the path counts as it is written
+and without its `.` and `..`, so that `./secret/key` is no way around `secret/*`. The `command` of `run_shell` is
+compared word by word: see `shell_rules`.
+
+A rule that can't be judged covers nothing where it allows; where it denies or asks, the call asks.
 """
 
 import fnmatch
+import json
 import posixpath
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any, Literal, Self
 
+from agent_kernel.approvals.shell_rules import Cover, allows, restricts, restricts_exactly, within_folder
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.protocol.json_once import RepeatedName, unique
 from agent_kernel.protocol.vocabulary import Approval
 
 _RULE = re.compile(
     r"(?P<verb>allow|ask|deny)\s+(?P<tool>\*|[A-Za-z0-9_-]+)"
-    r"(?:\s+where\s+(?P<argument>\w+)\s+(?P<relation>matches|is)\s+(?:\"(?P<quoted>.*)\"|(?P<bare>\S+)))?"
+    r"(?:\s+where\s+(?P<argument>\w+)\s+(?P<relation>matches|is)\s+"
+    r"(?:\"(?P<quoted>.*)\"|(?P<json>[\[{].*)|(?P<bare>\S+)))?"
 )
+_SECOND_CONDITION = re.compile(r"\"\s+(?:and|or|where)\s+\w+\s+(?:matches|is)\s")
+_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,42 +47,166 @@ class Rule:
     argument: str | None = None
     relation: Literal["matches", "is"] = "is"
     value: str = ""
+    """As it is written, without its quotes."""
+    quoted: bool = True
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises `ConfigurationError` with the text and the forms that are understood."""
         found = _RULE.fullmatch(text.strip())
-        if found is None:
-            raise ConfigurationError(
-                f"The rule {text!r} is not understood. Write for example: allow run_python; "
-                'deny run_shell where command matches "curl *"'
-            )
+        if found is None or _SECOND_CONDITION.search(text):
+            raise _not_understood(text)
         verb: Any = found["verb"]
         relation: Any = found["relation"] or "is"
-        value = found["quoted"] if found["quoted"] is not None else found["bare"] or ""
-        return cls(verb, found["tool"], found["argument"], relation, value)
+        value = next((part for part in found.group("quoted", "json", "bare") if part is not None), "")
+        rule = cls(verb, found["tool"], found["argument"], relation, value, quoted=found["quoted"] is not None)
+        if found["json"] is not None and re.search(r"\s", value) and (relation != "is" or rule._json() is _MISSING):
+            raise _not_understood(text)
+        return rule
 
     def covers(self, tool: str, arguments: dict[str, Any], digest: str) -> bool:
+        return self.weigh(tool, arguments, digest) == "yes"
+
+    def weigh(
+        self, tool: str, arguments: dict[str, Any], digest: str, parameters: Mapping[str, Any] | None = None
+    ) -> Cover:
+        """Whether the rule covers a call of a tool with these `parameters` (a JSON Schema; `None`: not known)."""
         if self.tool not in ("*", tool):
-            return False
+            return "no"
         if self.argument is None:
-            return True
-        actual = digest if self.argument == "digest" else arguments.get(self.argument)
-        if not isinstance(actual, str):
-            return False
-        if self.argument != "path":
-            return self._fits(actual)
-        if self.verb != "allow":
-            return self._fits(actual) or self._fits(posixpath.normpath(actual))
-        return _within_folder(actual, self.value) if self.relation == "matches" else self._fits(actual)
+            return "yes"
+        actual = digest if self.argument == "digest" else self._actual(arguments, parameters)
+        if actual is _MISSING:
+            known = parameters is not None and self.argument not in _properties(parameters)
+            # A rule for every tool is about those that have the argument.
+            return "no" if self.tool == "*" and known else "unclear"
+        if isinstance(actual, str):
+            return self._weigh_text(tool, actual)
+        if self.relation == "matches":
+            return "unclear"
+        return "yes" if any(same_json(actual, value) for value in self._values()) else "no"
+
+    def is_on_command(self, tool: str) -> bool:
+        """Whether it says what words a command that `tool` runs may have."""
+        return tool == "run_shell" and self.argument == "command" and self.tool in ("*", tool)
+
+    def _actual(self, arguments: dict[str, Any], parameters: Mapping[str, Any] | None) -> Any:
+        if self.argument in arguments:
+            return arguments[self.argument]
+        described = _properties(parameters or {}).get(self.argument or "")
+        return described.get("default", _MISSING) if isinstance(described, Mapping) else _MISSING
+
+    def _weigh_text(self, tool: str, actual: str) -> Cover:
+        if self.is_on_command(tool):
+            if self.verb != "allow":
+                return (restricts if self.relation == "matches" else restricts_exactly)(self.value, actual)
+            fits = self._fits(actual) if self.relation == "is" else allows([self.value], actual)
+        elif self.argument != "path":
+            fits = self._fits(actual)
+        elif self.verb != "allow":
+            fits = self._fits(actual) or self._fits(posixpath.normpath(actual))
+        else:
+            fits = within_folder(actual, self.value) if self.relation == "matches" else self._fits(actual)
+        return "yes" if fits else "no"
 
     def _fits(self, actual: str) -> bool:
-        return actual == self.value if self.relation == "is" else fnmatch.fnmatchcase(actual, self.value)
+        return actual in self._values() if self.relation == "is" else fnmatch.fnmatchcase(actual, self.value)
+
+    def _values(self) -> list[Any]:
+        """What it is compared with. A word without quotes may be meant as a text, and was one before."""
+        meant = _MISSING if self.quoted else self._json()
+        return [self.value] if meant is _MISSING else [meant, self.value]
+
+    def _json(self) -> Any:
+        try:
+            return json.loads(self.value, object_pairs_hook=unique, parse_constant=_refuse)
+        except (ValueError, RecursionError, RepeatedName):
+            return _MISSING
 
 
-def _within_folder(path: str, pattern: str) -> bool:
-    """Folder by folder, after `.` and doubled slashes are taken out. Links are not followed: the brain has no files."""
-    parts, wanted = PurePosixPath(path).parts, PurePosixPath(pattern).parts
-    if ".." in parts or "\\" in path or len(parts) != len(wanted):
-        return False
-    return all(map(fnmatch.fnmatchcase, parts, wanted))
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What rules say of a call, together."""
+
+    denied_by: str | None = None
+    asks: bool = False
+    allows: bool = False
+
+
+def weigh_rules(
+    texts: Iterable[str], tool: str, arguments: dict[str, Any], digest: str, parameters: Mapping[str, Any] | None
+) -> Weighed:
+    """One rule is enough to deny or to ask. To allow, too, but for the commands of a shell line, each of which may fall
+    under another of the rules."""
+    asks = allowed = False
+    patterns: list[str] = []
+    for text in texts:
+        rule = Rule.parse(text)
+        cover = rule.weigh(tool, arguments, digest, parameters)
+        if rule.verb == "deny" and cover == "yes":
+            return Weighed(denied_by=text)
+        if rule.verb != "allow":
+            asks = asks or cover != "no"
+        elif rule.relation == "matches" and rule.is_on_command(tool):
+            patterns.append(rule.value)
+        else:
+            allowed = allowed or cover == "yes"
+    command = arguments.get("command")
+    if not allowed and patterns and isinstance(command, str):
+        allowed = allows(patterns, command)
+    return Weighed(asks=asks, allows=allowed)
+
+
+def check_rules(texts: Iterable[str], tools: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse a rule on an argument that its tool does not have: it would never say anything. `tools` are those that are
+    known, with their parameters (a JSON Schema); a rule on another one can't be checked.
+
+    Raises `ConfigurationError`.
+    """
+    for text in texts:
+        rule = Rule.parse(text)
+        if rule.argument is None or rule.argument == "digest":
+            continue
+        judged = list(tools.values()) if rule.tool == "*" else [tools[rule.tool]] if rule.tool in tools else []
+        if not judged or any(rule.argument in _properties(each) or _is_open(each) for each in judged):
+            continue
+        whose = "no tool has" if rule.tool == "*" else f"the tool {rule.tool} does not have"
+        names = ", ".join(dict.fromkeys(name for each in judged for name in _properties(each))) or "none"
+        raise ConfigurationError(
+            f"The rule {text!r} is on an argument {rule.argument!r}, which {whose}. The arguments are: {names}."
+        )
+
+
+def same_json(left: Any, right: Any) -> bool:
+    """Whether two values are the same in JSON: 1 is 1.0 and is not true."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return left == right
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_json, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same_json(left[name], right[name]) for name in left)
+    return type(left) is type(right) and left == right
+
+
+def _properties(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = parameters.get("properties", {})
+    return found if isinstance(found, Mapping) else {}
+
+
+def _is_open(parameters: Mapping[str, Any]) -> bool:
+    """Whether a tool may take arguments that it does not name."""
+    return bool(parameters.get("additionalProperties")) or "patternProperties" in parameters
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def _not_understood(text: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"The rule {text!r} is not understood. Write for example: allow run_python; "
+        'deny run_shell where command matches "curl *"; deny drop where force is true. '
+        "A rule has one condition at most."
+    )

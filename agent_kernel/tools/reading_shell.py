@@ -1,122 +1,153 @@
 """What a shell command does to files, packages and the network, found by reading its words. It may do more."""
 
-import shlex
+import re
 from collections.abc import Iterator
-from contextlib import suppress
 
-from agent_kernel.tools.findings import Finding
+from agent_kernel.tools.findings import Effect, Finding
+from agent_kernel.tools.shell_lines import Redirect, SimpleCommand
+from agent_kernel.tools.shell_programs import running, runs_code
 
 _LARGEST = 50_000
-_PUNCTUATION = "();<>|&\n"
-_PREFIXES = {"command", "time", "nohup", "env", "exec", "then", "do", "else", "if", "while", "xargs", "nice"}
 _DELETE = {"rm", "rmdir", "unlink", "shred"}
-_WRITE = {"tee", "touch", "mkdir", "truncate", "chmod", "chown"}
-_WRITE_LAST = {"mv", "cp", "ln", "install", "rsync"}
-_NETWORK = {"curl", "wget", "ssh", "scp", "sftp", "rsync", "ftp", "nc", "telnet", "ping", "aws", "gsutil", "gh"}
-_GIT_NETWORK = {"clone", "fetch", "pull", "push"}
+_WRITE = {"tee", "touch", "mkdir", "truncate", "mktemp", "patch", "split", "mknod", "mkfifo"}
+_WRITE_LAST = {"mv", "cp", "ln", "install", "rsync", "scp"}
+_NETWORK = {"curl", "wget", "ssh", "scp", "sftp", "rsync", "ftp", "nc", "ncat", "socat", "telnet", "ping", "aws", "gh"}
+_NETWORK |= {"gsutil", "gcloud", "az", "kaggle", "huggingface-cli", "hf", "dvc", "rclone", "lftp", "aria2c"}
+_GIT_NETWORK = {"clone", "fetch", "pull", "push", "ls-remote"}
 _INSTALLERS = {
     *("pip", "pip3", "uv", "conda", "mamba", "micromamba", "npm", "pnpm", "yarn", "apt", "apt-get", "brew", "dnf"),
-    *("yum", "apk", "gem", "cargo", "pipx", "poetry"),
+    *("yum", "apk", "gem", "cargo", "pipx", "poetry", "pacman", "snap", "bun", "go", "dpkg", "rpm", "pdm", "pixi"),
 }
-_INSTALL_VERBS = {"install", "add", "i", "sync", "update", "upgrade", "remove", "uninstall"}
-_BUILDERS = {"eval", "source", "."}
-_INTERPRETERS = {"sh", "bash", "zsh", "dash", "python", "python3", "perl", "ruby", "node"}
+_INSTALL_VERBS = {"install", "add", "i", "ci", "sync", "update", "upgrade", "remove", "uninstall", "get", "-i", "-S"}
+_THIS_PYTHON = "{sys.executable}"
+"""As cells write it; IPython puts the path of the interpreter there."""
+_PYTHONS = {"python", "python3", "pypy", "pypy3"}
+_RIGHTS = {"chmod", "chown", "chgrp", "setfacl", "chattr"}
+_STOPS = {"kill", "pkill", "killall", "shutdown", "reboot", "halt", "poweroff", "skill", "xkill"}
+_ADMINISTRATOR = {"sudo", "doas", "su", "pkexec", "runuser"}
+_DISKS = re.compile(r"mkfs(\..+)?|mke2fs|mkswap|wipefs|fdisk|sfdisk|parted|format")
+_SECRET_FILES = re.compile(
+    r"(?:^|/)(?:\.env(?:\..+)?|\.netrc|\.pgpass|\.ssh(?:/.*)?|\.aws(?:/.*)?|\.kube(?:/.*)?|\.gnupg(?:/.*)?|\.npmrc"
+    r"|\.pypirc|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)|shadow|environ)$"
+)
+_SECRET_NAMES = re.compile(r"\$\{?[A-Za-z_]*(?:KEY|TOKEN|SECRET|PASSW|CREDENTIAL)[A-Za-z_]*", re.IGNORECASE)
+_GIT: tuple[tuple[Effect, str, re.Pattern[str]], ...] = (
+    ("Discards changes:", "reset", re.compile(r"--hard|--merge|--keep")),
+    ("Discards changes:", "checkout", re.compile(r"-f|--force|--|\.")),
+    ("Discards changes:", "switch", re.compile(r"-f|--force|--discard-changes|-C")),
+    ("Discards changes:", "restore", re.compile(r".*")),
+    ("Discards changes:", "stash", re.compile(r"drop|clear")),
+    ("Discards changes:", "branch", re.compile(r"-D|-f|--force")),
+    ("Deletes files:", "clean", re.compile(r"-[^-]*f.*|--force")),
+    ("Deletes files:", "rm", re.compile(r".*")),
+    ("Overwrites history:", "push", re.compile(r"-[^-]*[fd].*|--(?:force|mirror|delete|prune).*|\+.*|:.*")),
+    ("Overwrites history:", "filter-branch", re.compile(r".*")),
+    ("Overwrites history:", "reflog", re.compile(r"expire|delete")),
+)
+"""Git's commands that lose something, with the arguments that make them."""
 
 
 def read_command(command: str) -> list[Finding]:
     """Effects in order of appearance. A command that can't be read says so."""
     if len(command) > _LARGEST:
         return [("Not checked:", "the command is too long to read")]
+    seen = running(command.replace(_THIS_PYTHON, "python"))
     found: list[Finding] = []
-    if "$(" in command or "`" in command or "<(" in command:
+    if seen.substitutes:
         found.append(("Runs code it builds:", command))
-    try:
-        words = _words(command)
-    except ValueError:
-        # A here-document with an odd quote, say. What the lines show by themselves is better than nothing.
-        words = list(_readable_words(command))
+    if not seen.readable:
         found.append(("Not checked:", "part of the command can't be read"))
-    part: list[str] = []
-    for word in (*words, ";"):
-        if _is_separator(word):
-            found.extend(_simple(part))
-            part = []
-        else:
-            part.append(word)
+    for each in seen.commands:
+        found.extend(_program(each))
+    for redirect in seen.redirects:
+        found.extend(_redirect(redirect))
     return found
 
 
-def _words(command: str) -> list[str]:
-    """Words and punctuation, comments left out. Raises `ValueError` for a quote that does not end."""
-    lexer = shlex.shlex(command.replace("\\\n", " "), posix=True, punctuation_chars=_PUNCTUATION)
-    lexer.whitespace = " \t\r"
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    words: list[str] = []
-    in_comment = False
-    for word in lexer:
-        in_comment = "\n" not in word if in_comment else word.startswith("#")
-        if not in_comment:
-            words.append(word)
-    return words
+def _redirect(redirect: Redirect) -> Iterator[Finding]:
+    target = redirect.target.text
+    if "/dev/tcp/" in target or "/dev/udp/" in target:
+        yield "Uses the network:", target
+    elif ">" in redirect.operator and target != "/dev/null" and not re.fullmatch(r"\d*-?", target):
+        yield "Writes to a disk:" if _is_disk(target) else "Writes files:", target
+    elif "<" in redirect.operator and _SECRET_FILES.search(target):
+        yield "Reads secrets:", target
 
 
-def _readable_words(command: str) -> Iterator[str]:
-    for line in command.split("\n"):
-        with suppress(ValueError):
-            yield from (*_words(line), "\n")
-
-
-def _is_separator(word: str) -> bool:
-    return word in ("{", "}") or (bool(word) and set(word) <= set(";&|()\n"))
-
-
-def _is_redirect(word: str) -> bool:
-    return bool(word) and set(word) <= set("<>&|") and bool(set(word) & set("<>"))
-
-
-def _simple(words: list[str]) -> Iterator[Finding]:
-    """One command without separators."""
-    rest: list[str] = []
-    redirect = ""
-    for word in words:
-        if redirect:
-            if ">" in redirect and not redirect.endswith("&") and word != "/dev/null":
-                yield "Writes files:", word
-            redirect = ""
-        elif _is_redirect(word):
-            redirect = word
-            if rest and rest[-1] in ("0", "1", "2"):
-                rest.pop()
-        else:
-            rest.append(word)
-    while rest and (rest[0] in _PREFIXES or "=" in rest[0].split("/")[0] or rest[0].startswith("-")):
-        rest.pop(0)
-    if rest and rest[0] in ("sudo", "doas"):
-        yield "Runs as administrator:", " ".join(words)
-        rest = [word for word in rest[1:] if not word.startswith("-")]
-    if rest:
-        yield from _program(rest[0].rpartition("/")[2], rest[1:])
-
-
-def _program(name: str, arguments: list[str]) -> Iterator[Finding]:
+def _program(command: SimpleCommand) -> Iterator[Finding]:
+    name, arguments = command.program, [word.text for word in command.words[1:]]
     operands = [word for word in arguments if not word.startswith("-")]
-    shown = " ".join([name, *arguments])
-    if name in _DELETE or (name == "find" and "-delete" in arguments) or (name == "git" and operands[:1] == ["clean"]):
-        yield "Deletes files:", " ".join(operands) if name in _DELETE else shown
+    if name in _ADMINISTRATOR:
+        yield "Runs as administrator:", command.text
+    if runs_code(command):
+        yield "Runs code it builds:", command.text
+    yield from _files(name, command.text, arguments, operands)
+    yield from _machine(name, command.text, arguments, operands)
+    if name == "git":
+        yield from _git(command.text, arguments, operands)
+    if (name in _INSTALLERS and _INSTALL_VERBS & {*operands, *arguments[:1]}) or (
+        name in _PYTHONS and arguments[:2] == ["-m", "pip"] and _INSTALL_VERBS & set(operands)
+    ):
+        yield "Installs packages:", command.text
+    if name in _NETWORK:
+        yield "Uses the network:", command.text
+
+
+def _files(name: str, text: str, arguments: list[str], operands: list[str]) -> Iterator[Finding]:
+    if name in _DELETE:
+        yield "Deletes files:", " ".join(operands)
+    if (name == "find" and "-delete" in arguments) or (name == "rsync" and any("--del" in word for word in arguments)):
+        yield "Deletes files:", text
     if name in _WRITE:
         yield "Writes files:", " ".join(operands)
     if name in _WRITE_LAST and operands:
         yield "Writes files:", operands[-1]
     if name in ("sed", "perl") and any(word.startswith(("-i", "--in-place")) for word in arguments):
         yield "Writes files:", operands[-1] if operands else ""
+    if name in ("tar", "unzip", "7z", "gunzip", "gzip") and not _only_lists(name, arguments):
+        yield "Writes files:", text
+    if (name == "curl" and any(re.match(r"-[^-]*[oO]|--output|--remote-name", word) for word in arguments)) or (
+        name == "wget" and not {"-O-", "--spider"} & set(arguments)
+    ):
+        yield "Writes files:", text
     if name == "dd":
-        yield from (("Writes files:", word[3:]) for word in arguments if word.startswith("of="))
-    if name in _INSTALLERS and _INSTALL_VERBS & set(operands):
-        yield "Installs packages:", shown
-    if name in _INTERPRETERS and arguments[:2] == ["-m", "pip"] and _INSTALL_VERBS & set(operands):
-        yield "Installs packages:", shown
-    elif name in _BUILDERS or (name in _INTERPRETERS and (not operands or {"-c", "-e"} & set(arguments))):
-        yield "Runs code it builds:", shown
-    if name in _NETWORK or (name == "git" and operands and operands[0] in _GIT_NETWORK):
-        yield "Uses the network:", shown
+        yield from (
+            ("Writes to a disk:" if _is_disk(word[3:]) else "Writes files:", word[3:])
+            for word in arguments
+            if word.startswith("of=")
+        )
+
+
+def _only_lists(name: str, arguments: list[str]) -> bool:
+    first = arguments[0] if arguments else ""
+    if name == "tar":
+        return "t" in first.removeprefix("-") or "--list" in arguments
+    return bool({"-l", "-t", "-p", "-c", "l", "--list", "--stdout", "-dc", "-kc"} & set(arguments))
+
+
+def _machine(name: str, text: str, arguments: list[str], operands: list[str]) -> Iterator[Finding]:
+    if _DISKS.fullmatch(name):
+        yield "Writes to a disk:", text
+    if name in _RIGHTS:
+        yield "Changes permissions:", text
+    if name in _STOPS or (name in ("systemctl", "service") and {"stop", "kill", "disable", "restart"} & set(operands)):
+        yield "Stops processes:", text
+    secrets = [word for word in arguments if _SECRET_FILES.search(word)]
+    if secrets and name not in ("ls", "cd", "test", "["):
+        yield "Reads secrets:", " ".join(secrets)
+    elif (name in ("env", "printenv") and not operands) or _SECRET_NAMES.search(text) or text in ("export -p", "set"):
+        yield "Reads secrets:", text
+
+
+def _git(text: str, arguments: list[str], operands: list[str]) -> Iterator[Finding]:
+    verb = next((word for word in operands if word in {each for _, each, _ in _GIT} | _GIT_NETWORK), "")
+    rest = arguments[arguments.index(verb) + 1 :] if verb else []
+    for effect, wanted, argument in _GIT:
+        if verb == wanted and any(map(argument.fullmatch, rest or ([""] if argument.pattern == ".*" else []))):
+            yield effect, text
+    if verb in _GIT_NETWORK:
+        yield "Uses the network:", text
+
+
+def _is_disk(target: str) -> bool:
+    return re.match(r"/dev/(?:sd|hd|vd|xvd|nvme|disk|mmcblk|loop|mapper/)", target) is not None

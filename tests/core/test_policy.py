@@ -104,7 +104,7 @@ def test_a_rule_matches_exact_text_patterns_and_digests() -> None:
     assert Rule.parse('allow write_file where path matches "exports/*.csv"').covers("write_file", call, "d")
     assert not Rule.parse('allow write_file where path matches "*.CSV"').covers("write_file", call, "d")
     assert Rule.parse("allow write_file where digest is abc").covers("write_file", call, "abc")
-    assert not Rule.parse("allow write_file where lines is 3").covers("write_file", {"lines": 3}, "d")
+    assert not Rule.parse("allow write_file where lines is 3").covers("write_file", {"lines": 4}, "d")
 
 
 @pytest.mark.parametrize("text", ["", "permit run_shell", "allow", "allow run shell", "deny x where"])

