@@ -1,17 +1,25 @@
 """What is noted on a call beside its state. None of it changes whether, or what, the call runs."""
 
 import sqlite3
+from collections.abc import Sequence
 
 from agent_kernel.log.bodies import pack
-from agent_kernel.protocol.views import Preview
+from agent_kernel.log.call_rows import dump_warnings
+from agent_kernel.protocol.views import Preview, Warning
 from agent_kernel.protocol.vocabulary import UnknownAnswer
 
 
-def set_preview(sql: sqlite3.Connection, conversation: int, tool_call_id: str, preview: Preview | None) -> None:
-    """What the card of a call shows in place of its arguments."""
+def set_card(
+    sql: sqlite3.Connection,
+    conversation: int,
+    tool_call_id: str,
+    preview: Preview | None,
+    warnings: Sequence[Warning],
+) -> None:
+    """What the card of a call shows in place of its arguments, and what it warns of."""
     sql.execute(
-        "UPDATE tool_calls SET preview = ? WHERE conversation = ? AND tool_call_id = ?",
-        (preview and pack(preview.model_dump_json()), conversation, tool_call_id),
+        "UPDATE tool_calls SET preview = ?, warnings = ? WHERE conversation = ? AND tool_call_id = ?",
+        (preview and pack(preview.model_dump_json()), dump_warnings(warnings), conversation, tool_call_id),
     )
 
 

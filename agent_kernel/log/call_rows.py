@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from agent_kernel.log.bodies import pack_against, unpack
-from agent_kernel.protocol.views import Preview, ToolCallView
+from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 
 _COLUMNS = (
     "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
@@ -17,6 +17,8 @@ _COLUMNS = (
 _FIELDS = [*_COLUMNS.split(", "), "conversation_id"]
 CALL = f"{_COLUMNS}, (SELECT conversation_id FROM conversations WHERE number = conversation)"
 """What `call_values` makes a call of, for a SELECT and for RETURNING alike."""
+_EMPTY_PREVIEW = Preview(kind="text", text="").model_dump()
+"""What a preview of an older log does not have."""
 _FLAGS = [name for name, field in ToolCallView.model_fields.items() if field.annotation is bool]
 
 
@@ -24,6 +26,10 @@ def stored_preview(preview: Preview | None, tool_input: str) -> bytes | None:
     """A preview as it is stored with the arguments that it shows: most of it is their text again. The two are only
     ever replaced together."""
     return pack_against(preview.model_dump_json(), tool_input.encode()) if preview is not None else None
+
+
+def dump_warnings(warnings: Sequence[Warning]) -> str:
+    return orjson.dumps([warning.model_dump() for warning in warnings]).decode()
 
 
 def call_values(row: Sequence[Any]) -> dict[str, Any]:
@@ -34,7 +40,8 @@ def call_values(row: Sequence[Any]) -> dict[str, Any]:
         values[name] = bool(values[name])
     values["warnings"] = orjson.loads(values["warnings"])
     if values["preview"]:
-        values["preview"] = orjson.loads(unpack(values["preview"], values["tool_input"].encode()))
+        kept = orjson.loads(unpack(values["preview"], values["tool_input"].encode()))
+        values["preview"] = _EMPTY_PREVIEW | kept
     values["result"] = values["result"] and unpack(values["result"])
     if values["state"] != "executing":
         values["waiting_behind"] = None  # what it was is of no more use

@@ -15,12 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
 from agent_kernel.log import trail
 from agent_kernel.log.bodies import pack
-from agent_kernel.log.call_rows import CALL, call_values, stored_preview
+from agent_kernel.log.call_rows import CALL, call_values, dump_warnings, stored_preview
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope
@@ -107,7 +105,7 @@ def _insert(sql: sqlite3.Connection, conversation: int, proposal: Proposal, colu
     columns = columns | {name: getattr(proposal, name) for name in _PROPOSED}
     columns |= {
         "conversation": conversation,
-        "warnings": _dump_warnings(proposal.warnings),
+        "warnings": dump_warnings(proposal.warnings),
         "preview": stored_preview(proposal.preview, proposal.tool_input),
     }
     rows = sql.execute(
@@ -187,7 +185,7 @@ def decide(
             "tool_input": verdict.edit.tool_input,
             "digest": verdict.edit.digest,
             "edited": True,
-            "warnings": _dump_warnings(verdict.edit.warnings),
+            "warnings": dump_warnings(verdict.edit.warnings),
             "preview": stored_preview(verdict.edit.preview, verdict.edit.tool_input),
         }
     if not verdict.approved:
@@ -300,10 +298,6 @@ def _already(call: ToolCallView) -> str:
     return (
         f"Already decided: {call.state}, by {who}, {call.decided_at or call.ended_at}. This decision changed nothing."
     )
-
-
-def _dump_warnings(warnings: tuple[Warning, ...]) -> str:
-    return orjson.dumps([warning.model_dump() for warning in warnings]).decode()
 
 
 def _view(row: Sequence[Any]) -> ToolCallView:

@@ -40,6 +40,9 @@ IsOpen = Callable[[str | None], bool]
 current_call: contextvars.ContextVar[str | None] = contextvars.ContextVar("agent_kernel_current_call", default=None)
 """The approval of the call whose code this is. A call's code may itself start a run and wait for it."""
 
+current_base: contextvars.ContextVar[str] = contextvars.ContextVar("agent_kernel_current_base", default="")
+"""As `ApprovedCall.base`, of the same call."""
+
 
 class Executor:
     """Owns the way from a claimed call to its outcome. `run_python` needs no function: it is the shell itself."""
@@ -139,6 +142,7 @@ class _Execution:
         outcome = Outcome("error", "The call could not be run: Agent Kernel itself failed.")
         token = current_call.set(self._entry.call.approval_id)
         named = current_tool_call_id.set(self._entry.call.tool_call_id)
+        base = current_base.set(self._entry.call.base)
         displays = current_displays.set(self._displays)
         self._gate.watch(self._interrupted)
         try:
@@ -152,6 +156,7 @@ class _Execution:
             self._mailbox.rest(self._entry)
             current_call.reset(token)
             current_tool_call_id.reset(named)
+            current_base.reset(base)
             current_displays.reset(displays)
             if self._gate.by_user:
                 # Before the outcome is known: the model is not asked on.

@@ -155,6 +155,7 @@ class _Requests:
             tool_name=content["tool_name"],
             arguments_json=content["arguments_json"],
             digest=content["digest"],
+            base=content.get("base", ""),
         )
         if digest(call.arguments_json) != call.digest:
             raise ValueError("the arguments are not the ones that were approved; nothing was run")
@@ -209,7 +210,8 @@ class _Requests:
         from agent_kernel.notebook.toolbox import preview_of
 
         # A long file takes a while to compare, and the control thread has more to do.
-        return {"text": await asyncio.to_thread(preview_of, content["tool_name"], content["arguments_json"])}
+        card = await asyncio.to_thread(preview_of, content["tool_name"], content["arguments_json"])
+        return {"card": None if card is None else card.model_dump()}
 
     async def _picture(self, content: dict[str, Any]) -> dict[str, Any]:
         from agent_kernel.notebook.toolbox import picture_of

@@ -12,6 +12,7 @@ from agent_kernel.notebook.place import notebook_path
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.file_cards import FileCard
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
 
 CLAIM_SECONDS = 0.05
@@ -86,7 +87,7 @@ class LocalHands:
 
         await asyncio.to_thread(backups.undo, approval_id)
 
-    async def preview(self, tool_name: str, arguments_json: str) -> str | None:
+    async def preview(self, tool_name: str, arguments_json: str) -> FileCard | None:
         from agent_kernel.notebook.toolbox import preview_of
 
         return await asyncio.to_thread(preview_of, tool_name, arguments_json)

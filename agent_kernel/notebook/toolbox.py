@@ -11,20 +11,21 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ToolDeclarationError, ToolFailed
 from agent_kernel.models.images import NoPicture, decode, plain_picture
-from agent_kernel.notebook.executor import current_call
+from agent_kernel.notebook.executor import current_base, current_call
 from agent_kernel.notebook.inspecting import inspect_variables
 from agent_kernel.notebook.undo import backups
 from agent_kernel.notebook.values import ToolText
 from agent_kernel.tools.apart import list_files, search_files
 from agent_kernel.tools.attachments import attached_name, read_attachment
 from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval, may_edit
-from agent_kernel.tools.changes import planned_change
+from agent_kernel.tools.changes import planned_change, refuse_another_base
 from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.file_cards import FileCard, file_card
 from agent_kernel.tools.files import read_file
 from agent_kernel.tools.function import Tool, as_tool
 from agent_kernel.tools.notebooks import read_notebook
 from agent_kernel.tools.pictures import read_picture
-from agent_kernel.tools.preview import CHANGES_FILES, file_diff
+from agent_kernel.tools.preview import CHANGES_FILES
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.shell import run_shell
 
@@ -60,14 +61,13 @@ def named_tools(names: Iterable[str], namespace: Mapping[str, Any]) -> tuple[Any
     return tuple(namespace[name] if callable(namespace.get(name)) else name for name in names)
 
 
-def preview_of(name: str, arguments_json: str) -> str | None:
-    """The diff of what a call of a file tool would do to the file as it is now. Safe in any thread."""
+def preview_of(name: str, arguments_json: str) -> FileCard | None:
+    """What a card says of the file that a call would change, as it is now. Safe in any thread."""
     try:
         arguments = json.loads(arguments_json)
-        change = planned_change(FOLDER, name, arguments)
-    except (ToolFailed, TypeError, ValueError):
+        return file_card(FOLDER, name, arguments) if isinstance(arguments, dict) else None
+    except (OSError, ValueError):
         return None  # the call itself says what is wrong
-    return file_diff(change, arguments["path"]) if change is not None else None
 
 
 def picture_of(address: str, notebook: str | None, cell_id: str | None) -> bytes:
@@ -119,6 +119,8 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
 def _change_file(name: str, **arguments: Any) -> str:
     change = planned_change(FOLDER, name, arguments)
     assert change is not None
+    if base := current_base.get():
+        refuse_another_base(change, base, arguments["path"])
     return backups.carry_out(current_call.get(), change, arguments["path"])
 
 

@@ -241,6 +241,12 @@ class Preview(View):
     language: str = ""
     """Of code. A diff has `diff`, or `piece` where its line numbers count within a piece of a file."""
     text: str
+    facts: list[str] = Field(default_factory=list)
+    """Of the file that the call would change, as it was when this was made: `Replaces 360 kB, 4,000 lines.`"""
+    left_out: str = ""
+    """What `text` leaves out of a long diff: `And 37 more changes.` The arguments have all of it."""
+    base: str = ""
+    """Names what the file held then. A call that a person approved writes over nothing else."""
 
 
 class Warning(View):

@@ -293,6 +293,8 @@ def _notes(call: ToolCallView, recorded: bool) -> list[str]:
         case _:
             # A reason with an approval is what its person added to it.
             notes.append(reason)
+    if call.preview is not None:
+        notes += [*call.preview.facts, call.preview.left_out]
     if call.output_file and not recorded:
         notes.append(f"The whole output is in {call.output_file}")
     return [note for note in notes if note]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.changes import MOST_CHANGED
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
 from agent_kernel.tools.hidden import hidden_characters
 
@@ -179,8 +180,8 @@ _EDIT_FILE = ToolDeclaration(
     parameters=_object(
         ["path", "old_text", "new_text"],
         path=_text("The file, relative to the notebook's folder."),
-        old_text=_text("The exact text to replace.", minLength=1),
-        new_text=_text("The text to put in its place."),
+        old_text=_text("The exact text to replace.", minLength=1, maxLength=MOST_CHANGED),
+        new_text=_text("The text to put in its place.", maxLength=MOST_CHANGED),
         replace_all=_flag("Replace every occurrence."),
     ),
 )
@@ -194,7 +195,7 @@ _WRITE_FILE = ToolDeclaration(
     parameters=_object(
         ["path", "content"],
         path=_text("The file, relative to the notebook's folder."),
-        content=_text("The whole new content."),
+        content=_text("The whole new content.", maxLength=MOST_CHANGED),
     ),
 )
 

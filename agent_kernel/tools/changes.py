@@ -1,6 +1,7 @@
 """What a call of a file tool would do to a file: worked out without doing it, for the tool itself and for its card."""
 
 import difflib
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,25 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.opening import read_start
 from agent_kernel.tools.paths import PROBED, TextFile, existing, failed, is_binary, place_of, read_text
 
+MOST_CHANGED = 5 * 1024 * 1024
+"""Characters that one call may write, or take out and put in: more than anybody could look through on a card."""
 _MATCHES_SHOWN = 10
 _NEAR_LINES = 5_000
 _NEAR_SHOWN = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What an edit replaces, with the line ends that the text of a file has here."""
+
+    old_text: str
+    new_text: str
+    places: int
+    everywhere: bool
+
+
+class ChangeTooLarge(ToolFailed):
+    """Nobody is asked about such a change: a person could not read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +39,31 @@ class FileChange:
     before: TextFile | None
     """`None` where there is no file, or none that is text."""
     after: TextFile
-    places: int | None = None
-    """How many places an edit changes; `None` for a whole file."""
+    edit: Edit | None = None
+    """`None` for a whole file."""
+
+    def base(self) -> str:
+        """Names the file that is there and what it holds, so that nothing else is written over in its place."""
+        if self.before is not None:
+            held = f"{self.before.encoding}\0{self.before.newline}\0{self.before.text}"
+        elif self.existed:
+            found = self.target.lstat()
+            held = f"{found.st_ino} {found.st_size} {found.st_mtime_ns}"
+        else:
+            held = ""
+        return hashlib.sha256(f"{self.target}\0{held}".encode(errors="surrogatepass")).hexdigest()
+
+
+def refuse_another_base(change: FileChange, base: str, path: str) -> None:
+    """Raises `ToolFailed` where the file is not as it was when a person was shown this change.
+
+    An edit of one place goes through: its text is there, and there once, whatever else was changed.
+    """
+    if (change.edit is None or change.edit.everywhere) and change.base() != base:
+        raise ToolFailed(
+            f"{path!r} was changed after this call was shown to the user. Nothing was written. Read the file, then "
+            "send a new call."
+        )
 
 
 def planned_change(root: Path, name: str, arguments: dict[str, Any], approved: Path | None = None) -> FileChange | None:
@@ -72,8 +112,13 @@ def planned_edit(
             f"old_text occurs {found} times in {path!r} (lines {lines}). Take in more lines around it, or set "
             "replace_all."
         )
+    if found * (len(old_text) + len(new_text)) > MOST_CHANGED:
+        raise ChangeTooLarge(
+            f"This would change {found * (len(old_text) + len(new_text)):,} characters of {path!r}. One call may "
+            f"change {MOST_CHANGED:,}, because the user reads what changes. Change less at once, or use run_python."
+        )
     after = TextFile(before.text.replace(old_text, new_text), before.encoding, before.newline)
-    return FileChange(target, True, before, after, found)
+    return FileChange(target, True, before, after, Edit(old_text, new_text, found, replace_all))
 
 
 def _before(target: Path, path: str) -> TextFile | None:

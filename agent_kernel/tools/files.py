@@ -39,8 +39,8 @@ def edit_file(
 def carry_out(change: FileChange, path: str) -> str:
     """Make the change. Raises `ToolFailed`."""
     write_text(change.target, path, change.after)
-    if change.places is not None:
-        places = f" in {change.places} places" if change.places > 1 else ""
+    if change.edit is not None:
+        places = f" in {change.edit.places} places" if change.edit.places > 1 else ""
         return f"Edited {path}{places}: {_changes(change.before, change.after)}."
     if change.before is None:
         return f"{'Replaced' if change.existed else 'Created'} {path}: {_count(len(split_lines(change.after.text)))}."

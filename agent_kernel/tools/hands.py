@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.file_cards import FileCard
 
 OutputSink = Callable[[OutputView], None]
 """Called in the brain's event loop, in order, for each live output of the call."""
@@ -23,6 +24,8 @@ class ApprovedCall:
     tool_name: str
     arguments_json: str
     digest: str
+    base: str = ""
+    """Names what the file held that a person was shown (`FileChange.base`); empty where nothing has to be as it was."""
     timeout: float | None = None
     """Seconds until the call is interrupted; `None` means no limit."""
 
@@ -70,10 +73,10 @@ class Hands(Protocol):
         """Put back what a call of a file tool replaced. Raises `ToolFailed` where the file was changed since."""
         ...
 
-    async def preview(self, tool_name: str, arguments_json: str) -> str | None:
-        """A unified diff of what a call would do to a file as it is now; `None` where there is none to show.
+    async def preview(self, tool_name: str, arguments_json: str) -> FileCard | None:
+        """What a card says of the file that a call would change, as it is now; `None` where nobody can tell.
 
-        It is for the person to read. What runs is the call's arguments, whatever the file holds by then.
+        It is for the person to read. What runs is the call's arguments.
         """
         ...
 

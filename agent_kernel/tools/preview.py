@@ -1,17 +1,17 @@
 """What a card shows of a call beside its arguments: code or a diff in place of JSON, and what reading it found."""
 
-import difflib
 from collections.abc import Iterator
 from typing import Any
 
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.protocol.views import Preview, Warning
 from agent_kernel.tools.arguments import parse
-from agent_kernel.tools.changes import FileChange
 from agent_kernel.tools.findings import Finding, gather
 from agent_kernel.tools.hidden import hidden_characters
+from agent_kernel.tools.line_changes import changed_lines
 from agent_kernel.tools.reading_python import read_python
 from agent_kernel.tools.reading_shell import read_command
+from agent_kernel.tools.shown_diff import ShownDiff, lines_of, shown_diff
 
 _LANGUAGES = {
     "py": "python",
@@ -28,10 +28,6 @@ _LANGUAGES = {
     "toml": "toml",
     "r": "r",
 }
-_DIFFED_LINES = 4_000
-_DIFF_CHARACTERS = 200_000
-NO_FILE = "/dev/null"
-"""What a diff names as the file before, where there was none."""
 CHANGES_FILES = frozenset({"write_file", "edit_file"})
 """The hands know what the file holds now, so they are asked for the preview of these tools' calls."""
 
@@ -45,8 +41,8 @@ def preview(name: str, arguments: str | dict[str, Any]) -> Preview | None:
         case "run_shell" if isinstance(given.get("command"), str):
             return Preview(kind="code", language="shell", text=given["command"])
         case "edit_file" if isinstance(given.get("old_text"), str) and isinstance(given.get("new_text"), str):
-            text = diff(given["old_text"], given["new_text"], str(given.get("path", "")))
-            return Preview(kind="diff", language="piece", text=text)
+            shown = diff(given["old_text"], given["new_text"], str(given.get("path", "")))
+            return Preview(kind="diff", language="piece", text=shown.text, left_out=shown.left_out)
         case "write_file" if isinstance(given.get("content"), str):
             # What the file holds now is not known here, so this is no diff: it could show a replaced file as new.
             ending = str(given.get("path", "")).rpartition(".")[2].lower()
@@ -55,40 +51,18 @@ def preview(name: str, arguments: str | dict[str, Any]) -> Preview | None:
             return None
 
 
-def file_diff(change: FileChange, path: str) -> str | None:
-    """The diff that a card shows of a file as it is now; `None` where there is none, or one too long to read."""
-    if change.before is None and change.existed:
-        return None
-    text = diff(change.before.text if change.before else "", change.after.text, path)
-    if not change.existed:
-        text = text.replace(f"--- {path}", f"--- {NO_FILE}", 1)
-    return text if 0 < len(text) <= _DIFF_CHARACTERS else None
-
-
 def warnings(name: str, arguments: str | dict[str, Any]) -> list[Warning]:
     """What a call was seen to do by reading it. It may do more."""
     return gather(_findings(name, _read(arguments)))
 
 
-def diff(old: str, new: str, path: str) -> str:
-    """A unified diff of two texts. Very long texts are shown as all of the old, then all of the new."""
+def diff(old: str, new: str, path: str) -> ShownDiff:
+    """The diff of two pieces of a file."""
     if not old.endswith("\n") and not new.endswith("\n"):
         # Pieces of a file rarely end with a line end; only a difference in that is worth a line.
         old, new = f"{old}\n" if old else "", f"{new}\n" if new else ""
-    before, after = _lines(old), _lines(new)
-    if len(before) + len(after) > _DIFFED_LINES:
-        # difflib is quadratic.
-        head = [f"--- {path}", f"+++ {path}", f"@@ -1,{len(before)} +1,{len(after)} @@"]
-        return "\n".join([*head, *(f"-{line}" for line in before), *(f"+{line}" for line in after)])
-    return "\n".join(difflib.unified_diff(before, after, path, path, lineterm=""))
-
-
-def _lines(text: str) -> list[str]:
-    lines = text.split("\n")
-    if lines[-1] == "":
-        return lines[:-1]
-    lines[-1] += "\n\\ No newline at end of file"
-    return lines
+    before, after = lines_of(old), lines_of(new)
+    return shown_diff(before, after, changed_lines(before, after), path)
 
 
 def _findings(name: str, arguments: dict[str, Any]) -> Iterator[Finding]:

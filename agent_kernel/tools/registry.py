@@ -116,6 +116,9 @@ def _sentence(error: "ValidationError") -> str:
             return _clip(f"{extra}: there is no such parameter.", _LENGTH)
         case "type":
             return _clip(f"{field or 'arguments'} must be {_types(wanted)}, not {_type(error.instance)}.", _LENGTH)
+        case "maxLength":
+            length = len(error.instance) if isinstance(error.instance, str) else 0
+            return _clip(f"{field} has {length:,} characters; {wanted:,} is the most.", _LENGTH)
         case "enum":
             return _clip(f"{field} must be one of {wanted!r}.", _LENGTH)
         case "anyOf" if all("type" in choice for choice in wanted):

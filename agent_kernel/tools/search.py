@@ -234,12 +234,13 @@ def _relative(file: Path, folder: Path) -> str:
 
 def _with_size(name: str, entry: os.DirEntry[str]) -> str:
     try:
-        return f"{name}  ({_size(entry.stat(follow_symlinks=False).st_size)})"
+        return f"{name}  ({size_text(entry.stat(follow_symlinks=False).st_size)})"
     except OSError:
         return f"{name}  (gone)"
 
 
-def _size(count: float) -> str:
+def size_text(count: float) -> str:
+    """`360 kB`, as people say sizes."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"

@@ -20,6 +20,7 @@ from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.file_cards import FileCard
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
 
 RUN_PYTHON = ToolDeclaration(
@@ -40,7 +41,7 @@ class FunctionHands:
     approval: Approval = "ask"
     edits: bool = False
     """What is said of whether a file is one that the mode `edit` covers."""
-    diff: str | None = None
+    card: FileCard | None = None
     behind: int | None = None
     kept: set[str] = field(default_factory=set)
     undone: list[str] = field(default_factory=list)
@@ -79,8 +80,8 @@ class FunctionHands:
         else:
             raise ToolFailed("The file was changed since.")
 
-    async def preview(self, tool_name: str, arguments_json: str) -> str | None:
-        return self.diff
+    async def preview(self, tool_name: str, arguments_json: str) -> FileCard | None:
+        return self.card
 
     async def read_picture(self, address: str) -> bytes:
         if address not in self.files:

@@ -1,13 +1,11 @@
 """What a card says that a call will do, before anyone approves it."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_kernel.tools.changes import planned_change
-from agent_kernel.tools.preview import diff, file_diff, preview, warnings
+from agent_kernel.tools.preview import diff, preview, warnings
 
 
 def shown(name: str, **arguments: Any) -> dict[str, str]:
@@ -214,8 +212,8 @@ def test_a_card_shows_code_commands_and_diffs_instead_of_json() -> None:
 
 
 def test_a_diff_shows_a_missing_line_end() -> None:
-    assert diff("a\n", "a", "f") == "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+a\n\\ No newline at end of file"
-    assert diff("", "a", "f").endswith("@@ -0,0 +1 @@\n+a")
+    assert diff("a\n", "a", "f").text == "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+a\n\\ No newline at end of file"
+    assert diff("", "a", "f").text.endswith("@@ -0,0 +1 @@\n+a")
 
 
 def test_reading_large_calls_stays_fast() -> None:
@@ -228,32 +226,3 @@ def test_reading_large_calls_stays_fast() -> None:
     diff("\n".join(map(str, range(50_000))), "\n".join(map(str, range(1, 50_000))), "f")
     diff("\n".join("ab"[n % 2] for n in range(1_900)), "\n".join("ba"[n % 3 == 0] for n in range(1_900)), "f")
     assert time.process_time() - started < 5
-
-
-def change_of(root: Path, name: str, **arguments: Any) -> str | None:
-    change = planned_change(root, name, arguments)
-    assert change is not None
-    return file_diff(change, arguments["path"])
-
-
-def test_a_file_is_compared_with_what_it_holds_now(tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_bytes(b"# Orders\r\n\r\nold\r\nend\r\n")
-    written = change_of(tmp_path, "write_file", path="a.md", content="# Orders\n\nnew\nend\n")
-    assert written == "--- a.md\n+++ a.md\n@@ -1,4 +1,4 @@\n # Orders\n \n-old\n+new\n end"
-    assert change_of(tmp_path, "edit_file", path="a.md", old_text="old", new_text="new") == written
-    assert (tmp_path / "a.md").read_bytes().count(b"old") == 1, "nothing is written for a preview"
-
-
-def test_a_new_file_is_said_to_be_new_and_an_empty_one_is_not(tmp_path: Path) -> None:
-    (tmp_path / "empty").touch()
-    new = change_of(tmp_path, "write_file", path="a", content="x\n")
-    empty = change_of(tmp_path, "write_file", path="empty", content="x\n")
-    assert new == "--- /dev/null\n+++ a\n@@ -0,0 +1 @@\n+x"
-    assert empty == "--- empty\n+++ empty\n@@ -0,0 +1 @@\n+x"
-
-
-def test_there_is_no_diff_of_a_binary_file_nor_one_that_nobody_could_read(tmp_path: Path) -> None:
-    (tmp_path / "a.bin").write_bytes(b"\0\1")
-    assert change_of(tmp_path, "write_file", path="a.bin", content="x") is None
-    assert change_of(tmp_path, "write_file", path="long", content="x" * 300_000) is None
-    assert planned_change(tmp_path, "read_file", {"path": "a.bin"}) is None

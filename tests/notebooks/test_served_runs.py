@@ -119,8 +119,9 @@ def test_a_busy_kernel_shows_how_a_call_would_change_a_file(served: TestKernel, 
     served.printed(busy, "busy")
     arguments = json.dumps({"path": str(path), "old_text": "old", "new_text": "new"})
     shown = served.request("preview", tool_name="edit_file", arguments_json=arguments)
-    assert shown["text"] == f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-old\n+new"
+    assert shown["card"]["diff"] == f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-old\n+new"
     assert path.read_text() == "old\n"
-    assert served.request("preview", tool_name="edit_file", arguments_json='{"path":"none"}')["text"] is None
+    assert served.request("preview", tool_name="edit_file", arguments_json='{"path":"none"}')["card"]["diff"] == ""
+    assert served.request("preview", tool_name="edit_file", arguments_json="[]")["card"] is None
     served.manager.interrupt_kernel()
     served.result(busy)

@@ -28,6 +28,34 @@ describe("a call that changes a file", () => {
     expect(rows(root)).toEqual(["−|old", "+|new"]);
   });
 
+  test("says what a file is that would be replaced, before its diff", async () => {
+    const preview = { kind: "diff", language: "diff", text: "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new", facts: ["Replaces 360 kB, 4,000 lines.", "Makes the folder x\u202e/."], left_out: "" };
+    const root = await show((run) => run.ask("t1", "write_file", WRITE, { preview }));
+    expect(shown(root).text).toMatch(/Replaces 360 kB, 4,000 lines\.Makes the folder xU\+202E\/\.@@ -1,1 \+1,1 @@/);
+    expect(shown(root).text).not.toContain("All of the new content");
+  });
+
+  test("says what a long diff leaves out, and has all of it at hand", async () => {
+    const preview = { kind: "diff", language: "diff", text: "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+one\n\\ 3,999 more lines are added", facts: [], left_out: "And 37 more changes." };
+    const root = await show((run) => run.ask("t1", "write_file", WRITE, { preview }));
+    expect(rows(root).at(-1)).toBe("3,999 more lines are added");
+    expect(shown(root).text).toContain("And 37 more changes.");
+    const all = button(card(root, "t1"), "All of the new content, 2 lines");
+    expect(all.getAttribute("aria-expanded")).toBe("false");
+    await press(card(root, "t1"), "All of the new content, 2 lines");
+    expect(card(root, "t1").querySelector("[data-role=code]")?.textContent).toBe("one\nnew");
+    const edit = { path: "a.md", old_text: "o", new_text: "0", replace_all: true };
+    const edited = await show((run) => run.ask("t1", "edit_file", edit, { preview }));
+    await press(card(edited, "t1"), "All that the call replaces");
+    expect(card(edited, "t1").querySelector("[data-role=code]")?.textContent).toContain('"replace_all": true');
+  });
+
+  test("counts no lines of a diff that is not shown whole", async () => {
+    const preview = { kind: "diff", language: "diff", text: "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new", facts: [], left_out: "And 37 more changes." };
+    const root = await show((run) => run.ask("t1", "write_file", WRITE, { preview }).answer("t1", true).start("t1", "write_file", WRITE).end("t1", "write_file", "success"));
+    expect(shown(root).text).not.toContain("+1 −1");
+  });
+
   test("shows the diff of a file that was written unasked, and what it came to", async () => {
     const root = await show((run) => run.propose("t1", "write_file", WRITE).answer("t1", true, { by: "policy" }).start("t1", "write_file", WRITE, diff("--- a.md\n+++ a.md\n@@ -1,2 +1,2 @@\n one\n-old\n+new")).end("t1", "write_file", "success"));
     expect(rows(root)).toHaveLength(4);

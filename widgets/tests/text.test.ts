@@ -5,6 +5,9 @@ import { visible } from "../src/text/invisible";
 import { errorLine, splitTraceback } from "../src/text/traceback";
 import { changedLines } from "../src/views/editor";
 
+/** What a preview has beside its text. */
+const PLAIN = { facts: [], left_out: "", base: "" };
+
 describe("characters that can't be seen", () => {
   test.each([
     ["a bidirectional override", "a\u202eb", "aU+202Eb"],
@@ -32,13 +35,13 @@ describe("what a card shows of a call", () => {
   });
 
   test("the path of a file that is written, beside its content", () => {
-    const preview = { kind: "code" as const, language: "markdown", text: "# a" };
+    const preview = { ...PLAIN, kind: "code" as const, language: "markdown", text: "# a" };
     const shown = shownCall("write_file", '{"path":"a.md","content":"# a"}', preview);
     expect(shown).toMatchObject({ text: "# a", rest: [["path", "a.md"]] });
   });
 
   test("the arguments themselves where a preview does not come from them", () => {
-    const preview = { kind: "code" as const, language: "python", text: "harmless()" };
+    const preview = { ...PLAIN, kind: "code" as const, language: "python", text: "harmless()" };
     expect(shownCall("custom", '{"code":"harmful()"}', preview).text).toContain("harmful()");
   });
 
@@ -60,6 +63,7 @@ describe("what a card shows of a call", () => {
     expect(summary("run_python", null)).toBe("");
   });
 });
+
 
 describe("Edit", () => {
   test("opens on the code and sends the whole arguments", () => {

@@ -1,7 +1,5 @@
 """A person's decision on a waiting call: checked, committed, then acted on."""
 
-from functools import partial
-
 from agent_kernel.approvals.offers import every_call, offered_rules
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import ledger
@@ -9,13 +7,11 @@ from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls import calls, saved_rules, tool_messages
 from agent_kernel.loop.tool_calls.judging import asks_hands, judge, permits
-from agent_kernel.loop.tool_calls.previews import shown_preview
-from agent_kernel.loop.tool_calls.reading import read
+from agent_kernel.loop.tool_calls.previews import shown_call
 from agent_kernel.loop.tool_calls.starting import set_going, turn_at_once
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import digest
-from agent_kernel.tools.preview import warnings
 
 
 async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided_by: str | None) -> ToolCallView:
@@ -79,9 +75,5 @@ async def _edit(run: ActiveRun, call: ToolCallView, decision: Decision) -> ledge
     judgement = await judge(run, call.tool_name, tool_input, edited=True)
     if judgement.approval == "deny":
         raise InvalidArguments(f"The changed call can't be approved. {judgement.reason}")
-    return ledger.Edit(
-        tool_input=tool_input,
-        digest=digest(tool_input),
-        warnings=tuple(await read(tool_input, partial(warnings, call.tool_name, tool_input))),
-        preview=await shown_preview(run, call.tool_name, tool_input),
-    )
+    shown, found = await shown_call(run, call.tool_name, tool_input)
+    return ledger.Edit(tool_input=tool_input, digest=digest(tool_input), warnings=tuple(found), preview=shown)

@@ -43,7 +43,9 @@ async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Out
     hands = run.setting.hands
     if hands is None:
         return Outcome("error", "This conversation has no kernel to run the call in.")
-    approved = ApprovedCall(call.approval_id, call.tool_call_id, call.tool_name, call.tool_input, call.digest)
+    # A person approved what they saw; policy and scripts see no file.
+    base = call.preview.base if call.preview is not None and call.by == "user" else ""
+    approved = ApprovedCall(call.approval_id, call.tool_call_id, call.tool_name, call.tool_input, call.digest, base)
     execution = run.outside_graph(hands.execute(approved, emit), f"call {call.tool_call_id}")
     run.executing[call.tool_call_id] = Execution(call.approval_id, execution)
     try:

@@ -2,40 +2,67 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import partial
 
-from agent_kernel.errors import KernelGone
+from agent_kernel.errors import InvalidArguments, KernelGone
 from agent_kernel.log import call_notes
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls.reading import read
-from agent_kernel.protocol.views import Preview, ToolCallView
-from agent_kernel.tools.preview import CHANGES_FILES, preview
+from agent_kernel.protocol.views import Preview, ToolCallView, Warning
+from agent_kernel.tools.file_cards import FileCard
+from agent_kernel.tools.preview import CHANGES_FILES, preview, warnings
 
 logger = logging.getLogger(__name__)
 _PREVIEW_SECONDS = 3.0
+NOT_READ = "What the file holds now could not be read."
+
+Shown = tuple[Preview | None, Sequence[Warning]]
 
 
-async def shown_preview(run: ActiveRun, tool_name: str, tool_input: str) -> Preview | None:
-    """The preview of valid arguments: of the file as it is now where the hands can tell, else of the arguments."""
-    hands = run.setting.hands
-    if tool_name in CHANGES_FILES and hands is not None:
-        try:
-            async with asyncio.timeout(_PREVIEW_SECONDS):
-                text = await hands.preview(tool_name, tool_input)
-        except (TimeoutError, KernelGone) as error:
-            logger.debug("No diff of the file to show: %s", error)
-        else:
-            if text is not None:
-                return Preview(kind="diff", language="diff", text=text)
-    return await read(tool_input, partial(preview, tool_name, tool_input))
+async def shown_call(run: ActiveRun, tool_name: str, tool_input: str) -> Shown:
+    """What the card of valid arguments shows in their place, and what it warns of.
+
+    Raises `InvalidArguments` for a change of a file that nobody is asked about.
+    """
+    found = await read(tool_input, partial(warnings, tool_name, tool_input))
+    card = await _file_card(run, tool_name, tool_input)
+    if card is not None and card.refusal:
+        raise InvalidArguments(card.refusal)
+    if card is not None and card.diff:
+        shown = Preview(kind="diff", language="diff", text=card.diff, left_out=card.left_out)
+    else:
+        plain = await read(tool_input, partial(preview, tool_name, tool_input))
+        if plain is None or tool_name not in CHANGES_FILES:
+            return plain, found
+        shown = plain
+    facts = [NOT_READ] if card is None else card.facts
+    base = "" if card is None else card.base
+    return shown.model_copy(update={"facts": facts, "base": base}), [*found, *(card.warnings if card else ())]
 
 
-async def with_file_diff(run: ActiveRun, call: ToolCallView) -> ToolCallView:
-    """The call with the diff of the file that it would change, which is logged before anybody is asked about it."""
+async def with_file_card(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    """The call with what it would do to the file as it is now, which is logged before anybody is asked about it.
+
+    Raises `InvalidArguments` for a change that nobody is asked about.
+    """
     if call.tool_name not in CHANGES_FILES:
         return call
-    shown = await shown_preview(run, call.tool_name, call.tool_input)
-    if shown == call.preview:
+    shown, found = await shown_call(run, call.tool_name, call.tool_input)
+    if shown == call.preview and list(found) == call.warnings:
         return call
-    await run.commit(lambda commit: call_notes.set_preview(commit.sql, commit.number, call.tool_call_id, shown))
-    return call.model_copy(update={"preview": shown})
+    number = run.setting.conversation.number
+    await run.commit(lambda commit: call_notes.set_card(commit.sql, number, call.tool_call_id, shown, found))
+    return call.model_copy(update={"preview": shown, "warnings": list(found)})
+
+
+async def _file_card(run: ActiveRun, tool_name: str, tool_input: str) -> FileCard | None:
+    hands = run.setting.hands
+    if tool_name not in CHANGES_FILES or hands is None:
+        return None
+    try:
+        async with asyncio.timeout(_PREVIEW_SECONDS):
+            return await hands.preview(tool_name, tool_input)
+    except (TimeoutError, KernelGone) as error:
+        logger.debug("Nothing is known of the file: %s", error)
+        return None

@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from agent_kernel.errors import AlreadyDecided, IllegalTransition
+from agent_kernel.errors import AlreadyDecided, IllegalTransition, InvalidArguments
 from agent_kernel.log import ledger
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.loop.tool_calls.execution import carry_out, finish
 from agent_kernel.loop.tool_calls.judging import judge, permits
-from agent_kernel.loop.tool_calls.previews import with_file_diff
+from agent_kernel.loop.tool_calls.previews import with_file_card
 from agent_kernel.loop.tool_calls.starting import is_for_page, set_going, turn_at_once
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.hands import Outcome
@@ -78,7 +78,10 @@ async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     policy = run.policy
     judgement = await judge(run, call.tool_name, call.tool_input, edited=False)
     if judgement.approval != "deny":
-        call = await with_file_diff(run, call)
+        try:
+            call = await with_file_card(run, call)
+        except InvalidArguments as refusal:
+            return await _refuse(run, call, str(refusal))
     if run.policy is not policy:  # it was switched while the hands were asked
         judgement = await judge(run, call.tool_name, call.tool_input, edited=False)
     match judgement.approval:
@@ -90,6 +93,12 @@ async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
             return await _ask(run, call)
         case "ask":
             return await decide_without_asking(run, call, _scripted_verdict(run, call.tool_name))
+
+
+async def _refuse(run: ActiveRun, call: ToolCallView, fault: str) -> ToolCallView:
+    """A call that can't be put to anybody: the model hears what was wrong with it."""
+    result = tool_messages.invalid(fault)
+    return await run.commit(lambda commit: calls.settle(commit, call.tool_call_id, "invalid", result, reason=fault))
 
 
 async def decide_without_asking(run: ActiveRun, call: ToolCallView, verdict: ledger.Verdict) -> ToolCallView:

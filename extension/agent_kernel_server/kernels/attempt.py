@@ -58,6 +58,7 @@ class Attempt:
                 "tool_name": self._call.tool_name,
                 "arguments_json": self._call.arguments_json,
                 "digest": self._call.digest,
+                "base": self._call.base,
                 "run_id": run_id,
             },
         )

@@ -9,9 +9,12 @@ from collections.abc import Callable
 from logging import Logger
 from typing import Any, get_args
 
+from pydantic import ValidationError
+
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.images import NoPicture, decode
 from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.file_cards import FileCard
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
 from agent_kernel_server.kernels.attempt import INTERRUPT_SECONDS, Attempt
 from agent_kernel_server.kernels.calls import CallFeeds
@@ -19,7 +22,6 @@ from agent_kernel_server.kernels.link import KernelLink, RequestRefused
 
 ENVIRONMENT_SECONDS = 3.0
 PREVIEW_SECONDS = 2.0
-PREVIEW_CHARACTERS = 200_000
 PICTURE_REFUSAL_CHARACTERS = 300
 APPROVALS: tuple[str, ...] = get_args(Approval)
 
@@ -124,17 +126,16 @@ class KernelHands:
         if answer.get("refusal") is not None:
             raise ToolFailed(str(answer["refusal"]))
 
-    async def preview(self, tool_name: str, arguments_json: str) -> str | None:
+    async def preview(self, tool_name: str, arguments_json: str) -> FileCard | None:
         link = self._link()
         try:
             async with asyncio.timeout(PREVIEW_SECONDS):
                 await link.ensure_installed()
                 answer = await link.control("preview", {"tool_name": tool_name, "arguments_json": arguments_json})
-        except (TimeoutError, RequestRefused) as error:
+            return None if answer.get("card") is None else FileCard.model_validate(answer["card"])
+        except (TimeoutError, RequestRefused, ValidationError) as error:
             self._log.debug("The kernel showed no preview: %s", error)
             return None
-        text = answer.get("text")
-        return text if isinstance(text, str) and len(text) <= PREVIEW_CHARACTERS else None
 
     async def read_picture(self, address: str) -> bytes:
         """Raises `ToolFailed`, `KernelGone`."""

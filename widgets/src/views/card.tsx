@@ -148,7 +148,8 @@ function HeadNote({ call }: { call: Call }): JSX.Element | null {
       return <span class="ak-muted">{wholeSeconds(actions.now() - Date.parse(since))}</span>;
     }
     case "success":
-      if (call.preview?.kind === "diff") return <span class="ak-muted">{changeCount(call.preview.text)}</span>;
+      // Of a diff that is not shown whole, the lines that are would be too few.
+      if (call.preview?.kind === "diff" && !call.preview.left_out) return <span class="ak-muted">{changeCount(call.preview.text)}</span>;
       return call.durationMs === null ? null : <span class="ak-muted">{duration(call.durationMs)}</span>;
     case "error":
     case "cancelled":

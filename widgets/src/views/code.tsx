@@ -1,12 +1,15 @@
 /** A call's code, in full: numbered, wrapped, highlighted, with nothing hidden in it. */
 import { memo } from "preact/compat";
+import { useState } from "preact/hooks";
 import { parsePatch, type StructuredPatch } from "diff";
 import type { JSX } from "preact";
 import type { Preview, Warning } from "../protocol";
-import { shownCall } from "../text/arguments";
+import { lineCount, parseArguments, prettyJson, shownCall } from "../text/arguments";
 import { plural } from "../text/format";
 import { highlightLines } from "../text/highlight";
 import { Copy } from "./copy";
+import { Icon } from "./icon";
+import { usePageId } from "./ids";
 import { InsertBelow } from "./insert";
 import { Plain } from "./text";
 
@@ -19,9 +22,17 @@ export const CallBody = memo(function CallBody(props: {
 }): JSX.Element {
   const shown = shownCall(props.name, props.input, props.preview);
   const rest = shown.rest.filter(([, value]) => !props.warnings?.some((warning) => warning.detail === value));
+  const facts = props.preview?.facts ?? [];
+  const leftOut = props.preview?.left_out ?? "";
   return (
     <>
+      {facts.length > 0 && (
+        <div class="ak-line ak-facts">
+          {facts.map((fact, index) => <span key={index}><Plain text={fact} /></span>)}
+        </div>
+      )}
       {shown.kind === "diff" ? <Diff text={shown.text} piece={shown.language === "piece"} /> : <Code text={shown.text} language={shown.language} insertable={props.name === "run_python"} />}
+      {leftOut !== "" && <Everything name={props.name} input={props.input} leftOut={leftOut} />}
       {rest.length > 0 && (
         <div class="ak-line ak-arguments">
           {rest.map(([key, value]) => (
@@ -34,6 +45,26 @@ export const CallBody = memo(function CallBody(props: {
     </>
   );
 });
+
+/** What a bounded diff leaves out, and the way to all that the call would write. */
+function Everything({ name, input, leftOut }: { name: string; input: string; leftOut: string }): JSX.Element {
+  const [open, setOpen] = useState(false);
+  const id = usePageId();
+  const content = name === "write_file" ? parseArguments(input)?.["content"] : null;
+  const [title, text] = typeof content === "string" ? [`All of the new content, ${plural(lineCount(content), "line")}`, content] : ["All that the call replaces", prettyJson(input)];
+  return (
+    <>
+      <div class="ak-line"><span class="ak-note">{leftOut}</span></div>
+      <button type="button" class="ak-fold" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
+        <Icon name={open ? "down" : "right"} tone="ak-chev" />
+        <span>{title}</span>
+      </button>
+      <div id={id} class="ak-folded-call" hidden={!open}>
+        {open && <Code text={text} language={typeof content === "string" ? "" : "json"} />}
+      </div>
+    </>
+  );
+}
 
 /** `insertable`: it can become a cell as it is. */
 export function Code({ text, language, insertable = false }: { text: string; language: string; insertable?: boolean }): JSX.Element {
