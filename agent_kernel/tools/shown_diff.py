@@ -11,7 +11,7 @@ CONTEXT = 3
 WHOLE_LINES = 1_000
 """A diff of that many lines is shown whole, if it has no more characters than `WHOLE_CHARACTERS`."""
 WHOLE_CHARACTERS = 60_000
-SHOWN_LINES = 200
+SHOWN_LINES = 120
 """Of a longer one so many lines are shown, each cut to `SHOWN_WIDTH`."""
 SHOWN_WIDTH = 400
 _LEAD = 100

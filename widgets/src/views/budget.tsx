@@ -104,7 +104,7 @@ function AddRow({ run, pause, off, guarded }: { run: RunView; pause: PauseView; 
   return (
     <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
       {pause.reached.map((name) => (
-        <label class="ak-add" key={name}>
+        <label class="ak-raise" key={name}>
           {LIMITS[name].add}
           <input
             class="ak-field ak-num"

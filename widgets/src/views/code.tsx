@@ -94,10 +94,16 @@ export function Diff({ text, piece = false }: { text: string; piece?: boolean })
   const files = readPatch(text);
   if (files === null) return <Code text={text} language="" />;
   return (
-    <pre class={`ak-diff ${piece ? "ak-piece" : ""}`} dir="ltr" data-role="diff">
+    <pre class={`ak-diff ${piece ? "ak-piece" : ""}`} style={{ "--ak-digits": String(digits(files)) }} dir="ltr" data-role="diff">
       {files.map((file) => file.hunks.map((hunk, at) => <Hunk key={at} hunk={hunk} piece={piece} created={file.oldFileName === "/dev/null"} />))}
     </pre>
   );
+}
+
+/** Of the largest line number, for which each row keeps room. */
+function digits(files: readonly StructuredPatch[]): number {
+  const last = files.flatMap((file) => file.hunks.flatMap((hunk) => [hunk.oldStart + hunk.oldLines, hunk.newStart + hunk.newLines]));
+  return String(Math.max(0, ...last)).length;
 }
 
 export function changeCount(text: string): string {
