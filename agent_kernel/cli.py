@@ -265,6 +265,7 @@ def _reading(path: Path | None) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise _CannotGoOn(f"There is no log at {path}. Give its path with --log.")
     from agent_kernel.errors import ConfigurationError
+    from agent_kernel.log.faults import ADVICE, is_damage
     from agent_kernel.log.opening import open_to_read
 
     try:
@@ -273,13 +274,16 @@ def _reading(path: Path | None) -> Iterator[sqlite3.Connection]:
     except ConfigurationError as error:
         raise _CannotGoOn(str(error)) from error
     except sqlite3.Error as error:
-        raise _CannotGoOn(f"{path} can't be read as a log of Agent Kernel: {error}") from error
+        advice = f". {ADVICE}" if is_damage(error) else ""
+        raise _CannotGoOn(f"{path} can't be read as a log of Agent Kernel: {error}{advice}") from error
 
 
 def _audit(options: argparse.Namespace) -> int:
+    if options.check:
+        return check_audit(options.log or _default_log())
     with _reading(options.log) as connection:
         try:
-            return check_audit(connection) if options.check else export_audit(connection, options)
+            return export_audit(connection, options)
         except ValueError as error:
             raise _CannotGoOn(f"An entry of the audit trail can't be read (--check says which): {error}") from error
         except BrokenPipeError:
@@ -392,15 +396,37 @@ def export_audit(connection: sqlite3.Connection, options: argparse.Namespace) ->
     return 0
 
 
-def check_audit(connection: sqlite3.Connection) -> int:
-    from agent_kernel.log.audit import check, read_head
+def check_audit(log: Path) -> int:
+    from agent_kernel.log.audit import check
+    from agent_kernel.log.head import has_trail, head_path, missing, read_note, trail_head
 
-    connection.execute("BEGIN")  # one view of the file, whatever a server adds meanwhile
-    fault = check(connection)
+    try:
+        note = read_note(log)  # before the trail, which is never behind it
+    except ValueError as error:
+        raise _CannotGoOn(f"{error}. Whether a trail was lost can't be said. Remove that file to go on.") from error
+    if note is not None and not log.is_file():
+        head = note.head
+        raise _CannotGoOn(
+            f"The audit trail is lost: {head.number} entries up to {head.hash}. There is no log at {log}."
+        )
+    with _reading(log) as connection:
+        connection.execute("BEGIN")  # one view of the file, whatever a server adds meanwhile
+        lost = [*note.lost] if note is not None else []
+        if note is not None and (now := missing(connection, note.head)) is not None:
+            lost.append(now)
+        head = trail_head(connection)
+        fault = check(connection) if has_trail(connection) or not lost else None
+    for one in lost:
+        print(f"An audit trail is lost: {one} (noticed {one.at}).", file=sys.stderr)
+    if lost:
+        print(f"Once that is settled, remove {head_path(log)}: it starts anew.", file=sys.stderr)
     if fault is not None:
         print(f"Entry {fault.number} does not fit: {fault.why}.", file=sys.stderr)
+    if fault is not None or lost:
         return 1
-    head = read_head(connection)
+    if not head.number:
+        print("The audit trail is empty: nothing has been decided with this log.")
+        return 0
     print(f"The audit trail is whole: {head.number} entries, the last one's hash is {head.hash}")
     return 0
 

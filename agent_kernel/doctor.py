@@ -8,12 +8,15 @@ import importlib.util
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from agent_kernel.approvals.folder_file import read_limits
-from agent_kernel.log.opening import LOCAL, one_at_a_time
+from agent_kernel.log.faults import ADVICE
+from agent_kernel.log.head import head_path, missing, read_note
+from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
 from agent_kernel.tools.hidden import reveal
 
 OLDEST_KERNEL = (6, 29)
@@ -145,7 +148,9 @@ def _log() -> Finding:
             f"For several servers, {LOCAL} (for each its own, where they are on several machines).",
         )
     if not path.exists():
-        return Finding("ok", f"No log yet; it will be {path}.")
+        return _no_log(path)
+    if (fault := fault_of(path)) is not None:
+        return Finding("MEND", f"The log {path} {fault}.", ADVICE)
     if path.stat().st_mode & 0o077:
         return Finding("note", f"Others on this machine can read the log {path}.", f"Run: chmod 600 {path}")
     return Finding("ok", f"The log is {path}, {path.stat().st_size / 1e6:.1f} MB.")
@@ -159,6 +164,38 @@ def _folder() -> Iterator[Finding]:
         yield Finding("note", f"Runs of notebooks in this folder are limited by {reveal(said)}.")
     for note in found.notes:
         yield Finding("MEND" if found.closed and note.endswith("nothing runs unasked.") else "note", reveal(note))
+
+
+def _no_log(path: Path) -> Finding:
+    try:
+        note = read_note(path)
+    except ValueError as error:
+        return Finding("note", f"There is no log, and {error}.", f"To start anew, remove {head_path(path)}.")
+    if note is None or not note.head.number:
+        return Finding("ok", f"No log yet; it will be {path}.")
+    return Finding(
+        "note",
+        f"The log {path} is gone: its audit trail had {note.head.number} entries up to {note.head.hash}.",
+        f"Put it back, or remove {head_path(path)}: a new log starts.",
+    )
+
+
+def fault_of(path: Path) -> str | None:
+    """What is wrong with a log that is there, as the end of a sentence; `None` where nothing is."""
+    from agent_kernel.errors import LogUnavailable
+
+    try:
+        note = read_note(path)
+        with closing(open_to_read(path)[0]) as sql:
+            (first,) = sql.execute("PRAGMA quick_check(1)").fetchone()
+            if first != "ok":
+                return f"is damaged: {first.splitlines()[-1]}"
+            lost = missing(sql, note.head) if note is not None else None
+            return f"is not the one of before: {lost}" if lost is not None else None
+    except LogUnavailable:  # a server holds it alone
+        return None
+    except (OSError, ValueError, sqlite3.Error) as error:
+        return f"can't be read: {error}"
 
 
 def _models(environ: Mapping[str, str], *, ask: bool) -> Iterator[Finding]:

@@ -21,6 +21,10 @@ _first = partial(zlib.decompressobj, wbits=-15, zdict=FIRST)
 _second = partial(zlib.decompressobj, wbits=-15, zdict=SECOND)
 
 
+class Unreadable(ValueError):
+    """A body that another version wrote, that was changed, or that was packed against other texts."""
+
+
 def pack(text: str) -> str | bytes:
     """A body as it is stored."""
     plain = text.encode()
@@ -38,8 +42,7 @@ def pack_against(text: str, known: bytes) -> bytes:
 
 
 def unpack(stored: str | bytes, known: bytes = b"") -> str:
-    """A body as it was. Raises `ValueError` for one that another version wrote, that was changed, or that was packed
-    against other texts than these."""
+    """A body as it was. Raises `Unreadable`."""
     if isinstance(stored, str):
         return stored
     match stored[:1]:
@@ -50,14 +53,17 @@ def unpack(stored: str | bytes, known: bytes = b"") -> str:
         case b"\x03":
             decompressor = zlib.decompressobj(zdict=known[-KNOWN_BYTES:] + SECOND)
         case _:
-            raise ValueError("This body was written by another version of Agent Kernel.")
+            raise Unreadable("This body was written by another version of Agent Kernel.")
     try:
         plain = decompressor.decompress(stored[1:])
     except zlib.error as error:
-        raise ValueError(f"This body was changed, or packed against other texts: {error}.") from error
+        raise Unreadable(f"This body was changed, or packed against other texts: {error}.") from error
     if not decompressor.eof:
-        raise ValueError("This body is cut off.")
-    return plain.decode()
+        raise Unreadable("This body is cut off.")
+    try:
+        return plain.decode()
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"This body was changed: {error}.") from error
 
 
 def needs_known(stored: str | bytes) -> bool:

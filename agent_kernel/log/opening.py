@@ -55,6 +55,14 @@ def open_to_read(path: Path) -> tuple[sqlite3.Connection, bool]:
     )
 
 
+def connect_again(path: Path) -> sqlite3.Connection:
+    """A second connection of a process that has the log open, for long reads. It makes no file where there is none."""
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None)
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute("PRAGMA busy_timeout = 5000")
+    return connection
+
+
 def one_at_a_time(directory: Path) -> bool:
     """Whether a log in this directory would be held alone. Tries it, with a file that is removed again.
 

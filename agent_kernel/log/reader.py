@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from agent_kernel.log.opening import connect_again
 from agent_kernel.log.thread import LogThread
 
 T = TypeVar("T")
@@ -32,9 +33,7 @@ class Reader:
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._connection is None:
-            self._connection = sqlite3.connect(self._path, isolation_level=None)
-            self._connection.execute("PRAGMA query_only = ON")
-            self._connection.execute("PRAGMA busy_timeout = 5000")
+            self._connection = connect_again(self._path)
         self._connection.execute("BEGIN")
         try:
             return work(self._connection)

@@ -11,11 +11,14 @@ import shutil
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 from agent_kernel.errors import ConfigurationError, LogUnavailable
+from agent_kernel.log.faults import ADVICE, explained, is_damage
 from agent_kernel.log.journal import Frame
+from agent_kernel.log.log_file import LogFile
 from agent_kernel.log.migrations import migrate
 from agent_kernel.log.opening import LOCAL, open_to_write
 from agent_kernel.log.owners import Owner
@@ -26,6 +29,8 @@ from agent_kernel.log.transactions import AuditListener, Transaction, Transactio
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Listener = Callable[[list[Frame]], None]
+HEAD_SECONDS = 0.1
+"""So often at most the file with the trail's head is brought up to date."""
 
 
 class Log:
@@ -37,17 +42,20 @@ class Log:
         owner: Owner | None,
         thread: LogThread,
         reader: Reader | None,
+        file: LogFile | None,
         *,
         alone: bool = False,
     ) -> None:
         self.alone = alone
         """Whether no other process can have this log open: see `opening`."""
+        self._file = file
+        self._head_due: asyncio.TimerHandle | None = None
         self._connection = connection
         self._reader = reader
         self._owner = owner
         self._thread = thread
         self._listeners: dict[int, Listener] = {}
-        self._transactions = Transactions(connection, self._publish)
+        self._transactions = Transactions(connection, self._publish, file)
         self._units: deque[Unit] = deque()
 
     @classmethod
@@ -58,22 +66,29 @@ class Log:
         """
         thread = LogThread(asyncio.get_running_loop())
         try:
-            connection, alone, owner = await thread.run(lambda: _open(path))
+            connection, alone, owner, file = await thread.run(lambda: _open(path))
         except (OSError, sqlite3.Error, ConfigurationError) as error:
             thread.end()
             if isinstance(error, ConfigurationError):
                 raise
-            raise LogUnavailable(
-                f"The log at {path} can't be opened: {error}. Make its directory writable, or {LOCAL}."
-            ) from error
+            advice = ADVICE if is_damage(error) else f"Make its directory writable, or {LOCAL}."
+            raise LogUnavailable(f"The log at {path} can't be opened: {error}. {advice}") from error
         reader = Reader(asyncio.get_running_loop(), path) if path is not None and not alone else None
-        return cls(connection, owner, thread, reader, alone=alone)
+        return cls(connection, owner, thread, reader, file, alone=alone)
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing is written any more, where the file was changed or pulled away under this process."""
+        return self._file.fault if self._file is not None else None
 
     async def aclose(self) -> None:
         if self._reader is not None:
             await self._reader.aclose()
+        if self._head_due is not None:
+            self._head_due.cancel()
 
         def close() -> None:
+            self._update_head()
             self._connection.close()
             if self._owner is not None:
                 self._owner.close()
@@ -109,18 +124,50 @@ class Log:
         return unit
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` on the log's thread. It sees all writes that were asked for before it, and maybe later ones."""
-        return await self._thread.run(lambda: work(self._connection))
+        """Run `work` on the log's thread. It sees all writes that were asked for before it, and maybe later ones.
+
+        Raises `LogUnavailable` where the file can't be read.
+        """
+        try:
+            return await self._thread.run(lambda: work(self._connection))
+        except (sqlite3.Error, ValueError) as error:
+            self._raise_told(error)
 
     async def read_apart(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work`, which may take long, on a thread of its own and over one state of the log. It sees all writes
         that were awaited before it, and holds none up; a log in memory, or one that is held alone, has one connection,
-        so there it does."""
-        return await (self._reader.run(work) if self._reader is not None else self.read(work))
+        so there it does. Raises `LogUnavailable` where the file can't be read."""
+        if self._reader is None:
+            return await self.read(work)
+        try:
+            return await self._reader.run(work)
+        except (sqlite3.Error, ValueError) as error:
+            self._raise_told(error)
+
+    def _raise_told(self, error: Exception) -> NoReturn:
+        told = self._file.note(error) if self._file is not None else explained(error)
+        if told is error:
+            raise error
+        raise told from error
 
     def _write_together(self) -> list[After]:
         """Write what has been asked for. There is one call for each unit; most find theirs written."""
-        return self._transactions.carry_out(self._units) if self._units else []
+        if not self._units:
+            return []
+        afters = self._transactions.carry_out(self._units)
+        return [*afters, self._update_head_soon] if self._file is not None and self._head_due is None else afters
+
+    def _update_head_soon(self) -> None:
+        """Not with the commit: nobody waits for it."""
+        if self._head_due is None:
+            self._head_due = asyncio.get_running_loop().call_later(HEAD_SECONDS, self._thread.post, self._update_head)
+
+    def _update_head(self) -> list[After]:
+        self._head_due = None
+        if self._file is not None:
+            with suppress(sqlite3.Error):  # the next transaction says what is wrong
+                self._file.update_head()
+        return []
 
     def _publish(self, frames: list[Frame]) -> None:
         for frame in frames:
@@ -129,16 +176,20 @@ class Log:
                 listener([frame])
 
 
-def _open(path: Path | None) -> tuple[sqlite3.Connection, bool, Owner | None]:
+def _open(path: Path | None) -> tuple[sqlite3.Connection, bool, Owner | None, LogFile | None]:
     connection, alone = _connect(path)
+    owner = None
     try:
         owner = Owner(path) if path is not None else None
+        file = LogFile(path, connection, alone=alone) if path is not None else None
     except BaseException:
         connection.close()
+        if owner is not None:
+            owner.close()
         raise
     connection.create_function("this_process", 0, lambda: owner.name if owner is not None else "")
     connection.create_function("lives_elsewhere", 1, lambda name: owner is not None and owner.lives_elsewhere(name))
-    return connection, alone, owner
+    return connection, alone, owner, file
 
 
 def _connect(path: Path | None) -> tuple[sqlite3.Connection, bool]:

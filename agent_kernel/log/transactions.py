@@ -5,6 +5,7 @@ written with a few dozen of them. Each unit stays all or nothing by itself, and 
 """
 
 import asyncio
+import contextlib
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -12,9 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agent_kernel.errors import LogUnavailable
 from agent_kernel.log import audit
+from agent_kernel.log.faults import explained
 from agent_kernel.log.journal import Frame, Journal
+from agent_kernel.log.log_file import LogFile
 from agent_kernel.log.thread import After, fail, succeed
 
 MOST_TOGETHER = 64
@@ -57,8 +59,10 @@ class Unit:
 class Transactions:
     """Used on the log's thread only."""
 
-    def __init__(self, connection: sqlite3.Connection, publish: Publish) -> None:
+    def __init__(self, connection: sqlite3.Connection, publish: Publish, file: LogFile | None) -> None:
+        """`file` is `None` for a log in memory."""
         self._sql = connection
+        self._file = file
         self._journal = Journal(connection)
         self._publish = publish
         self.audit_listener: AuditListener | None = None
@@ -67,13 +71,16 @@ class Transactions:
         """Do the units that are asked for by now, and those that are while they are done, in one transaction and in
         order; where the first can't be done, that one alone. Returns what the event loop does once they are on the
         disk."""
-        listener = self.audit_listener
+        listener, file, checked = self.audit_listener, self._file, False
         units = [asked.popleft()]
         done: list[Transaction] = []
         afters: list[After] = []
         entries: list[audit.Entry] = []
         try:
             self._sql.execute("BEGIN IMMEDIATE")
+            if file is not None:
+                file.check()
+                checked = True
             last = audit.read_head(self._sql).number if listener is not None else 0
             afters += self._do(units[0], done, alone=True)
             while asked and len(units) < MOST_TOGETHER:
@@ -83,12 +90,17 @@ class Transactions:
                 entries = list(audit.read_entries(self._sql, last))  # none of another server's on the same log
             self._journal.finish()
             self._sql.execute("COMMIT")
+            if file is not None:
+                file.committed()  # before anybody hears of it
         except BaseException as error:  # noqa: BLE001 -- raised again where the work was asked for
-            if self._sql.in_transaction:
-                self._sql.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.Error):  # a damaged file may not even take that
+                if self._sql.in_transaction:
+                    self._sql.execute("ROLLBACK")
+            if file is not None and checked:
+                file.rolled_back()
             for transaction in done:
                 self._journal.forget(transaction.frames)
-            return [_failed(unit, error) for unit in units]
+            return [self._failed(unit, error) for unit in units]
         if listener is not None and entries:
             afters.append(partial(listener, entries))
         return afters
@@ -110,23 +122,11 @@ class Transactions:
                 self._sql.execute("ROLLBACK TO unit")
                 self._sql.execute("RELEASE unit")
                 self._journal.forget(transaction.frames)
-                return [_failed(unit, error)]
+                return [self._failed(unit, error)]
             self._sql.execute("RELEASE unit")
         told = [partial(self._publish, transaction.frames)] if transaction.frames else []
         return [*told, partial(succeed, unit.future, result)]
 
-
-def _failed(unit: Unit, error: BaseException) -> After:
-    unit.error = _explained(error)
-    return partial(fail, unit.future, unit.error)
-
-
-def _explained(error: BaseException) -> BaseException:
-    if not isinstance(error, sqlite3.OperationalError):
-        return error
-    unavailable = LogUnavailable(
-        f"Agent Kernel's log can't be written ({error}). Nothing is done without it: "
-        "free space on the disk, or make the directory writable."
-    )
-    unavailable.__cause__ = error
-    return unavailable
+    def _failed(self, unit: Unit, error: BaseException) -> After:
+        unit.error = self._file.note(error) if self._file is not None else explained(error)
+        return partial(fail, unit.future, unit.error)

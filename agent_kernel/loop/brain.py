@@ -83,6 +83,11 @@ class Brain:
         """Whether no other process can have the log open meanwhile: see `agent_kernel.log.opening`."""
         return self._host.log.alone
 
+    @property
+    def log_fault(self) -> str | None:
+        """Why nothing can be decided any more, where the log was changed or pulled away under this process."""
+        return self._host.log.fault
+
     def listen_to_audit(self, listener: AuditListener) -> None:
         """Hand what is added to the audit trail to `listener`, after each commit."""
         self._host.log.listen_to_audit(listener)

@@ -5,6 +5,7 @@ reconnects can say with `resume` where it left off before anything else arrives.
 """
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from jupyter_server.auth.decorator import ws_authenticated
@@ -15,7 +16,7 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from agent_kernel.errors import ConfigurationError, UnknownConversation
+from agent_kernel.errors import ConfigurationError, LogUnavailable, UnknownConversation
 from agent_kernel.loop.clients.feed import Subscription
 from agent_kernel.loop.clients.greeting import greet, is_far_behind
 from agent_kernel.loop.commands import obey
@@ -104,6 +105,9 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
                 subscription = await self._greet()
         except (WebSocketClosedError, StreamClosedError):
             self.log.debug("A face of %s has gone", self.conversation.conversation_id)
+        except LogUnavailable as error:  # what the face missed can't be read
+            with suppress(WebSocketClosedError, StreamClosedError):
+                await self._write(self._event(reply_for(error)))
         finally:
             self.close()
 
@@ -162,7 +166,9 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
             await obey(command, self.conversation, person_of(self.current_user))
         except Exception as error:  # the socket outlives a fault of one command
             reply = reply_for(error)
-            if reply.code == "INTERNAL_ERROR":
+            if isinstance(error, LogUnavailable):
+                self.log.warning("The command %s was not carried out: %s", command.type, error)
+            elif reply.code == "INTERNAL_ERROR":
                 self.log.exception("The command %s failed", command.type)
             return reply
         return None

@@ -137,7 +137,9 @@ class Service:
         self._warmed = True
 
     async def status(self) -> dict[str, Any]:
-        """What `GET status` says. It holds no key and no endpoint's address; `trouble` is why there is no log."""
+        """What `GET status` says. It holds no key and no endpoint's address; `trouble` is why there is no log, or none
+        that is written any more."""
+        trouble = str(self._failure) if self._failure is not None else None
         return {
             "version": __version__,
             "protocol": PROTOCOL_VERSION,
@@ -146,7 +148,7 @@ class Service:
             "kernels": self.kernels.attached(),
             "channels": len(self.channels),
             "policy_cap": self._settings.policy_cap,
-            "trouble": str(self._failure) if self._failure is not None else None,
+            "trouble": trouble or (self._brain.log_fault if self._brain is not None else None),
         }
 
     async def _model_name(self) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from agent_kernel.errors import AgentKernelError
+from agent_kernel.errors import AgentKernelError, LogUnavailable
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.loop.clients.feed import Feed
@@ -262,4 +262,8 @@ class RunQueue:
             return
         error = ErrorView(code="INTERNAL_ERROR", message=reason)
         ended = queued.view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
-        queued.result.set_result(await self._host.log.read(lambda sql: read_result(sql, self._row.number, ended)))
+        try:
+            result = await self._host.log.read(lambda sql: read_result(sql, self._row.number, ended))
+        except LogUnavailable:  # it can't be read either
+            result = RunResult(ended, "", [], [])
+        queued.result.set_result(result)

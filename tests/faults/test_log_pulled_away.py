@@ -1,0 +1,281 @@
+"""A log that is pulled away from a running server: removed, cut off, written over, replaced. Decisions stop, nothing
+runs that is on no disk, and everybody is told what to do."""
+
+import asyncio
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.doctor import fault_of
+from agent_kernel.errors import LogUnavailable
+from agent_kernel.log.head import head_path, read_note
+from agent_kernel.log.store import Log
+from agent_kernel.testing import FakeOpenAI, call, say
+from tests.core.test_audit import approve_and_run, connect
+from tests.faults.planned_model import PlannedModel
+from tests.faults.server import Face, Server, until
+
+pytestmark = [pytest.mark.slow, pytest.mark.kernel]
+Harm = Callable[[Path], None]
+AUDIT = (sys.executable, "-c", "import sys; from agent_kernel.cli import main; sys.exit(main(sys.argv[1:]))", "audit")
+
+
+def wal(log: Path) -> Path:
+    return log.with_name(f"{log.name}-wal")
+
+
+def remove(log: Path) -> None:
+    log.unlink()
+
+
+def move_away(log: Path) -> None:
+    log.rename(log.with_name("elsewhere"))
+
+
+def remove_wal(log: Path) -> None:
+    wal(log).unlink()
+
+
+def checkpoint(log: Path) -> None:
+    """Have what is in the write-ahead log be in the file too, which is no harm."""
+    with closing(sqlite3.connect(log)) as sql:
+        sql.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+def empty(log: Path) -> None:
+    os.truncate(log, 0)
+
+
+def cut_in_half(log: Path) -> None:
+    checkpoint(log)
+    os.truncate(log, log.stat().st_size // 2)
+
+
+def empty_wal(log: Path) -> None:
+    os.truncate(wal(log), 0)
+
+
+def overwrite(file: Path) -> None:
+    size = file.stat().st_size
+    with file.open("r+b") as opened:
+        opened.seek(4096)
+        opened.write(b"\xaa" * (size - 4096))
+
+
+def overwrite_pages(log: Path) -> None:
+    checkpoint(log)
+    overwrite(log)
+
+
+def overwrite_wal(log: Path) -> None:
+    overwrite(wal(log))
+
+
+def put_a_copy_in_its_place(log: Path) -> None:
+    copy = log.with_name("copy")
+    shutil.copy(log, copy)
+    copy.replace(log)
+
+
+HARMS: list[Harm] = [
+    remove,
+    move_away,
+    remove_wal,
+    empty,
+    cut_in_half,
+    empty_wal,
+    overwrite_pages,
+    overwrite_wal,
+    put_a_copy_in_its_place,
+]
+
+LOSES_THE_TRAIL = (remove, move_away, remove_wal, empty, empty_wal, overwrite_wal)
+"""The others leave it in the write-ahead log, and a server that starts then finds it there."""
+
+
+def audit(log: Path) -> "subprocess.CompletedProcess[str]":
+    command = [*AUDIT, "--check", "--log", str(log)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def tracebacks(server: Server) -> str:
+    told = (server.directory / "server.log").read_text(errors="replace")
+    return told if "Traceback" in told else ""
+
+
+@asynccontextmanager
+async def waiting(
+    directory: Path, model: FakeOpenAI, prompt: str = "Go."
+) -> AsyncIterator[tuple[Server, str, str, Face]]:
+    """A server with a call that waits: the server, the conversation, the approval and a page."""
+    async with Server(directory, model.environment()) as server:
+        conversation = await server.new_conversation(await server.start_kernel())
+        # What an earlier run has decided is in the trail, and part of it in the file itself.
+        await server.start_run(conversation, prompt)
+        approval = await asked(server)
+        assert (await server.decide(approval))[0] == 200
+        approval = await asked(server, after=approval)
+        async with server.face(conversation) as face:
+            await face.until("session")
+            yield server, conversation, approval, face
+
+
+async def asked(server: Server, after: str = "") -> str:
+    async def look() -> str | None:
+        calls = await server.api("GET", "approvals?state=awaiting_approval")
+        return next((one["approval_id"] for one in calls if one["approval_id"] != after), None)
+
+    approval: str = await until(look, "the approval")
+    return approval
+
+
+async def refuses_everything(server: Server, conversation: str, approval: str, face: Face) -> str:
+    """What the answer to a decision says."""
+    status, body = await server.decide(approval)
+    assert status == 503, body
+    said: str = body["message"]
+    await face.send(type="approval_response", approval_id=approval, approved=True)
+    assert (await face.until("error"))["message"] == said
+    for path, fields in (
+        (f"conversations/{conversation}/runs", {"content": "More."}),
+        ("conversations", {}),
+        (f"conversations/{conversation}/policy", {"mode": "allow"}),
+    ):
+        status, body = await server.ask("POST", f"agent-kernel/api/{path}", fields)
+        assert (status, path) == (503, path), body
+    assert (await server.api("GET", "status"))["version"]
+    return said
+
+
+@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
+async def test_nothing_is_decided_with_a_log_that_was_pulled_away(tmp_path: Path, harm: Harm) -> None:
+    counter = tmp_path / "counter"
+    plan = {"steps": [1, 1], "tool": "run_python", "counter": str(counter)}
+    with FakeOpenAI([PlannedModel()], repeat=True) as model:
+        async with waiting(tmp_path / "server", model, json.dumps(plan)) as (server, conversation, approval, face):
+            before = counter.read_text()
+            await until(lambda: has_head(server.log_path), "the trail's head")
+            harm(server.log_path)
+            said = await refuses_everything(server, conversation, approval, face)
+            assert "new log starts" in said
+            assert counter.read_text() == before, "nothing ran"
+            assert tracebacks(server) == ""
+        told = audit(server.log_path)
+        if harm in LOSES_THE_TRAIL:
+            assert told.returncode == 1, told.stdout
+        assert "Traceback" not in told.stderr
+        assert "is empty" not in told.stdout
+        # What it was told to do, somebody does.
+        for file in server.log_path.parent.iterdir():
+            file.unlink()
+        async with Server(tmp_path / "server", model.environment()) as server:
+            await server.new_conversation()
+            assert "is empty" in audit(server.log_path).stdout
+
+
+async def has_head(log: Path) -> bool:
+    note = read_note(log)
+    return note is not None and note.head.number > 0
+
+
+async def test_a_log_that_is_put_back_goes_on_where_it_was(tmp_path: Path) -> None:
+    counter = tmp_path / "counter"
+    plan = {"steps": [1, 1], "tool": "run_python", "counter": str(counter)}
+    with FakeOpenAI([PlannedModel()], repeat=True) as model:
+        async with waiting(tmp_path / "server", model, json.dumps(plan)) as (server, conversation, approval, _):
+            elsewhere = server.log_path.with_name("elsewhere")
+            server.log_path.rename(elsewhere)
+            assert (await server.decide(approval))[0] == 503
+            elsewhere.rename(server.log_path)
+            assert (await server.decide(approval))[0] == 200
+            view = await server.ended(conversation)
+            assert [one["state"] for one in view["tool_calls"]] == ["success"] * 2
+        assert audit(server.log_path).returncode == 0
+
+
+async def test_touching_the_file_or_copying_it_is_no_harm(tmp_path: Path) -> None:
+    plan = {"steps": [1, 1], "tool": "run_python", "counter": str(tmp_path / "counter")}
+    with FakeOpenAI([PlannedModel()], repeat=True) as model:
+        async with waiting(tmp_path / "server", model, json.dumps(plan)) as (server, conversation, approval, _):
+            for file in (server.log_path, wal(server.log_path)):
+                os.utime(file)
+                shutil.copy(file, tmp_path)
+            server.log_path.chmod(0o600)
+            assert (await server.decide(approval))[0] == 200
+            view = await server.ended(conversation)
+            assert [one["state"] for one in view["tool_calls"]] == ["success"] * 2
+
+
+async def test_a_call_that_runs_while_the_log_goes_ends_the_run_and_the_page_is_told(tmp_path: Path) -> None:
+    go_on = tmp_path / "go-on"
+    code = f"import os, time\nwhile not os.path.exists({str(go_on)!r}): time.sleep(0.02)"
+    turns = [call("run_python", code="1"), call("run_python", code=code), say("Both ran.")]
+    with FakeOpenAI(turns) as model:
+        async with waiting(tmp_path / "server", model) as (server, conversation, approval, face):
+            assert (await server.decide(approval))[0] == 200
+            await face.until("tool_start")
+            server.log_path.unlink()
+            go_on.touch()
+            assert "The run is stopped" in (await face.until("error"))["message"]
+            runs = f"agent-kernel/api/conversations/{conversation}/runs"
+            assert (await server.ask("POST", runs, {"content": "?"}))[0] == 503
+
+
+def test_the_reports_of_a_log_that_was_replaced_while_no_server_ran(tmp_path: Path) -> None:
+    """By an older copy, by none, by an empty file."""
+    log = tmp_path / "log.sqlite"
+    _run(_open_and_close(log))
+    assert "is empty" in audit(log).stdout
+    assert audit(log).returncode == 0
+    shutil.copy(log, tmp_path / "older")
+    sql = connect(log)
+    sql.execute("BEGIN")
+    sql.execute("INSERT INTO conversations (conversation_id, created_at) VALUES ('conv', '')")
+    approve_and_run(sql, "c1")
+    sql.execute("COMMIT")
+    sql.close()
+    _run(_open_and_close(log))
+    assert "whole: 2 entries" in audit(log).stdout
+    assert fault_of(log) is None
+
+    shutil.copy(tmp_path / "older", log)
+    told = audit(log)
+    assert told.returncode == 1
+    assert "lost: there were 2 entries up to" in told.stderr
+    assert "has no entry" in told.stderr
+    assert "not the one of before" in str(fault_of(log))
+    _run(_open_and_close(log))  # a server starts with it, and what was lost stays known
+    assert "lost: there were 2 entries up to" in audit(log).stderr
+
+    head_path(log).unlink()
+    assert "is empty" in audit(log).stdout
+
+
+def test_a_log_whose_pages_were_overwritten_is_called_damaged_and_what_to_do_is_said(tmp_path: Path) -> None:
+    log = tmp_path / "log.sqlite"
+    _run(_open_and_close(log))
+    overwrite(log)
+    for told in (audit(log), subprocess.run([*AUDIT, "--log", str(log)], capture_output=True, text=True, check=False)):
+        assert told.returncode == 1
+        assert "new log starts" in told.stderr
+        assert "Traceback" not in told.stderr
+    assert "malformed" in str(fault_of(log)) or "damaged" in str(fault_of(log))
+    with pytest.raises(LogUnavailable, match="new log starts"):
+        _run(_open_and_close(log))
+
+
+async def _open_and_close(log: Path) -> Any:
+    await (await Log.open(log)).aclose()
+
+
+def _run(work: Any) -> None:
+    asyncio.run(work)
