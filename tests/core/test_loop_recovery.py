@@ -260,7 +260,7 @@ async def test_a_second_server_on_the_same_log_leaves_the_first_ones_runs_alone(
         await first.conversation.decide(request.approval_id, Decision(approved=True))
         assert (await handle.wait()).run.status == "complete"
         await first.close()
-    assert names_in(tmp_path) == ["log.sqlite", "log.sqlite-head"]
+    assert sorted(names_in(tmp_path)) == ["log.sqlite", "log.sqlite-head"]
 
 
 async def test_a_new_conversation_takes_nothing_over_from_one_that_was_deleted() -> None:
