@@ -1,4 +1,4 @@
-"""Another process that puts a link where a folder was, and the folder back, as fast as it can."""
+"""Another process that exchanges a folder for a link, and back, as fast as it can."""
 
 import subprocess
 import sys
@@ -7,23 +7,32 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _FLIP = """
-import os, sys
-folder, outside = sys.argv[1:]
-print(flush=True)
-while True:
-    os.rename(folder, folder + ".away")
-    os.symlink(outside, folder)
-    os.unlink(folder)
-    os.rename(folder + ".away", folder)
+import ctypes, os, sys
+folder, link = map(os.fsencode, sys.argv[1:])
+libc = ctypes.CDLL(None, use_errno=True)
+SWAP, HERE = 2, -100
+def exchange():
+    if sys.platform == "darwin":
+        return libc.renamex_np(folder, link, SWAP)
+    return libc.renameat2(HERE, folder, HERE, link, SWAP)
+while exchange() == 0:
+    print(flush=True)
+    break
+while exchange() == 0:
+    pass
+sys.exit(os.strerror(ctypes.get_errno()))
 """
 
 
 @contextmanager
 def flipped(folder: Path, outside: Path) -> Iterator[None]:
-    with subprocess.Popen([sys.executable, "-c", _FLIP, str(folder), str(outside)], stdout=subprocess.PIPE) as flipping:
+    link = folder.with_name(f"{folder.name}.link")
+    link.symlink_to(outside)
+    with subprocess.Popen([sys.executable, "-c", _FLIP, str(folder), str(link)], stdout=subprocess.PIPE) as flipping:
         assert flipping.stdout is not None
         flipping.stdout.readline()
         try:
             yield
+            assert flipping.poll() is None
         finally:
             flipping.kill()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from agent_kernel.approvals.rules import Rule
+from agent_kernel.approvals.coverage import weigh
 from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.protocol.views import RuleOffer, ToolCallView
 from agent_kernel.protocol.vocabulary import Scope
@@ -51,7 +51,7 @@ def _candidates(call: ToolCallView, arguments: dict[str, Any]) -> Iterator[RuleO
         label="This exact call",
         note=_SAME.get(name, "same arguments"),
     )
-    path = arguments.get("path")
+    path = call.place.spellings()[0] if call.place is not None and call.place.linked else arguments.get("path")
     if name in _ON_ONE_FILE and isinstance(path, str):
         yield from _files_like(name, path)
     yield RuleOffer(
@@ -75,6 +75,6 @@ def _files_like(name: str, path: str) -> Iterator[RuleOffer]:
 
 def _covers(text: str, call: ToolCallView, arguments: dict[str, Any]) -> bool:
     try:
-        return Rule.parse(text).covers(call.tool_name, arguments, call.digest)
+        return weigh([text], call.tool_name, arguments, call.digest, place=call.place).allows
     except ConfigurationError:
         return False  # a name that a rule can't hold

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_kernel.approvals.rules import Rule, weigh_rules
+from agent_kernel.approvals.coverage import weigh
+from agent_kernel.approvals.rules import Rule
+from agent_kernel.protocol.views import Place
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 
 # From the most to the least restrictive. A site's cap is the most permissive mode that a notebook may choose.
@@ -25,6 +27,8 @@ class Judgement:
     approval: Approval
     reason: str | None = None
     """Why a call is denied, in the words that the card shows."""
+    place: Place | None = None
+    """Of a file tool's call: what was judged, and nothing else may be opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,9 @@ class JudgedCall:
     parameters: Mapping[str, Any] | None = None
     """The tool's, as a JSON Schema. Rules take the defaults of arguments that are left out from it."""
     edits_in_folder: bool = False
-    """It writes a file that the mode `edit` covers: see `agent_kernel.tools.builtin.may_edit`."""
+    """It writes a file that the mode `edit` covers: see `agent_kernel.tools.places.may_edit`."""
+    place: Place | None = None
+    """Of a file tool's call: where its path leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,7 @@ class Policy:
         return self if cap is None or not exceeds(self.default, cap) else Policy(self.rules, cap)
 
     def judge(self, call: JudgedCall) -> Judgement:
-        said = weigh_rules(self.rules, call.tool_name, call.arguments, call.digest, call.parameters)
+        said = weigh(self.rules, call.tool_name, call.arguments, call.digest, call.parameters, call.place)
         if said.denied_by is not None:
             return Judgement("deny", f"By policy: {said.denied_by}.")
         if call.declared == "deny":

@@ -12,8 +12,9 @@ as well. `matches` takes a shell pattern (`fnmatch`) for a text. An argument tha
 
 Where a rule allows by `path`, a `*` stays within one folder and a path with `..` is never covered, so that
 `exports/*.csv` allows nothing outside of `exports`. Where it denies or asks by `path`, the path counts as it is written
-and without its `.` and `..`, so that `./secret/key` is no way around `secret/*`. The `command` of `run_shell` is
-compared word by word: see `shell_rules`.
+and without its `.` and `..`, so that `./secret/key` is no way around `secret/*`. Hidden files are not allowed by a
+pattern that does not name their dot. For the built-in file tools a path counts as the place to which links lead: see
+`coverage`. The `command` of `run_shell` is compared word by word: see `shell_rules`.
 
 A rule that can't be judged covers nothing where it allows; where it denies or asks, the call asks.
 """

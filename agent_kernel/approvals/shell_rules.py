@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Literal
 
+from agent_kernel.tools.hidden import hidden_characters
 from agent_kernel.tools.shell_lines import SimpleCommand
 from agent_kernel.tools.shell_programs import running, spelled_out
 
@@ -86,8 +87,12 @@ def _fits(word: str, wanted: str) -> bool:
 
 
 def within_folder(path: str, pattern: str) -> bool:
-    """Folder by folder, after `.` and doubled slashes are taken out. Links are not followed: the brain has no files."""
+    """Folder by folder, after `.` and doubled slashes are taken out. A hidden name (`.env`) is covered where the
+    pattern names its dot, one with characters that can't be seen never."""
     parts, wanted = PurePosixPath(path).parts, PurePosixPath(pattern).parts
-    if ".." in parts or "\\" in path or len(parts) != len(wanted):
+    if ".." in parts or "\\" in path or len(parts) != len(wanted) or hidden_characters(path):
         return False
-    return all(map(fnmatch.fnmatchcase, parts, wanted))
+    return all(
+        fnmatch.fnmatchcase(part, pattern) and (not part.startswith(".") or pattern.startswith("."))
+        for part, pattern in zip(parts, wanted, strict=True)
+    )

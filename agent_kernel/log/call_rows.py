@@ -6,13 +6,13 @@ from typing import Any
 import orjson
 
 from agent_kernel.log.bodies import pack_against, unpack
-from agent_kernel.protocol.views import Preview, ToolCallView, Warning
+from agent_kernel.protocol.views import Place, Preview, ToolCallView, Warning
 
 _COLUMNS = (
     "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
     "read_only, recorded, warnings, preview, created_at, decided_at, started_at, ended_at, duration_ms, "
     "result, truncated, output_file, undo, undone, waiting_behind, unknown_answer, "
-    "seen_images"
+    "seen_images, place"
 )
 _FIELDS = [*_COLUMNS.split(", "), "conversation_id"]
 CALL = f"{_COLUMNS}, (SELECT conversation_id FROM conversations WHERE number = conversation)"
@@ -32,6 +32,10 @@ def dump_warnings(warnings: Sequence[Warning]) -> str:
     return orjson.dumps([warning.model_dump() for warning in warnings]).decode()
 
 
+def stored_place(place: Place | None) -> str | None:
+    return place.model_dump_json() if place is not None else None
+
+
 def call_values(row: Sequence[Any]) -> dict[str, Any]:
     """What `ToolCallView` has, of a row with the columns `CALL`."""
     values = dict(zip(_FIELDS, row, strict=True))
@@ -43,6 +47,7 @@ def call_values(row: Sequence[Any]) -> dict[str, Any]:
         kept = orjson.loads(unpack(values["preview"], values["tool_input"].encode()))
         values["preview"] = _EMPTY_PREVIEW | kept
     values["result"] = values["result"] and unpack(values["result"])
+    values["place"] = values["place"] and orjson.loads(values["place"])
     if values["state"] != "executing":
         values["waiting_behind"] = None  # what it was is of no more use
     return values

@@ -18,9 +18,9 @@ from typing import Any
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
 from agent_kernel.log import trail
 from agent_kernel.log.bodies import pack
-from agent_kernel.log.call_rows import CALL, call_values, dump_warnings, stored_preview
+from agent_kernel.log.call_rows import CALL, call_values, dump_warnings, stored_place, stored_preview
 from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import Preview, ToolCallView, Warning
+from agent_kernel.protocol.views import Place, Preview, ToolCallView, Warning
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope
 
 NEXT: dict[CallState, frozenset[CallState]] = {
@@ -73,6 +73,8 @@ class Verdict:
     decided_by: str | None = None
     scope: Scope = "once"
     edit: "Edit | None" = None
+    place: Place | None = None
+    """What a call was judged by that nobody was asked about; the others have it from the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class Edit:
     digest: str
     warnings: tuple[Warning, ...] = ()
     preview: Preview | None = None
+    place: Place | None = None
 
 
 def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> ToolCallView:
@@ -187,6 +190,7 @@ def decide(
             "edited": True,
             "warnings": dump_warnings(verdict.edit.warnings),
             "preview": stored_preview(verdict.edit.preview, verdict.edit.tool_input),
+            "place": stored_place(verdict.edit.place),
         }
     if not verdict.approved:
         columns |= {"ended_at": now, "result": denial}
@@ -209,11 +213,13 @@ def decide(
 
 
 def _decided(verdict: Verdict, now: str) -> dict[str, Any]:
+    place = {} if verdict.place is None else {"place": stored_place(verdict.place)}
     return {
         "reason": verdict.reason,
         "decided_via": verdict.by,
         "decided_by": verdict.decided_by,
         "decided_at": now,
+        **place,
     }
 
 

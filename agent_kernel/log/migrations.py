@@ -198,6 +198,10 @@ MIGRATIONS: tuple[str, ...] = (
     -- Who saved a rule, where a person is known by name.
     ALTER TABLE rules ADD COLUMN made_by TEXT;
     """,
+    """
+    -- Where the path of a file tool's call leads (`Place`, as JSON): what it was judged by, and may open.
+    ALTER TABLE tool_calls ADD COLUMN place TEXT;
+    """,
 )
 
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
@@ -21,6 +22,7 @@ from agent_kernel.notebook.mailbox import Entry, Mailbox
 from agent_kernel.notebook.surroundings import captured, show_pages
 from agent_kernel.notebook.tracebacks import NameOf, cell_names, render
 from agent_kernel.notebook.values import ToolText, collect, collect_async, value_text
+from agent_kernel.protocol.views import Place
 from agent_kernel.tools.function import Tool
 from agent_kernel.tools.hands import Outcome
 from agent_kernel.tools.langchain import current_tool_call_id
@@ -42,6 +44,15 @@ current_call: contextvars.ContextVar[str | None] = contextvars.ContextVar("agent
 
 current_base: contextvars.ContextVar[str] = contextvars.ContextVar("agent_kernel_current_base", default="")
 """As `ApprovedCall.base`, of the same call."""
+
+
+_current_place: contextvars.ContextVar[Place | None] = contextvars.ContextVar("agent_kernel_place", default=None)
+
+
+def approved_place() -> Path | None:
+    """The only one that the call whose code this is may open; `None` where that is open."""
+    place = _current_place.get()
+    return Path(place.path) if place is not None and place.path else None
 
 
 class Executor:
@@ -143,6 +154,7 @@ class _Execution:
         token = current_call.set(self._entry.call.approval_id)
         named = current_tool_call_id.set(self._entry.call.tool_call_id)
         base = current_base.set(self._entry.call.base)
+        place = _current_place.set(self._entry.call.place)
         displays = current_displays.set(self._displays)
         self._gate.watch(self._interrupted)
         try:
@@ -157,6 +169,7 @@ class _Execution:
             current_call.reset(token)
             current_tool_call_id.reset(named)
             current_base.reset(base)
+            _current_place.reset(place)
             current_displays.reset(displays)
             if self._gate.by_user:
                 # Before the outcome is known: the model is not asked on.

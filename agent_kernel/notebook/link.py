@@ -17,10 +17,9 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.place import notebook_path
 from agent_kernel.notebook.workshop import Workshop, workshop
-from agent_kernel.protocol.views import OutputView, RunView
-from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.protocol.views import OutputView, Place, RunView
 from agent_kernel.tools.arguments import digest
-from agent_kernel.tools.hands import ApprovedCall, Outcome
+from agent_kernel.tools.hands import ApprovedCall, Outcome, ToolVerdict
 
 REQUEST = "agent_kernel_request"
 REPLY = "agent_kernel_reply"
@@ -100,7 +99,6 @@ class _Requests:
             "interrupt": self._interrupt,
             "collect": self._collect,
             "judge": self._judge,
-            "may_edit": self._may_edit,
             "preview": self._preview,
             "waiting": self._waiting,
             "undo": self._undo,
@@ -156,6 +154,7 @@ class _Requests:
             arguments_json=content["arguments_json"],
             digest=content["digest"],
             base=content.get("base", ""),
+            place=Place.model_validate(content["place"]) if content.get("place") is not None else None,
         )
         if digest(call.arguments_json) != call.digest:
             raise ValueError("the arguments are not the ones that were approved; nothing was run")
@@ -177,14 +176,9 @@ class _Requests:
         return {"state": found.state, "outputs": outputs, "outcome": outcome}
 
     async def _judge(self, content: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "approval": await judge(self._shop, content["tool_name"], content["arguments_json"], content.get("run_id"))
-        }
-
-    async def _may_edit(self, content: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "edits": await may_edit(self._shop, content["tool_name"], content["arguments_json"], content.get("run_id"))
-        }
+        found = await judge(self._shop, content["tool_name"], content["arguments_json"], content.get("run_id"))
+        place = found.place and found.place.model_dump()
+        return {"approval": found.approval, "place": place, "may_edit": found.may_edit}
 
     def _serve(self, _: dict[str, Any]) -> dict[str, Any]:
         self._shop.told_served.set()
@@ -241,38 +235,30 @@ def with_undo(outcome: Outcome, approval_id: str) -> Outcome:
     return dataclasses.replace(outcome, undo=backups.offer(approval_id))
 
 
-async def judge(shop: Workshop, tool_name: str, arguments_json: str, run_id: str | None = None) -> Approval:
+async def judge(shop: Workshop, tool_name: str, arguments_json: str, run_id: str | None = None) -> ToolVerdict:
     """A tool's own verdict on a call; "ask" where it fails, hangs or gives no clear answer."""
+    no_answer = ToolVerdict("ask")
     tool = shop.find_tool(run_id, tool_name)
     if tool is None:
-        return "ask"
-    verdict: asyncio.Future[Approval] = asyncio.get_running_loop().create_future()
+        return no_answer
+    verdict: asyncio.Future[ToolVerdict] = asyncio.get_running_loop().create_future()
     loop = asyncio.get_running_loop()
 
-    def settle(answer: Approval) -> None:
+    def settle(answer: ToolVerdict) -> None:
         if not verdict.done():
             verdict.set_result(answer)
 
     def ask_tool() -> None:
         try:
-            answer: Approval = tool.judge(json.loads(arguments_json))
+            answer = tool.judge(json.loads(arguments_json))
         except Exception:  # noqa: BLE001 -- the function is the user's
             _log.warning("The approval function of %s failed; the user is asked.", tool_name, exc_info=True)
-            answer = "ask"
+            answer = no_answer
         loop.call_soon_threadsafe(settle, answer)
 
-    # A thread of its own: the function is the user's, and may hang.
+    # A thread of its own: the function is the user's, and may hang. So may the file system.
     threading.Thread(target=ask_tool, name="agent-kernel-judge", daemon=True).start()
     try:
         return await asyncio.wait_for(verdict, JUDGE_SECONDS)
     except TimeoutError:
-        return "ask"
-
-
-async def may_edit(shop: Workshop, tool_name: str, arguments_json: str, run_id: str | None = None) -> bool:
-    """Whether a call is a built-in tool's, and writes a file that the mode `edit` covers. The file system may hang, so
-    it is looked at in a thread."""
-    tool = shop.find_tool(run_id, tool_name)
-    if tool is None or tool.may_edit is None:
-        return False
-    return await asyncio.to_thread(tool.may_edit, json.loads(arguments_json))
+        return no_answer

@@ -7,13 +7,12 @@ from typing import Any
 
 from agent_kernel.notebook.between_cells import OwnShell
 from agent_kernel.notebook.context import describe_environment
-from agent_kernel.notebook.link import judge, may_edit, waiting_behind, with_undo
+from agent_kernel.notebook.link import judge, waiting_behind, with_undo
 from agent_kernel.notebook.place import notebook_path
 from agent_kernel.notebook.workshop import Workshop
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.file_cards import FileCard
-from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink, ToolVerdict
 
 CLAIM_SECONDS = 0.05
 """A main thread that waits for the run claims a call at once; after this time nobody does, and a message is queued."""
@@ -73,11 +72,8 @@ class LocalHands:
     async def interrupt(self, approval_id: str) -> bool:
         return self._shop.mailbox.interrupt(approval_id)
 
-    async def judge(self, tool_name: str, arguments_json: str) -> Approval:
+    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         return await judge(self._shop, tool_name, arguments_json, self._run_id)
-
-    async def may_edit(self, tool_name: str, arguments_json: str) -> bool:
-        return await may_edit(self._shop, tool_name, arguments_json, self._run_id)
 
     async def waiting_behind(self, approval_id: str) -> int | None:
         return waiting_behind(self._shop, approval_id)

@@ -11,13 +11,13 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ToolDeclarationError, ToolFailed
 from agent_kernel.models.images import NoPicture, decode, plain_picture
-from agent_kernel.notebook.executor import current_base, current_call
+from agent_kernel.notebook.executor import approved_place, current_base, current_call
 from agent_kernel.notebook.inspecting import inspect_variables
 from agent_kernel.notebook.undo import backups
 from agent_kernel.notebook.values import ToolText
 from agent_kernel.tools.apart import list_files, search_files
 from agent_kernel.tools.attachments import attached_name, read_attachment
-from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval, may_edit
+from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_verdict
 from agent_kernel.tools.changes import planned_change, refuse_another_base
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.file_cards import FileCard, file_card
@@ -25,7 +25,6 @@ from agent_kernel.tools.files import read_file
 from agent_kernel.tools.function import Tool, as_tool
 from agent_kernel.tools.notebooks import read_notebook
 from agent_kernel.tools.pictures import read_picture
-from agent_kernel.tools.preview import CHANGES_FILES
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.shell import run_shell
 
@@ -90,8 +89,7 @@ def _builtin(shell: InteractiveShell) -> list[Tool]:
         return Tool(
             declaration,
             functions.get(name, _runs_elsewhere),
-            lambda arguments: builtin_approval(name, arguments, FOLDER),
-            may_edit=(lambda arguments: may_edit(arguments.get("path"), FOLDER)) if name in CHANGES_FILES else None,
+            verdict=lambda arguments: builtin_verdict(name, arguments, FOLDER),
         )
 
     return [tool(declaration) for declaration in BUILTIN_TOOLS]
@@ -102,7 +100,7 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
         return inspect_variables(shell.user_ns, shell.user_ns_hidden, names)
 
     def in_folder(function: Callable[..., str]) -> Callable[..., str]:
-        return functools.partial(function, FOLDER)
+        return lambda **arguments: function(FOLDER, **arguments, approved=approved_place())
 
     return {
         "inspect_variables": inspect,
@@ -117,7 +115,7 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
 
 
 def _change_file(name: str, **arguments: Any) -> str:
-    change = planned_change(FOLDER, name, arguments)
+    change = planned_change(FOLDER, name, arguments, approved_place())
     assert change is not None
     if base := current_base.get():
         refuse_another_base(change, base, arguments["path"])

@@ -270,6 +270,22 @@ class OutputView(View):
     """Of the bundle, as nbformat has it: some keys are MIME types (`{"image/png": {"width": 640}}`)."""
 
 
+class Place(View):
+    """Where the path of a file tool's call leads, links followed. Found once for a call: it is judged by it, and opens
+    nothing else."""
+
+    path: str = Field(max_length=8_192)
+    """Absolute; empty where it is not known."""
+    inside: str | None = Field(default=None, max_length=8_192)
+    """From the notebook's folder, with `/`; `None` outside of it."""
+    linked: bool = False
+    """Whether a link leads there."""
+
+    def spellings(self) -> tuple[str, ...]:
+        """What rules compare with, the shortest first."""
+        return (self.path,) if self.inside is None else (self.inside, self.path)
+
+
 class ToolCallView(View):
     tool_call_id: str
     approval_id: str
@@ -312,6 +328,8 @@ class ToolCallView(View):
     """What a person has said about an unknown outcome; the run waits for that."""
     seen_images: int = 0
     """How many of the pictures that it showed the model was given."""
+    place: Place | None = None
+    """Of a file tool's call: what it was judged by, and may open."""
 
 
 class RunView(View):

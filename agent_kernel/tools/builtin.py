@@ -1,64 +1,34 @@
 """The ten built-in tools as the model is told of them, and the rule that says which of their calls may run unasked."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.changes import MOST_CHANGED
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
-from agent_kernel.tools.hidden import hidden_characters
+from agent_kernel.tools.hands import ToolVerdict
+from agent_kernel.tools.places import locate, may_edit, may_read
 
 READS_FILES = frozenset({"read_notebook", "list_files", "search_files", "read_file"})
 """Declared `dynamic`: whether a path is inside the notebook's folder is known where the files are."""
 
 
-_IMPORTED_BY_ITSELF = frozenset({"sitecustomize.py", "usercustomize.py"})
+WRITES_FILES = frozenset({"write_file", "edit_file"})
+OPENS_FILES = READS_FILES | WRITES_FILES
 
 
-def builtin_approval(name: str, arguments: dict[str, Any], root: Path) -> Approval:
-    """Whether a built-in tool's call may run unasked, where `root` is the notebook's folder.
-
-    Reading inside the folder is `allow`; all else is `ask`. Links and `..` are followed before judging. Hidden files
-    (`.env`, `.ssh`) ask, because they often hold secrets.
-    """
+def builtin_verdict(name: str, arguments: dict[str, Any], root: Path) -> ToolVerdict:
+    """Whether a built-in tool's call may run unasked, where `root` is the notebook's folder: reading inside the folder
+    is `allow`; all else is `ask`."""
     if name in ("inspect_variables", "ask_user"):
-        return "allow"
-    if name not in READS_FILES:
-        return "ask"
-    path = arguments.get("path", ".")
-    return "allow" if isinstance(path, str) and is_inside(path, root) else "ask"
-
-
-def is_inside(path: str, root: Path) -> bool:
-    """Whether the path, with links followed, is in the folder and in no hidden part of it."""
-    return _visible_part(path, root) is not None
-
-
-def may_edit(path: object, root: Path) -> bool:
-    """Whether the mode `edit` lets a file be written unasked: it is in the folder, links followed, and in no hidden
-    part of it. What changes how things run is asked about: hidden files (`.agent-kernel.toml`, `.git`, `.venv`),
-    environments of Python, what Python imports by itself, and notebooks, whose page would write over the change."""
-    if not isinstance(path, str) or hidden_characters(path):
-        return False
-    relative = _visible_part(path, root)
-    if relative is None or not relative.parts:
-        return False
-    if relative.suffix.lower() == ".ipynb" or relative.name.lower() in _IMPORTED_BY_ITSELF:
-        return False
-    folder = Path(os.path.realpath(root))
-    return not any((folder / parent / "pyvenv.cfg").exists() for parent in relative.parents)
-
-
-def _visible_part(path: str, root: Path) -> Path | None:
-    """Where the path leads, links followed, from the folder; `None` outside of it and for a hidden part of it."""
-    try:
-        folder = Path(os.path.realpath(root))
-        relative = Path(os.path.realpath(folder / path)).relative_to(folder)
-    except (ValueError, OSError):
-        return None
-    return None if any(part.startswith(".") for part in relative.parts) else relative
+        return ToolVerdict("allow")
+    if name in READS_FILES:
+        place = locate(arguments.get("path", "."), root)
+        return ToolVerdict("allow" if may_read(place) else "ask", place)
+    if name in WRITES_FILES:
+        place = locate(arguments.get("path"), root)
+        return ToolVerdict("ask", place, may_edit(place, root))
+    return ToolVerdict("ask")
 
 
 def _object(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def _before(target: Path, path: str) -> TextFile | None:
     try:
         binary = is_binary(read_start(target, PROBED))
     except OSError as error:
-        raise failed(error, target, path, "written") from None
+        raise failed(error, path, "written") from None
     return None if binary else read_text(target, path)
 
 

@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.views import Warning
-from agent_kernel.tools.builtin import builtin_approval
 from agent_kernel.tools.changes import ChangeTooLarge, FileChange, planned_change
 from agent_kernel.tools.line_changes import Change, changed_lines, edited_lines
 from agent_kernel.tools.paths import TextFile
+from agent_kernel.tools.places import locate, may_read
 from agent_kernel.tools.search import size_text
 from agent_kernel.tools.shown_diff import SHOWN_LINES, ShownDiff, lines_of, shown_diff
 
@@ -52,7 +52,7 @@ def file_card(root: Path, name: str, arguments: dict[str, Any]) -> FileCard | No
         change = planned_change(root, name, arguments)
     except ChangeTooLarge as refusal:
         # A refusal says something about the file: the model hears it where it may read the file unasked.
-        if builtin_approval("read_file", {"path": path}, root) == "allow":
+        if may_read(locate(path, root)):
             return FileCard(refusal=str(refusal))
         return FileCard(warnings=warnings, facts=[_fails(refusal)])
     except (ToolFailed, TypeError) as failure:

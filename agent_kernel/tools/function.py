@@ -12,6 +12,7 @@ from agent_kernel.errors import InvalidArguments, ToolDeclarationError
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools import langchain, schema
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
+from agent_kernel.tools.hands import ToolVerdict
 
 Judge = Callable[[dict[str, Any]], Approval]
 """Given a call's arguments, as the model sent them, says whether it may run."""
@@ -28,8 +29,8 @@ class Tool:
     """Judges each call where the declaration's approval is `dynamic`."""
     arguments: type[BaseModel] | None = None
     """Coerces JSON to the hinted types. `None`: the function takes the JSON values as they are."""
-    may_edit: Callable[[dict[str, Any]], bool] | None = None
-    """Of the built-in tools that write files: whether the mode `edit` covers a call."""
+    verdict: Callable[[dict[str, Any]], ToolVerdict] | None = None
+    """Of the built-in tools: in place of `approval`, with where a path leads."""
 
     @property
     def needs_await(self) -> bool:
@@ -54,12 +55,14 @@ class Tool:
         fields = type(values).model_fields
         return self.function(**{str(f.alias): getattr(values, key) for key, f in fields.items() if key in given})
 
-    def judge(self, arguments: dict[str, Any]) -> Approval:
+    def judge(self, arguments: dict[str, Any]) -> ToolVerdict:
         """What the tool itself says of a call. Anything but a clear answer counts as `ask`."""
+        if self.verdict is not None:
+            return self.verdict(arguments)
         if self.declaration.approval != "dynamic":
-            return self.declaration.approval
+            return ToolVerdict(self.declaration.approval)
         answer = self.approval(arguments) if self.approval is not None else "ask"
-        return answer if answer in get_args(Approval) else "ask"
+        return ToolVerdict(answer if answer in get_args(Approval) else "ask")
 
 
 @overload

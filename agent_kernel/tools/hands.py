@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from agent_kernel.protocol.views import OutputView
+from agent_kernel.protocol.views import OutputView, Place
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.file_cards import FileCard
 
@@ -26,6 +26,8 @@ class ApprovedCall:
     digest: str
     base: str = ""
     """Names what the file held that a person was shown (`FileChange.base`); empty where nothing has to be as it was."""
+    place: Place | None = None
+    """The only one that a file tool's call may open; `None` where it was approved for whatever its path leads to."""
     timeout: float | None = None
     """Seconds until the call is interrupted; `None` means no limit."""
 
@@ -40,6 +42,18 @@ class Outcome:
     or an empty text where there was none."""
     output_file: str | None = None
     """The file that has the whole output where the content has not, or where it was written in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolVerdict:
+    """What is said of a call where its tool is."""
+
+    approval: Approval
+    """What the tool's own approval callable says."""
+    place: Place | None = None
+    """Of a file tool's call. The rest is about this place."""
+    may_edit: bool = False
+    """Whether the mode `edit` covers writing this file."""
 
 
 class Hands(Protocol):
@@ -57,12 +71,9 @@ class Hands(Protocol):
         """Interrupt this call if, and only if, it is the one that runs. True if a signal was sent."""
         ...
 
-    async def judge(self, tool_name: str, arguments_json: str) -> Approval:
-        """Ask the tool's own approval callable. The caller treats any error as `ask`."""
-        ...
-
-    async def may_edit(self, tool_name: str, arguments_json: str) -> bool:
-        """Whether a built-in tool's call writes a file that the mode `edit` covers; any error counts as no."""
+    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+        """Ask the tool's own approval callable, and where a file tool's path leads. The caller treats any error as
+        `ask`, and as a place that is not known."""
         ...
 
     async def waiting_behind(self, approval_id: str) -> int | None:

@@ -72,19 +72,17 @@ def read_text(place: Path, shown: str, most: int = MAX_BYTES) -> TextFile:
             f"{shown!r} has {large.size:,} bytes, more than the {most:,} that are read. Use run_python."
         ) from None
     except OSError as error:
-        raise failed(error, place, shown, "read") from None
+        raise failed(error, shown, "read") from None
 
 
-def failed(error: OSError, place: Path, shown: str, done: Literal["read", "listed", "written"]) -> ToolFailed:
+def failed(error: OSError, shown: str, done: Literal["read", "listed", "written"]) -> ToolFailed:
     """What the model is told of an error of `opening`."""
     if isinstance(error, IsADirectoryError):
         return ToolFailed(
             f"{shown!r} is not a regular file." if done == "written" else f"{shown!r} is a folder. Use list_files."
         )
     if is_link_on_the_way(error):
-        real = os.path.realpath(place)
-        leads = f" Send a new call for {real[:_SHOWN]}, if that is what you want." if Path(real) != place else ""
-        return ToolFailed(f"{shown!r} can't be {done}: a part of it is a link or no folder.{leads}")
+        return ToolFailed(f"{shown!r} can't be {done}: a part of it is no folder, or was replaced by a link meanwhile.")
     if error.errno == errno.EINVAL:
         return ToolFailed(f"{shown!r} is not a regular file.")
     return ToolFailed(f"{shown!r} can't be {done}: {error.strerror}.")
@@ -119,4 +117,4 @@ def write_text(place: Path, shown: str, content: TextFile) -> None:
     try:
         replace_file(place, raw)
     except OSError as error:
-        raise failed(error, place, shown, "written") from None
+        raise failed(error, shown, "written") from None

@@ -90,9 +90,9 @@ def _opened(place: Path, path: str) -> OpenFolder:
     except NotADirectoryError as error:
         if stat.S_ISREG(os.lstat(place).st_mode):
             raise ToolFailed(f"{path!r} is a file. Use read_file.") from None
-        raise failed(error, place, path, "listed") from None
+        raise failed(error, path, "listed") from None
     except OSError as error:
-        raise failed(error, place, path, "listed") from None
+        raise failed(error, path, "listed") from None
 
 
 def _search(files: Iterable[tuple[OpenFolder, str, str]], wanted: re.Pattern[str]) -> tuple[list[str], int]:

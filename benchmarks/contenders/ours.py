@@ -15,9 +15,9 @@ from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import BudgetLimits
-from agent_kernel.protocol.vocabulary import ApiName, Approval
+from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink, ToolVerdict
 from benchmarks.contenders.base import PROBE_SCHEMA, Contender, probe, user_text
 
 ASKED = ToolDeclaration("probe", "Probe the thing numbered x.", PROBE_SCHEMA, approval="ask")
@@ -31,11 +31,8 @@ class ProbeHands:
     async def interrupt(self, approval_id: str) -> bool:  # noqa: ARG002
         return False
 
-    async def judge(self, tool_name: str, arguments_json: str) -> Approval:  # noqa: ARG002
-        return "ask"
-
-    async def may_edit(self, tool_name: str, arguments_json: str) -> bool:  # noqa: ARG002
-        return False
+    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:  # noqa: ARG002
+        return ToolVerdict("ask")
 
     async def waiting_behind(self, approval_id: str) -> int | None:  # noqa: ARG002
         return None

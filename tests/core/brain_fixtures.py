@@ -1,6 +1,7 @@
 """A brain over a real log, with hands that run functions of the test."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +18,11 @@ from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.models.base import Model
 from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.views import OutputView
+from agent_kernel.protocol.views import OutputView, Place
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.file_cards import FileCard
-from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink, ToolVerdict
 
 RUN_PYTHON = ToolDeclaration(
     "run_python",
@@ -42,6 +43,8 @@ class FunctionHands:
     edits: bool = False
     """What is said of whether a file is one that the mode `edit` covers."""
     card: FileCard | None = None
+    links: dict[str, str] = field(default_factory=dict)
+    """Where paths lead that are links; the others are files in `/work`."""
     behind: int | None = None
     kept: set[str] = field(default_factory=set)
     undone: list[str] = field(default_factory=list)
@@ -65,11 +68,12 @@ class FunctionHands:
         self.interrupted.append(self.name_of(approval_id))
         return True
 
-    async def judge(self, tool_name: str, arguments_json: str) -> Approval:
-        return self.approval
-
-    async def may_edit(self, tool_name: str, arguments_json: str) -> bool:
-        return self.edits
+    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+        path = str(json.loads(arguments_json).get("path", "."))
+        real = self.links.get(path, f"/work/{path}")
+        inside = real.removeprefix("/work/") if real.startswith("/work/") else None
+        place = Place(path=real, inside=inside, linked=path in self.links)
+        return ToolVerdict(self.approval, place, self.edits)
 
     async def waiting_behind(self, approval_id: str) -> int | None:
         return self.behind

@@ -11,7 +11,7 @@ from agent_kernel.models.base import ModelFacts, ModelRequest, TextDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.hands import Outcome
+from agent_kernel.tools.hands import Outcome, ToolVerdict
 from tests.core.brain_fixtures import FunctionHands, InterruptibleHands, continue_unknown
 
 ASK_USER = ToolDeclaration(
@@ -225,7 +225,7 @@ async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages:
         async def judge(self, tool_name: str, arguments_json: str) -> Any:
             self.asked.set()
             await self.decided.wait()
-            return "ask"
+            return ToolVerdict("ask")
 
     hands = Pondering()
     tool = ToolDeclaration("ponder", "Ponder.", {"type": "object", "properties": {}}, approval="dynamic")

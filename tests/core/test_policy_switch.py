@@ -11,7 +11,7 @@ from agent_kernel.log.audit import read_entries
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from agent_kernel.tools.hands import ApprovedCall
+from agent_kernel.tools.hands import ApprovedCall, ToolVerdict
 from tests.core.brain_fixtures import LOOK, RUN_PYTHON, FunctionHands, Stage, stage
 from tests.core.test_loop_parking import PARK, until_parked
 
@@ -123,7 +123,7 @@ async def test_a_tools_own_word_that_comes_late_is_weighed_by_the_policy_of_then
         async def judge(self, tool_name: str, arguments_json: str) -> Any:
             asked.set()
             await go_on.wait()
-            return "allow"
+            return ToolVerdict("allow")
 
     dynamic = RUN_PYTHON.__class__("own", "Own.", {"type": "object", "properties": {}}, approval="dynamic")
     with ScriptedModel([call("own"), say("done")]) as model:

@@ -10,7 +10,7 @@ import pytest
 
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError
 from agent_kernel.tools.arguments import canonical, digest, parse
-from agent_kernel.tools.builtin import BUILTIN_NAMES, BUILTIN_TOOLS, builtin_approval
+from agent_kernel.tools.builtin import BUILTIN_NAMES, BUILTIN_TOOLS, builtin_verdict
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.registry import ToolRegistry
 
@@ -156,13 +156,13 @@ def test_reading_in_the_notebooks_folder_is_allowed_and_all_else_asks(tmp_path: 
         "x\0y": "ask",
     }
     for path, approval in expected.items():
-        assert builtin_approval("read_file", {"path": path}, root) == approval, path
-    assert builtin_approval("list_files", {}, root) == "allow"
-    assert builtin_approval("read_file", {"path": 3}, root) == "ask"
+        assert builtin_verdict("read_file", {"path": path}, root).approval == approval, path
+    assert builtin_verdict("list_files", {}, root).approval == "allow"
+    assert builtin_verdict("read_file", {"path": 3}, root).approval == "ask"
     for name in ("run_python", "run_shell", "write_file", "edit_file"):
-        assert builtin_approval(name, {"path": "data/x.csv"}, root) == "ask"
+        assert builtin_verdict(name, {"path": "data/x.csv"}, root).approval == "ask"
     for name in ("inspect_variables", "ask_user"):
-        assert builtin_approval(name, {}, root) == "allow"
+        assert builtin_verdict(name, {}, root).approval == "allow"
 
 
 def test_declaring_tools_does_not_load_the_validator() -> None:

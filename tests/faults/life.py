@@ -23,9 +23,8 @@ from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.commands import Decision, ToolContinueCommand, ToolRetryCommand
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.hands import ApprovedCall, Hands, Outcome, OutputSink
+from agent_kernel.tools.hands import ApprovedCall, Hands, Outcome, OutputSink, ToolVerdict
 
 CONVERSATION = "conv_faults"
 FACE_SECONDS = 60.0
@@ -73,8 +72,8 @@ class CounterHands:
     async def interrupt(self, approval_id: str) -> bool:
         return False
 
-    async def judge(self, tool_name: str, arguments_json: str) -> Approval:
-        return "ask"
+    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+        return ToolVerdict("ask")
 
     async def describe_environment(self) -> str:
         return ""

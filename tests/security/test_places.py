@@ -10,7 +10,7 @@ import pytest
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.notebook.undo import Backups
-from agent_kernel.tools.builtin import is_inside
+from agent_kernel.tools.builtin import builtin_verdict
 from agent_kernel.tools.changes import planned_write
 from agent_kernel.tools.files import edit_file, read_file, write_file
 from agent_kernel.tools.notebooks import read_notebook
@@ -75,6 +75,24 @@ def test_no_read_leaves_the_folder_while_a_folder_in_it_is_flipped(
     assert leaked == []
 
 
+def test_no_read_that_is_judged_as_inside_is_of_a_file_outside(root: Path) -> None:
+    """The way of every unasked read, with the judgement and the reading apart."""
+    unasked, asked, said = 0, 0, set()
+    with flipped(root / "data", root.parent / "outside"):
+        while unasked < ROUNDS or asked < ROUNDS:
+            verdict = builtin_verdict("read_file", {"path": "data/rows.csv"}, root)
+            if verdict.approval != "allow" or verdict.place is None:
+                asked += 1
+                continue
+            unasked += 1
+            try:
+                said.add(read_file(root, "data/rows.csv", approved=Path(verdict.place.path)).splitlines()[-1])
+            except ToolFailed:
+                said.add("failed")
+    assert "inside" in said
+    assert said <= {"inside", "failed"}
+
+
 def test_no_write_leaves_the_folder_while_a_folder_in_it_is_flipped(root: Path) -> None:
     outside = root.parent / "outside"
     before = {file.name: file.read_text() for file in outside.iterdir()}
@@ -101,7 +119,7 @@ def test_undo_puts_nothing_back_through_a_link_that_came_later(root: Path) -> No
 
 def test_a_path_that_leads_elsewhere_than_where_it_was_approved_for_is_refused_with_both_places(root: Path) -> None:
     place = resolve("data/rows.csv", root)
-    assert is_inside("data/rows.csv", root)
+    assert builtin_verdict("read_file", {"path": "data/rows.csv"}, root).approval == "allow"
     (root / "data" / "rows.csv").unlink()
     (root / "data" / "rows.csv").symlink_to(root.parent / "outside" / "rows.csv")
     for act in (

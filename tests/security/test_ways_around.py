@@ -11,7 +11,7 @@ from jupyter_server.auth.identity import User
 from agent_kernel.approvals.policy import JudgedCall, Policy
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError, ToolFailed
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_approval, may_edit, no_looser
+from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_verdict, no_looser
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.files import edit_file, read_file, write_file
 from agent_kernel.tools.notebooks import read_notebook
@@ -59,26 +59,26 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_no_reading_outside_the_folder_goes_unasked(root: Path, name: str, path: str) -> None:
-    assert builtin_approval(name, {"path": path}, root) == "ask"
+    assert builtin_verdict(name, {"path": path}, root).approval == "ask"
 
 
 def test_a_tilde_is_a_name_like_any_other(root: Path) -> None:
     """It is inside the folder, so it is allowed, and nothing makes a home folder of it."""
-    assert builtin_approval("read_file", {"path": "~/rows.csv"}, root) == "allow"
+    assert builtin_verdict("read_file", {"path": "~/rows.csv"}, root).approval == "allow"
     with pytest.raises(ToolFailed, match="no file"):
         read_file(root, "~/rows.csv")
 
 
 @pytest.mark.parametrize("name", ["write_file", "edit_file", "run_python", "run_shell", "no_such_tool"])
 def test_what_acts_is_always_asked_for(root: Path, name: str) -> None:
-    assert builtin_approval(name, {"path": "data/rows.csv"}, root) == "ask"
+    assert builtin_verdict(name, {"path": "data/rows.csv"}, root).approval == "ask"
 
 
 @pytest.mark.parametrize(
     "path", ["data/rows.csv", "./data/new.csv", "analysis.py", "data/../notes.md", "new/folder/a.txt"]
 )
 def test_the_mode_edit_covers_files_of_the_folder(root: Path, path: str) -> None:
-    assert may_edit(path, root)
+    assert builtin_verdict("write_file", {"path": path}, root).may_edit
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_the_mode_edit_covers_files_of_the_folder(root: Path, path: str) -> None
 def test_the_mode_edit_asks_for_what_is_outside_hidden_or_changes_how_things_run(root: Path, path: Any) -> None:
     (root / "venv").mkdir()
     (root / "venv" / "pyvenv.cfg").touch()
-    assert not may_edit(path, root)
+    assert not builtin_verdict("write_file", {"path": path}, root).may_edit
 
 
 @pytest.mark.parametrize("path", [7, None, ["data"], {"path": "data"}])
 def test_a_path_that_is_no_text_is_asked_for(root: Path, path: Any) -> None:
-    assert builtin_approval("read_file", {"path": path}, root) == "ask"
+    assert builtin_verdict("read_file", {"path": path}, root).approval == "ask"
 
 
 def test_a_folder_search_does_not_leave_the_folder(root: Path) -> None:

@@ -113,7 +113,7 @@ test("a snapshot shows what the events would have shown", () => {
           tool_input: '{"code":"1"}', digest: "", state: "success", reason: null, by: "user", result: "", decided_by: null,
           edited: false, recorded: false, read_only: false, warnings: [], preview: null, created_at: "", decided_at: null,
           started_at: null, ended_at: "x", duration_ms: 5, truncated: false, output_file: null, scopes: [], rules: [], outputs: [],
-          undo: null, undone: false, waiting_behind: null, unknown_answer: null, seen_images: 0,
+          undo: null, undone: false, waiting_behind: null, unknown_answer: null, seen_images: 0, place: null,
         },
       ],
     },
@@ -128,7 +128,7 @@ test("a snapshot shows what the events would have shown", () => {
 describe("a page that is opened after many events", () => {
   const view = (id: string, more: object): object => ({
     tool_call_id: id, approval_id: `apr_${id}`, conversation_id: "c", run_id: "run_c", tool_name: "write_file", tool_input: "{}", digest: "d", state: "success", reason: null, by: "user", result: "", decided_by: null, edited: false, recorded: false,
-    read_only: false, warnings: [], preview: null, created_at: "", decided_at: null, started_at: null, ended_at: null, duration_ms: null, truncated: false, output_file: null, outputs: [], scopes: [], rules: [], undo: null, undone: false, waiting_behind: null, unknown_answer: null, seen_images: 0, ...more,
+    read_only: false, warnings: [], preview: null, created_at: "", decided_at: null, started_at: null, ended_at: null, duration_ms: null, truncated: false, output_file: null, outputs: [], scopes: [], rules: [], undo: null, undone: false, waiting_behind: null, unknown_answer: null, seen_images: 0, place: null, ...more,
   });
 
   test("still offers Undo, knows what was undone, which cell a call waits behind, and what the model has seen", () => {

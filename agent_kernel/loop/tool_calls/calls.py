@@ -4,6 +4,7 @@ from typing import Any
 
 from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
 from agent_kernel.log import ledger
+from agent_kernel.log.call_rows import stored_place
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.tool_calls.tool_messages import cancelled_before_start, invalid, outcome_status
 from agent_kernel.protocol.events import (
@@ -92,7 +93,8 @@ def cut_off(run_id: str, tool_call_id: str) -> ToolCompleteEvent:
 
 
 def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None) -> ToolCallView:
-    asked = ledger.move(commit.sql, commit.number, call.tool_call_id, "awaiting_approval")
+    place = {} if call.place is None else {"place": stored_place(call.place)}
+    asked = ledger.move(commit.sql, commit.number, call.tool_call_id, "awaiting_approval", **place)
     commit.emit(
         ApprovalRequestEvent(
             run_id=call.run_id,

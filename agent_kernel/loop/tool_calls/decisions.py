@@ -76,4 +76,10 @@ async def _edit(run: ActiveRun, call: ToolCallView, decision: Decision) -> ledge
     if judgement.approval == "deny":
         raise InvalidArguments(f"The changed call can't be approved. {judgement.reason}")
     shown, found = await shown_call(run, call.tool_name, tool_input)
-    return ledger.Edit(tool_input=tool_input, digest=digest(tool_input), warnings=tuple(found), preview=shown)
+    return ledger.Edit(
+        tool_input=tool_input,
+        digest=digest(tool_input),
+        warnings=tuple(found),
+        preview=shown,
+        place=judgement.place,
+    )

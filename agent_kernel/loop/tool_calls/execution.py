@@ -45,7 +45,9 @@ async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> Out
         return Outcome("error", "This conversation has no kernel to run the call in.")
     # A person approved what they saw; policy and scripts see no file.
     base = call.preview.base if call.preview is not None and call.by == "user" else ""
-    approved = ApprovedCall(call.approval_id, call.tool_call_id, call.tool_name, call.tool_input, call.digest, base)
+    approved = ApprovedCall(
+        call.approval_id, call.tool_call_id, call.tool_name, call.tool_input, call.digest, base, call.place
+    )
     execution = run.outside_graph(hands.execute(approved, emit), f"call {call.tool_call_id}")
     run.executing[call.tool_call_id] = Execution(call.approval_id, execution)
     try:

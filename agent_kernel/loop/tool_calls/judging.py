@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,9 +12,11 @@ from agent_kernel.log.rules import rules_in_force
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls.effective_policy import scope_keys
 from agent_kernel.loop.tool_calls.reading import read
-from agent_kernel.protocol.vocabulary import Approval, DecidedBy, PolicyMode
+from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode
 from agent_kernel.tools.arguments import digest, parse
-from agent_kernel.tools.preview import CHANGES_FILES
+from agent_kernel.tools.builtin import OPENS_FILES
+from agent_kernel.tools.hands import ToolVerdict
+from agent_kernel.tools.places import UNKNOWN
 
 logger = logging.getLogger(__name__)
 _JUDGE_SECONDS = 5.0
@@ -26,28 +29,28 @@ async def judge(
     arguments: dict[str, Any] = parse(tool_input)
     declaration = run.registry.declaration(tool_name)
     what = digest(tool_input)
-    declared = await _declared(run, tool_name, tool_input)
-    in_folder = _mode_edits(run, tool_name) and await _edits_in_folder(run, tool_name, tool_input)
+    verdict = await _verdict(run, tool_name, tool_input)
     while True:
-        # The policy of this moment: it may have been switched while the tool's own callable was asked.
+        # The policy of this moment: it may have been switched while the hands were asked.
         policy = run.policy
         call = JudgedCall(
             tool_name=tool_name,
             arguments=arguments,
             digest=what,
-            declared=declared,
+            declared=verdict.approval,
             checks_itself=declaration.approval == "dynamic",
             read_only=declaration.read_only,
             # What may have run already is not run again unasked, whatever rule would allow it.
             always_asks=edited or what in run.open.unknown,
             parameters=declaration.parameters,
-            edits_in_folder=in_folder,
+            edits_in_folder=verdict.may_edit,
+            place=verdict.place,
         )
         judgement = await read(tool_input, partial(policy.capped(cap).judge, call))
         if judgement.approval == "allow" and (removed := await _removed_elsewhere(run)) is not None:
             judgement = await read(tool_input, partial(removed.capped(cap).judge, call))
         if policy is run.policy:
-            return judgement
+            return replace(judgement, place=verdict.place)
 
 
 async def _removed_elsewhere(run: ActiveRun) -> Policy | None:
@@ -71,37 +74,23 @@ def permits(judgement: Judgement, by: DecidedBy | None) -> bool:
 
 def asks_hands(run: ActiveRun, tool_name: str) -> bool:
     """Whether `judge` has to wait for the tool's own callable, or for where a file is."""
-    return run.registry.declaration(tool_name).approval == "dynamic" or _mode_edits(run, tool_name)
+    return run.registry.declaration(tool_name).approval == "dynamic" or tool_name in OPENS_FILES
 
 
-def _mode_edits(run: ActiveRun, tool_name: str) -> bool:
-    return run.policy.default == "edit" and tool_name in CHANGES_FILES
-
-
-async def _edits_in_folder(run: ActiveRun, tool_name: str, tool_input: str) -> bool:
-    """Known where the files are. No clear answer is a no."""
+async def _verdict(run: ActiveRun, tool_name: str, tool_input: str) -> ToolVerdict:
+    """What the tool says, and where its file is, are known where the tool is. No clear answer counts as `ask`, and as a
+    place that no rule covers."""
+    declared = run.registry.declaration(tool_name).approval
+    verdict = ToolVerdict("ask" if declared == "dynamic" else declared)
     hands = run.setting.hands
-    if hands is None:
-        return False
-    try:
-        async with asyncio.timeout(_JUDGE_SECONDS):
-            return await hands.may_edit(tool_name, tool_input) is True
-    except (TimeoutError, KernelGone) as error:
-        logger.warning("The kernel did not say where the file of a %s is (%s): the call asks", tool_name, error)
-        return False
-
-
-async def _declared(run: ActiveRun, tool_name: str, tool_input: str) -> Approval:
-    """The tool's own word. Its callable lives with the hands; no clear answer counts as `ask`."""
-    approval = run.registry.declaration(tool_name).approval
-    if approval != "dynamic":
-        return approval
-    hands = run.setting.hands
-    if hands is None:
-        return "ask"
-    try:
-        async with asyncio.timeout(_JUDGE_SECONDS):
-            return await hands.judge(tool_name, tool_input)
-    except (TimeoutError, KernelGone) as error:
-        logger.warning("The approval rule of %s gave no answer (%s): the call asks", tool_name, error)
-        return "ask"
+    if asks_hands(run, tool_name) and hands is not None:
+        try:
+            async with asyncio.timeout(_JUDGE_SECONDS):
+                verdict = await hands.judge(tool_name, tool_input)
+        except (TimeoutError, KernelGone) as error:
+            logger.warning("The kernel said nothing of a call of %s (%s): the call asks", tool_name, error)
+    if declared != "dynamic":
+        verdict = replace(verdict, approval=declared)
+    if tool_name not in OPENS_FILES:
+        return replace(verdict, place=None)
+    return verdict if verdict.place is not None else replace(verdict, place=UNKNOWN, may_edit=False)

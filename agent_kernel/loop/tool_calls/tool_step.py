@@ -5,6 +5,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, InvalidArguments
@@ -17,8 +18,10 @@ from agent_kernel.loop.tool_calls.previews import with_file_card
 from agent_kernel.loop.tool_calls.starting import is_for_page, set_going, turn_at_once
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.hands import Outcome
+from agent_kernel.tools.places import UNKNOWN
 
 logger = logging.getLogger(__name__)
+_MOVED = "Its path leads to another file than when it was approved: a link was changed."
 NOBODY = "Nobody was there to ask: this notebook ran without a page."
 
 
@@ -88,11 +91,12 @@ async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
         case "deny":
             return await decide_without_asking(run, call, ledger.Verdict(False, "policy", judgement.reason))
         case "allow":
-            return await decide_without_asking(run, call, ledger.Verdict(True, "policy"))
+            return await decide_without_asking(run, call, ledger.Verdict(True, "policy", place=judgement.place))
         case "ask" if run.setting.attended:
-            return await _ask(run, call)
+            return await _ask(run, call.model_copy(update={"place": judgement.place}))
         case "ask":
-            return await decide_without_asking(run, call, _scripted_verdict(run, call.tool_name))
+            verdict = replace(_scripted_verdict(run, call.tool_name), place=judgement.place)
+            return await decide_without_asking(run, call, verdict)
 
 
 async def _refuse(run: ActiveRun, call: ToolCallView, fault: str) -> ToolCallView:
@@ -181,9 +185,10 @@ async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
 
 async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
     judgement = await judge(run, call.tool_name, call.tool_input, edited=call.edited)
-    if permits(judgement, call.by):
+    moved = call.place not in (None, UNKNOWN) and judgement.place not in (call.place, UNKNOWN)
+    if permits(judgement, call.by) and not moved:
         return True
-    reason = judgement.reason or "The rule that allowed this call is no longer in force."
+    reason = judgement.reason or (_MOVED if moved else "The rule that allowed this call is no longer in force.")
     denial = tool_messages.denied("by policy", reason)
     await run.commit(lambda commit: calls.settle(commit, call.tool_call_id, "denied", denial, reason=reason))
     return False

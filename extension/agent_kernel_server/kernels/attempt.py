@@ -59,6 +59,7 @@ class Attempt:
                 "arguments_json": self._call.arguments_json,
                 "digest": self._call.digest,
                 "base": self._call.base,
+                "place": self._call.place and self._call.place.model_dump(),
                 "run_id": run_id,
             },
         )

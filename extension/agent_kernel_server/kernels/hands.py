@@ -7,23 +7,21 @@ user's cells, or by a cell that waits for the run. Live outputs come over IOPub;
 import asyncio
 from collections.abc import Callable
 from logging import Logger
-from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.images import NoPicture, decode
-from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.file_cards import FileCard
-from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink, ToolVerdict
 from agent_kernel_server.kernels.attempt import INTERRUPT_SECONDS, Attempt
 from agent_kernel_server.kernels.calls import CallFeeds
 from agent_kernel_server.kernels.link import KernelLink, RequestRefused
+from agent_kernel_server.kernels.messages import Judged
 
 ENVIRONMENT_SECONDS = 3.0
 PREVIEW_SECONDS = 2.0
 PICTURE_REFUSAL_CHARACTERS = 300
-APPROVALS: tuple[str, ...] = get_args(Approval)
 
 
 class KernelHands:
@@ -79,26 +77,18 @@ class KernelHands:
             self._log.debug("The call %s was not interrupted: %s", approval_id, error)
             return False
 
-    async def judge(self, tool_name: str, arguments_json: str) -> Approval:
+    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         link = self._link()
         await link.ensure_installed()
         answer = await link.control(
             "judge", {"tool_name": tool_name, "arguments_json": arguments_json, "run_id": self._run_id}
         )
-        verdict: Any = answer.get("approval")
-        return verdict if verdict in APPROVALS else "ask"
-
-    async def may_edit(self, tool_name: str, arguments_json: str) -> bool:
-        link = self._link()
-        await link.ensure_installed()
         try:
-            answer = await link.control(
-                "may_edit", {"tool_name": tool_name, "arguments_json": arguments_json, "run_id": self._run_id}
-            )
-        except RequestRefused as error:  # an older Agent Kernel in the kernel's environment does not know the question
-            self._log.debug("The kernel did not say where a file is: %s", error)
-            return False
-        return answer.get("edits") is True
+            found = Judged.model_validate(answer)
+        except ValidationError as error:
+            self._log.debug("The kernel gave no clear verdict: %s", error)
+            return ToolVerdict("ask")
+        return ToolVerdict(found.approval, found.place, found.may_edit)
 
     async def waiting_behind(self, approval_id: str) -> int | None:
         if approval_id not in self._running:

@@ -13,11 +13,12 @@ from agent_kernel.protocol.views import (
     BudgetLimits,
     ErrorView,
     OutputView,
+    Place,
     PolicyView,
     RunView,
     Usage,
 )
-from agent_kernel.protocol.vocabulary import Effort, PolicyMode, StopCause
+from agent_kernel.protocol.vocabulary import Approval, Effort, PolicyMode, StopCause
 from agent_kernel.tools.builtin import no_looser
 from agent_kernel.tools.declaration import ToolDeclaration
 
@@ -157,6 +158,14 @@ class RunDeclaration(KernelMessage):
             notebook_path=notebook_path,
             prompt_in_cell=self.prompt_in_cell,
         )
+
+
+class Judged(KernelMessage):
+    """What a kernel says of a call: `ToolVerdict`. Older ones say no more than the approval."""
+
+    approval: Approval
+    place: Place | None = None
+    may_edit: bool = False
 
 
 class OutcomeContent(KernelMessage):

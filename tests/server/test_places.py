@@ -1,0 +1,91 @@
+"""Files that a kernel of the server opens: the ones that were judged, while another process changes links."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, calls, say
+from tests.flipping import flipped
+from tests.server.client import Api, Kernel
+
+READS = 40
+
+
+@pytest.fixture
+async def work(kernel: Kernel, tmp_path: Path) -> Path:
+    """The kernel's folder, with a folder of secrets beside it."""
+    for place in ("work/data", "outside"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "x.csv").write_text("secret\n" if place == "outside" else "inside\n")
+    await kernel.text(f"import os; os.chdir({str(tmp_path / 'work')!r})")
+    return tmp_path / "work"
+
+
+@pytest.mark.kernel
+async def test_no_unasked_read_leaves_the_folder_while_a_folder_in_it_is_flipped(
+    api: Api, kernel: Kernel, model: FakeOpenAI, work: Path
+) -> None:
+    for _ in range(5):
+        model.add(calls(*[call("read_file", path="data/x.csv") for _ in range(READS // 5)]))
+    model.add(say("Done."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    # What is not allowed unasked is denied in this mode.
+    assert (await api("POST", "conversations", conversation_id, "policy", body={"mode": "plan"}))[0] == 200
+    with flipped(work / "data", work.parent / "outside"):
+        await api.start_run(conversation_id)
+        view = await api.ended(conversation_id)
+    states = [one["state"] for one in view["tool_calls"]]
+    assert len(states) == READS
+    assert set(states) <= {"success", "denied", "error"}
+    assert [one["result"] for one in view["tool_calls"] if "secret" in one["result"]] == []
+
+
+@pytest.mark.kernel
+async def test_always_allow_in_a_folder_does_not_reach_through_a_link_in_it(
+    api: Api, kernel: Kernel, model: FakeOpenAI, work: Path
+) -> None:
+    (work / "data" / "y.csv").symlink_to(work.parent / "outside" / "x.csv")
+    written = [call("write_file", path=f"data/{name}.csv", content="written\n") for name in ("x", "y", ".z")]
+    for one in written:
+        model.add(one)
+    model.add(say("Done."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api.start_run(conversation_id)
+    waiting = await api.next_approval()
+    rule = 'allow write_file where path matches "data/*.csv"'
+    decision = {"approved": True, "scope": "conversation", "rule": rule}
+    assert (await api("POST", "approvals", waiting["approval_id"], body=decision))[0] == 200
+    linked = await api.next_approval()
+    assert linked["place"]["path"] == str(work.parent / "outside" / "x.csv")
+    assert rule not in [offer["text"] for offer in linked["rules"]]
+    await api("POST", "approvals", linked["approval_id"], body={"approved": False})
+    hidden = await api.next_approval()
+    assert ".z" in hidden["tool_input"]
+    await api("POST", "approvals", hidden["approval_id"], body={"approved": False})
+    await api.ended(conversation_id)
+    assert (work / "data" / "x.csv").read_text() == "written\n"
+    assert (work.parent / "outside" / "x.csv").read_text() == "secret\n"
+
+
+@pytest.mark.kernel
+async def test_a_write_goes_where_the_card_said_or_nowhere(
+    api: Api, kernel: Kernel, model: FakeOpenAI, work: Path
+) -> None:
+    for _ in range(2):
+        model.add(call("write_file", path="data/x.csv", content="written\n"))
+    model.add(say("Done."))
+    (work / "data" / "x.csv").unlink()
+    (work / "data" / "x.csv").symlink_to(work.parent / "outside" / "x.csv")
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api.start_run(conversation_id)
+    waiting = await api.next_approval()
+    (work / "data" / "x.csv").unlink()
+    (work / "data" / "x.csv").symlink_to(work.parent / "outside" / "other.csv")
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    waiting = await api.next_approval()
+    assert not (work.parent / "outside" / "other.csv").exists()
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    view = await api.ended(conversation_id)
+    assert [one["state"] for one in view["tool_calls"]] == ["denied", "success"]
+    assert (work.parent / "outside" / "other.csv").read_text() == "written\n"
+    assert (work.parent / "outside" / "x.csv").read_text() == "secret\n"
