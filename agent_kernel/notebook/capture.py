@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from agent_kernel.notebook.bundle_words import PICTURES, bundle_words
 from agent_kernel.notebook.descriptors import StreamName
@@ -28,6 +28,26 @@ METADATA_CHARACTERS = 65_536
 """Most metadata of one display: sizes and flags, in practice some hundred characters."""
 
 _LIVE_NOTE = "\n[The live output stops here, at 1 MiB. The call goes on; the model gets the beginning and the end.]\n"
+
+
+class Capturing(Protocol):
+    """What the shell sends a call's outputs to."""
+
+    def write(self, name: StreamName, text: str) -> None: ...
+
+    def display(
+        self, data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None, display_id: str | None = None
+    ) -> None: ...
+
+    def knows(self, display_id: str) -> bool: ...
+
+    def clear(self, wait: bool) -> None: ...
+
+    def error(self, name: str, message: str, traceback: str) -> None: ...
+
+    def enter(self, widget: OutputWidget) -> None: ...
+
+    def leave(self) -> None: ...
 
 
 class OutputCapture:
@@ -225,7 +245,7 @@ class CapturedStream(io.TextIOBase):
     encoding = "utf-8"
     errors = "replace"
 
-    def __init__(self, name: StreamName, capture: OutputCapture, descriptor: int | None) -> None:
+    def __init__(self, name: StreamName, capture: Capturing, descriptor: int | None) -> None:
         self.name = f"<{name}>"
         self._descriptor = descriptor
         self._stream: StreamName = name

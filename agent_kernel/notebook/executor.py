@@ -1,6 +1,7 @@
 """Runs approved calls on the main thread and captures all they do. It never decides whether a call may run."""
 
 import asyncio
+import contextlib
 import contextvars
 import inspect
 import json
@@ -12,8 +13,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+from IPython.core.payload import PayloadManager
 
 from agent_kernel.errors import InvalidArguments, ToolFailed
+from agent_kernel.notebook.beside import EachToItsOwn, run_beside_others
 from agent_kernel.notebook.capture import OutputCapture
 from agent_kernel.notebook.idle_interrupts import IdleInterrupts
 from agent_kernel.notebook.interrupts import Escaped, InterruptGate, RunInterrupted, run_beside, shielded
@@ -78,8 +81,11 @@ class Executor:
         with (gate := InterruptGate()).installed():
             entry = self._claim(approval_id)
             if entry is not None:
-                execution = self._execution(entry, gate)
-                drive(execution.settle(execution.wait_beside))
+                if self._runs_beside_others(entry):
+                    run_beside(self._beside_others(entry, gate))
+                else:
+                    execution = self._execution(entry, gate)
+                    drive(execution.settle(execution.wait_beside))
                 return True
         gate.pass_on()
         return False
@@ -95,8 +101,11 @@ class Executor:
         with (gate := InterruptGate()).installed():
             entry = self._claim(approval_id)
             if entry is not None:
-                execution = self._execution(entry, gate)
-                await execution.settle(execution.wait_here)
+                if self._runs_beside_others(entry):
+                    await self._beside_others(entry, gate)
+                else:
+                    execution = self._execution(entry, gate)
+                    await execution.settle(execution.wait_here)
                 return True
         gate.pass_on()
         return False
@@ -114,9 +123,26 @@ class Executor:
             return False
         return self._shell.should_run_async(code, transformed_cell=transformed)
 
-    def _execution(self, entry: Entry, gate: InterruptGate) -> "_Execution":
+    def _execution(self, entry: Entry, gate: InterruptGate, shared: EachToItsOwn | None = None) -> "_Execution":
         is_open = partial(self._is_open, entry.run_id)
-        return _Execution(self._shell, self._mailbox, self._find, entry, gate, self._interrupts, is_open)
+        return _Execution(self._shell, self._mailbox, self._find, entry, gate, self._interrupts, is_open, shared)
+
+    def _runs_beside_others(self, entry: Entry) -> bool:
+        tool = self._find(entry.run_id, entry.call.tool_name)
+        return tool is not None and tool.declaration.read_only and tool.needs_await
+
+    async def _beside_others(self, first: Entry, gate: InterruptGate) -> None:
+        shared = EachToItsOwn()
+
+        def fits(entry: Entry) -> bool:
+            return entry.run_id == first.run_id and self._runs_beside_others(entry)
+
+        async def begin(entry: Entry) -> None:
+            execution = self._execution(entry, gate, shared)
+            await execution.settle(execution.wait_here)
+
+        with captured(self._shell, shared, "", str, gate):
+            await run_beside_others(self._mailbox, first, fits, begin)
 
     def _claim(self, approval_id: str | None) -> Entry | None:
         if threading.current_thread() is not threading.main_thread():
@@ -136,15 +162,20 @@ class _Execution:
         gate: InterruptGate,
         interrupts: IdleInterrupts,
         is_open: Callable[[], bool],
+        shared: EachToItsOwn | None = None,
     ) -> None:
+        """`shared` takes the outputs of several calls that run beside each other, and gives each its own."""
         self._shell = shell
         self._mailbox = mailbox
+        self._shared = shared
         self._find = find
         self._entry = entry
         self._gate = gate
         self._interrupts = interrupts
         self._name_of: NameOf = str
         self._capture = OutputCapture(lambda output: mailbox.output(entry, output))
+        if shared is not None:
+            shared.captures.append(self._capture)
         request = getattr(shell.display_pub, "parent_header", {})
         self._displays = CallDisplays(self._capture, is_open, request)
 
@@ -156,9 +187,9 @@ class _Execution:
         base = current_base.set(self._entry.call.base)
         place = _current_place.set(self._entry.call.place)
         displays = current_displays.set(self._displays)
-        self._gate.watch(self._interrupted)
         try:
-            outcome = await self._outcome(wait)
+            with self._gate.watched(self._interrupted):
+                outcome = await self._outcome(wait)
         except asyncio.CancelledError:
             # Not an interrupt of the call: the cell that waits for it was cancelled.
             outcome = self._told(_End("cancelled", INTERRUPTED))
@@ -197,7 +228,7 @@ class _Execution:
             arguments = json.loads(self._entry.call.arguments_json)
             code = arguments.get("code", "") if self._entry.call.tool_name == "run_python" else ""
             self._name_of = cell_names(self._shell, code, self._entry.call.tool_name)
-            with captured(self._shell, self._capture, code, self._name_of, self._gate) as pages:
+            with self._surroundings(code) as pages:
                 value: Any = None
                 try:
                     value = self._begin(arguments)
@@ -209,16 +240,22 @@ class _Execution:
                         if inspect.isgenerator(value):
                             value = collect(value, self._shell, self._capture)
                         self._after(value)
-                        show_pages(pages, self._capture)
+                        if pages is not None:
+                            show_pages(pages, self._capture)
                         return self._succeeded(value)
                 except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 -- user code
                     return self._failed(error)
                 except asyncio.CancelledError as error:
-                    if not self._gate.interrupted:
+                    if not self._gate.interrupted and self._shared is None:
                         raise
                     return self._failed(error)
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 -- an outcome in any case
             return self._failed(error)
+
+    def _surroundings(self, code: str) -> contextlib.AbstractContextManager[PayloadManager | None]:
+        if self._shared is not None:
+            return contextlib.nullcontext()
+        return captured(self._shell, self._capture, code, self._name_of, self._gate)
 
     def _begin(self, arguments: dict[str, Any]) -> Any:
         """Start the call's code: its value, or an awaitable of it."""
@@ -280,7 +317,7 @@ class _Execution:
         stopped = isinstance(error, KeyboardInterrupt | asyncio.CancelledError)
         if isinstance(error, RunInterrupted):
             self._gate.by_user = True  # it has hit a run that this call waits for
-        if stopped and (self._gate.interrupted or isinstance(error, KeyboardInterrupt)):
+        if stopped and (self._gate.interrupted or self._shared is not None or isinstance(error, KeyboardInterrupt)):
             return _End("cancelled", INTERRUPTED_BY_USER if self._gate.by_user else INTERRUPTED)
         if isinstance(error, ToolFailed | InvalidArguments):
             # Said in words that the model can act on; where it was raised is of no use to anybody.

@@ -107,10 +107,9 @@ class InterruptGate:
     """
 
     def __init__(self) -> None:
-        self._open = False
-        self._task: asyncio.Task[Any] | None = None
+        self._opened: list[asyncio.Task[Any] | None] = []
         self._pending = False
-        self._watcher: Callable[[], None] | None = None
+        self._watchers: list[Callable[[], None]] = []
         self.interrupted = False
         self.by_user = False
         """Whether a signal came from outside, and not because somebody has pressed Stop or Cancel."""
@@ -118,31 +117,36 @@ class InterruptGate:
     def installed(self) -> contextlib.AbstractContextManager[None]:
         return handled_by(self._handle)
 
-    def watch(self, watcher: Callable[[], None]) -> None:
+    @contextlib.contextmanager
+    def watched(self, watcher: Callable[[], None]) -> Iterator[None]:
         """Have `watcher` called when an interrupt comes from outside. As a signal's handler: it may take no lock."""
-        self._watcher = watcher
+        self._watchers.append(watcher)
         if self.by_user:
             watcher()
+        try:
+            yield
+        finally:
+            self._watchers.remove(watcher)
 
     @contextlib.contextmanager
     def open(self, task: asyncio.Task[Any] | None = None) -> Iterator[None]:
-        before = self._open, self._task
         try:
-            self._open, self._task = True, task
+            self._opened.append(task)
             if self._pending:
                 self._pending = False
                 self._stop()
             yield
         finally:
-            self._open, self._task = before
+            # Calls that await side by side do not end in the order in which they began.
+            self._opened.remove(task)
 
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
         self.interrupted = True
         if not own_signal.take():
             self.by_user = True
-            if self._watcher is not None:
-                self._watcher()
-        if self._open:
+            for watcher in tuple(self._watchers):
+                watcher()
+        if self._opened:
             self._stop()
         else:
             self._pending = True
@@ -153,10 +157,11 @@ class InterruptGate:
             signal.raise_signal(signal.SIGINT)
 
     def _stop(self) -> None:
-        task = self._task
-        if task is None or _is_current(task):
+        if any(task is None or _is_current(task) for task in self._opened):
             raise KeyboardInterrupt
-        task.get_loop().call_soon_threadsafe(task.cancel)
+        for task in self._opened:
+            if task is not None:
+                task.get_loop().call_soon_threadsafe(task.cancel)
 
 
 def _is_current(task: asyncio.Task[Any]) -> bool:

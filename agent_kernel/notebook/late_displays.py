@@ -25,7 +25,11 @@ class CallDisplays:
         self._request = dict(request)
         self._left = MOST_LATE
 
-    def are_of(self, capture: OutputCapture) -> bool:
+    @property
+    def capture(self) -> OutputCapture:
+        return self._capture
+
+    def are_of(self, capture: object) -> bool:
         return self._capture is capture
 
     def take(self, message: dict[str, Any]) -> dict[str, Any] | None:

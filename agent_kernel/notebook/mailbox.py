@@ -49,6 +49,8 @@ class Entry:
     outcome: Outcome | None = None
     told: bool = False
     """Whether somebody has heard the outcome."""
+    stop: Callable[[], None] | None = None
+    """Ends a call that runs beside others, where a signal would hit them all. Called under the lock."""
     spared: bool = False
     """Whether the kernel's interrupt has hit it: the stop of its run, which follows, is not a second one. Set by the
     signal's handler, without the lock."""
@@ -122,6 +124,16 @@ class Mailbox:
                     return entry
             return None
 
+    def claim_beside(self, fits: Callable[[Entry], bool]) -> Entry | None:
+        """The same of a deposited call that may run beside those that run, which its caller knows."""
+        with self._lock:
+            for entry in self._entries.values():
+                if entry.place == "deposited" and fits(entry):
+                    entry.place = "running"
+                    self._executing.append(entry.call.approval_id)
+                    return entry
+            return None
+
     def output(self, entry: Entry, output: OutputView) -> None:
         with self._lock:
             entry.outputs.append(output)
@@ -155,11 +167,14 @@ class Mailbox:
     def interrupt(self, approval_id: str) -> bool:
         """Interrupt this call if it is the one that runs, or withdraw it if it waits. True if anything was done."""
         with self._lock:
-            if self._executing and self._executing[-1] == approval_id:
-                entry = self._entries[approval_id]
+            entry = self._entries.get(approval_id)
+            beside = entry is not None and entry.stop is not None and approval_id in self._executing
+            if entry is not None and (beside or (self._executing and self._executing[-1] == approval_id)):
                 # Under the lock: the call can't end, and another begin, between the check and the signal.
                 if entry.spared:
                     entry.spared = False
+                elif beside and entry.stop is not None:
+                    entry.stop()
                 else:
                     own_signal.send()
                 return True

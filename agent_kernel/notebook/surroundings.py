@@ -15,7 +15,7 @@ from IPython.core.error import StdinNotImplementedError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.payload import PayloadManager
 
-from agent_kernel.notebook.capture import CapturedStream, OutputCapture
+from agent_kernel.notebook.capture import CapturedStream, Capturing, OutputCapture
 from agent_kernel.notebook.descriptors import captured_descriptors
 from agent_kernel.notebook.interrupts import InterruptGate
 from agent_kernel.notebook.late_displays import current_displays, start_in_call, watch_thread
@@ -29,7 +29,7 @@ _LAST_ERROR = ("last_type", "last_value", "last_traceback", "last_exc")
 class CallPublisher:
     """`display()` inside a call. What it does not know, such as `set_parent`, goes to the shell's own publisher."""
 
-    def __init__(self, original: Any, capture: OutputCapture) -> None:
+    def __init__(self, original: Any, capture: Capturing) -> None:
         self._original = original
         self._capture = capture
 
@@ -65,7 +65,7 @@ class CallDisplayHook:
 
     exec_result: Any = None
 
-    def __init__(self, original: Any, shell: InteractiveShell, capture: OutputCapture, code: str) -> None:
+    def __init__(self, original: Any, shell: InteractiveShell, capture: Capturing, code: str) -> None:
         self._original = original
         self._shell = shell
         self._capture = capture
@@ -99,7 +99,7 @@ def _refuse_exit() -> NoReturn:
 
 @contextlib.contextmanager
 def captured(
-    shell: InteractiveShell, capture: OutputCapture, code: str, name_of: NameOf, gate: InterruptGate
+    shell: InteractiveShell, capture: Capturing, code: str, name_of: NameOf, gate: InterruptGate
 ) -> Iterator[PayloadManager]:
     """Send all that the main thread prints, displays and raises to `capture`. Gives what the call left for a pager."""
     with contextlib.ExitStack() as stack:

@@ -86,7 +86,8 @@ def tool(
     Of a generator, each value is shown as it comes, and the result is all of them, one a line. A LangChain tool is
     taken as `tool(langchain_tool, approval="allow", read_only=True)`, which gives a tool to pass on.
     `approval`: "ask", "allow", "deny", or a callable that takes the arguments and returns one of these.
-    `read_only`: the call changes nothing; such calls may run beside each other, and in plan mode.
+    `read_only`: the call changes nothing, so it may run in plan mode. Asynchronous functions that only read run
+    beside each other, ten at once; others one after another, on the kernel's main thread.
     Raises `ToolDeclarationError`, which names the tool, the fault and what to do.
     """
 

@@ -180,3 +180,27 @@ def test_a_search_that_never_ends_is_stopped_like_any_call(
     assert kernel.until("searching", "done")["outcome"]["status"] == "cancelled"
     assert kernel.result(taken).reply["status"] == "ok"
     assert kernel.value("'alive'") == "'alive'"
+
+
+def test_calls_that_only_read_run_together_as_a_server_hands_them_over(shared_kernel: TestKernel) -> None:
+    shared_kernel.run(
+        "import asyncio\n"
+        "import agent_kernel as ak\n"
+        "from agent_kernel.testing import ScriptedModel, say\n"
+        "met = asyncio.Barrier(3)\n"
+        "@ak.tool(approval='allow', read_only=True)\n"
+        "async def meet(name: str) -> str:\n"
+        "    'Wait for the others.'\n"
+        "    print('here', name)\n"
+        "    async with asyncio.timeout(20):\n"
+        "        await met.wait()\n"
+        "    return name\n"
+        "ak.Agent(model=ScriptedModel([say('Offered.')]), tools=[meet]).run('x')"
+    )
+    names = ["first", "second", "third"]
+    assert all(shared_kernel.deposit(name, "meet", name=name) for name in names)
+    for taken in [shared_kernel.take(name, needs_await=True) for name in names]:
+        assert shared_kernel.result(taken).reply["status"] == "ok"
+    for name in names:
+        assert shared_kernel.until(name, "done")["outcome"]["content"] == f"here {name}\n{name}"
+    assert shared_kernel.run("print('mine')").streams() == "mine\n"
