@@ -29,7 +29,8 @@ _TARGET_NAMES = (
     "f",
     "name",
 )
-_IN_MEMORY = ("io.StringIO()", "io.BytesIO()", "sys.stdout", "sys.stderr")
+_IN_MEMORY = ("io.StringIO()", "io.BytesIO()", "sys.stdout", "sys.stderr", "pandas.ExcelWriter()")
+"""No files, or files that were told of when they were opened."""
 _PATHLIKE = re.compile(r"(?i)(?:path|file|folder|dir|dest|target)s?\d?$|^(?:p|f|fp|src|dst)$")
 _ACTIVE_HTML = re.compile(
     r"(?i)<\s*(?:script|iframe|object|embed|form|meta|link|base|svg)|\bon\w+\s*=|javascript:|srcdoc"
