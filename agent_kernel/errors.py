@@ -30,7 +30,7 @@ AgentKernelError
 
 from typing import Any
 
-from agent_kernel.protocol.vocabulary import Limit
+from agent_kernel.protocol.vocabulary import BudgetOf, Limit
 
 
 class AgentKernelError(Exception):
@@ -140,12 +140,25 @@ class ModelUnavailable(ModelError):
 
 
 class BudgetExceeded(AgentKernelError):
-    """`reached` names the limits, as `Budget` has them; `unpriced` says that whether they are can't be known."""
+    """`what` says what was reached; `reached` names the limits, as `Budget` has them; `unpriced` says that whether they
+    are can't be known. `repeated` is in words what the run repeats, where it is stopped for that."""
 
-    def __init__(self, message: str, reached: list[Limit], *, unpriced: bool = False) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        what: str,
+        advice: str,
+        reached: list[Limit],
+        *,
+        of: BudgetOf = "run",
+        unpriced: bool = False,
+        repeated: str = "",
+    ) -> None:
+        super().__init__(f"{what} The run stopped before its next model call. {advice}")
+        self.what = what
         self.reached = reached
+        self.of: BudgetOf = of
         self.unpriced = unpriced
+        self.repeated = repeated
 
 
 class ToolFailed(AgentKernelError):

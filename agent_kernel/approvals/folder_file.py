@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from agent_kernel.approvals.limits import checked_limits, least
 from agent_kernel.approvals.policy import exceeds
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import ConfigurationError
@@ -31,8 +32,6 @@ MOST_RULES = 200
 MOST_CHARACTERS = 1000
 _MOST_SAID = 200
 _MOST_FILES_NAMED = 3
-_MOST = 10**15
-"""No limit of a budget is larger."""
 _KEYS = ("policy", "rules", "budget")
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -88,14 +87,6 @@ NO_LIMITS = FolderLimits()
 
 def _stricter(one: PolicyMode | None, two: PolicyMode | None) -> PolicyMode | None:
     return two if one is None or exceeds(one, two) else one
-
-
-def least(one: BudgetLimits, two: BudgetLimits) -> BudgetLimits:
-    """Of each limit the smaller."""
-    pairs = {name: (getattr(one, name), getattr(two, name)) for name in BudgetLimits.model_fields}
-    return BudgetLimits(
-        **{name: min((value for value in pair if value is not None), default=None) for name, pair in pairs.items()}
-    )
 
 
 def read_limits(folder: Path, root: Path | None = None) -> FolderLimits:
@@ -165,15 +156,12 @@ def _rules(value: Any, file: str) -> FolderLimits:
 
 
 def _budget(value: Any, file: str) -> FolderLimits:
-    known = BudgetLimits.model_fields
-    if not isinstance(value, dict) or (unknown := set(value) - set(known)):
-        named = f" {sorted(unknown)[0][:_MOST_SAID]!r}," if isinstance(value, dict) else ""
-        return unreadable(file, f"has a budget with{named or ' something'} that is none of {', '.join(known)}")
-    for name, limit in value.items():
-        number = isinstance(limit, int | float) and not isinstance(limit, bool)
-        if not number or not 0 <= limit <= _MOST or (known[name].annotation == int | None and limit != int(limit)):
-            return unreadable(file, f"has a budget whose {name} is no number from 0 to {_MOST:,}")
-    return FolderLimits(budget=BudgetLimits.model_validate(value))
+    if not isinstance(value, dict):
+        return unreadable(file, "has a budget that is no table")
+    try:
+        return FolderLimits(budget=checked_limits(value, "[budget]"))
+    except ConfigurationError as error:
+        return unreadable(file, f"can't be understood. {error}"[: _MOST_SAID * 3])
 
 
 def _budget_words(budget: BudgetLimits) -> list[str]:

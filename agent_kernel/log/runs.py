@@ -2,6 +2,7 @@
 
 import hashlib
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, cast
@@ -187,6 +188,16 @@ def read_run(sql: sqlite3.Connection, run_id: str) -> RunView:
     if row is None:
         raise UnknownRun(run_id)
     return _view(*row)
+
+
+def earlier_runs(sql: sqlite3.Connection, conversation: int, run_id: str) -> Iterator[RunView]:
+    """The runs of a conversation that were asked for before this one, the last first, read as they are asked for."""
+    rows = sql.execute(
+        f"SELECT {RUN} FROM runs WHERE conversation = ? AND number < (SELECT number FROM runs WHERE run_id = ?) "
+        "ORDER BY number DESC",
+        (conversation, run_id),
+    )
+    return (_view(*row) for row in rows)
 
 
 def last_spec(sql: sqlite3.Connection, conversation: int) -> StoredSpec | None:

@@ -123,7 +123,8 @@ def record_policy(
 
 
 def record_raise(sql: sqlite3.Connection, run: RunView, step: BudgetRaise) -> None:
-    """Add that a person raised a run's budget. `run` is as it was left by that."""
+    """Add that a person raised the budget of a run or of its conversation, or told a run that repeats itself to go on.
+    `run` is as it was left by that."""
     fields = {
         "at": step.at,
         "conversation_id": run.conversation_id,
@@ -132,11 +133,20 @@ def record_raise(sql: sqlite3.Connection, run: RunView, step: BudgetRaise) -> No
         "added": step.add.model_dump(exclude_none=True),
         "budget": run.budget.model_dump(exclude_none=True),
         **({"without_usd": True} if step.without_usd else {}),
+        **({"of": step.of, "limits": limits} if (limits := _of_conversation(run, step)) is not None else {}),
+        **({"repeated": step.repeated} if step.repeated else {}),
         "spent": run.usage.model_dump(),
         "by": "user",
         "decided_by": step.decided_by,
     }
     append(sql, "budget", fields)
+
+
+def _of_conversation(run: RunView, step: BudgetRaise) -> dict[str, Any] | None:
+    """The conversation's limits, where those were raised."""
+    if step.of == "run" or run.conversation_budget is None:
+        return None
+    return run.conversation_budget.limits.model_dump(exclude_none=True)
 
 
 def record_unknown_answer(

@@ -26,6 +26,7 @@ from agent_kernel.loop.turns.budgets import Meter
 from agent_kernel.loop.turns.compaction import LEFT_OUT
 from agent_kernel.loop.turns.history import Past, read_history, read_window, wire_message
 from agent_kernel.loop.turns.prompts import SYSTEM_PROMPT
+from agent_kernel.loop.turns.repeats import Repeats
 from agent_kernel.loop.turns.request_images import RequestImages
 from agent_kernel.loop.turns.window import Window
 from agent_kernel.models.base import Model, WireMessage, facts_of
@@ -92,11 +93,22 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """Why Agent Kernel itself has interrupted a call."""
+
+    reason: str
+    """A sentence, for the model and for people."""
+    failed: bool = False
+    """Whether the call ends as an error, because it took too long itself; else it ends as cancelled."""
+
+
+@dataclass(slots=True)
 class Execution:
     """A call that the hands have."""
 
     approval_id: str
     task: asyncio.Task[Outcome]
+    cut: Cut | None = None
 
 
 LATE_CALLS = 64
@@ -174,6 +186,7 @@ class ActiveRun:
 
         self.step = Step()
         self.invalid_steps = 0
+        self.repeats = Repeats()
         self.decisions: Broker[ToolCallView | None] = Broker()
         """Calls that wait for a decision; `None` wakes one whose run is parked."""
         self.answers: Broker[Outcome] = Broker()
@@ -185,6 +198,8 @@ class ActiveRun:
         self.parked = False
         self.stopping: str | None = None
         """Why the run is being stopped; its steps look at it after every wait."""
+        self.out_of_time: str | None = None
+        """Why nothing may go on until there is more budget: see `runs.time_limit`."""
         self.failure: ErrorView | None = None
         self.last_message_id: str | None = None
         self.finish_reason: FinishReason = "stop"
@@ -198,6 +213,11 @@ class ActiveRun:
     def is_ending(self) -> bool:
         """Stopped or failed: it takes no further step."""
         return self.stopping is not None or self.failure is not None
+
+    @property
+    def halted(self) -> str | None:
+        """Why a call that was about to begin does not, where it does not."""
+        return self.stopping or self.out_of_time
 
     def outside_graph(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         """A task without the context variables of the graph, or of a request. What it opens, such as a connection to
@@ -299,6 +319,16 @@ class ActiveRun:
         for approval_id in self.decisions.waiting():
             self.decisions.resolve(approval_id, None)
         self.wake()
+
+    def note_time(self) -> None:
+        """Have the meter stand where the run now does nothing but wait for a person, and run where it does more."""
+        if self.parked:
+            return
+        waiting = len(self.decisions.waiting()) + len(self.answers.waiting()) + len(self.person.asked.waiting())
+        if 0 < waiting == self.open.tasks and not self.open.started:
+            self.meter.pause()
+        else:
+            self.meter.go_on()
 
     @property
     def is_paused(self) -> bool:

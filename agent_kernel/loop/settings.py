@@ -1,6 +1,6 @@
 """What is asked of a run, as frozen values. Both hosts build these; the loop reads them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,6 +39,8 @@ class RunSpec:
     """The notebook's own rules (`agent_kernel.approvals.rules`); a site's cap drops those that allow."""
     system: str | None = None
     budget: BudgetLimits = field(default_factory=BudgetLimits)
+    conversation_budget: BudgetLimits = field(default_factory=BudgetLimits)
+    """Of all runs of the conversation together; the host's holds where it is smaller."""
     effort: Effort | None = None
     """How much the model should reason; `None` leaves it to the model."""
     widget_model_id: str | None = None
@@ -86,8 +88,14 @@ class BrainSettings:
     what it does where nobody is there. `None` where the host looks after that itself."""
     stop_seconds: float = 10.0
     """How long an interrupted call may take to end before its outcome counts as unknown."""
+    tool_timeouts: Mapping[str, float] = field(default_factory=dict)
+    """Seconds that a call of a tool may run, by the tool's name; no longer than what the tool itself declares."""
     token_flush_seconds: float = 0.03
     validation_retries: int = 3
+    pause_at_repeats: bool = True
+    """Whether a run that repeats itself asks before it goes on."""
     send_images: bool = True
     """Whether models are given the pictures that calls show and prompts have."""
     default_budget: BudgetLimits = field(default_factory=lambda: BudgetLimits(tool_calls=100, steps=100))
+    conversation_budget: BudgetLimits = field(default_factory=BudgetLimits)
+    """Hard limits of all runs of a conversation together. A notebook may set smaller ones."""

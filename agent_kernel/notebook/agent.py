@@ -1,7 +1,7 @@
 """`Agent`: one conversation, in which runs follow one another."""
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent_kernel.errors import ConfigurationError
@@ -13,7 +13,7 @@ from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions
 from agent_kernel.notebook.place import is_served
 from agent_kernel.notebook.remote import is_served_from_afar
 from agent_kernel.notebook.run import Host, RunState
-from agent_kernel.notebook.toolbox import offered_tools
+from agent_kernel.notebook.toolbox import offered_tools, with_timeouts
 from agent_kernel.notebook.workshop import Workshop, workshop
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
@@ -28,7 +28,9 @@ class Agent:
     `tools`: functions, `ak.tool` functions and LangChain tools are added to the built-in tools; names of built-in
     tools choose which of those are offered.
     `system`: replaces the instructions that the model is given.
-    `policy`: "ask", "edit", "allow", "deny", "plan", or an `ak.Policy`. `budget`: an `ak.Budget`.
+    `policy`: "ask", "edit", "allow", "deny", "plan", or an `ak.Policy`.
+    `budget`: an `ak.Budget` for each run. `conversation_budget`: one for all runs of the conversation together.
+    `timeouts`: seconds that a call of a tool may run, by the tool's name: `{"run_python": 600}`.
     `effort`: "low", "medium" or "high": how much the model reasons, where it has a choice.
     Raises `ConfigurationError` and `ToolDeclarationError`.
     """
@@ -41,16 +43,19 @@ class Agent:
         policy: Policy | PolicyMode | None = None,
         budget: Budget | None = None,
         effort: Effort | None = None,
+        conversation_budget: Budget | None = None,
+        timeouts: Mapping[str, float] | None = None,
     ) -> None:
         if model is not None and not isinstance(model, str) and not callable(getattr(model, "stream", None)):
             raise ConfigurationError(f"A model is a name or an object with `stream`, not {type(model).__name__!r}.")
         self._shop = workshop()
         self.conversation_id = new_conversation_id()
         self.model = model
-        self.tools = offered_tools(self._shop.shell, tools)
+        self.tools = with_timeouts(offered_tools(self._shop.shell, tools), timeouts or {})
         self.system = system
         self.policy = None if policy is None else as_policy(policy)
         self.budget = budget or Budget()
+        self.conversation_budget = conversation_budget or Budget()
         self.effort = as_effort(effort)
 
     def start(self, prompt: str, approvals: Sequence[Decision] | None = None) -> Run:
@@ -75,6 +80,7 @@ class Agent:
             rules=() if self.policy is None else tuple(self.policy.rules),
             system=self.system,
             budget=self.budget.limits(),
+            conversation_budget=self.conversation_budget.limits(),
             effort=self.effort,
             replaces=replaces,
             continues=self._shop.continued_by(self.conversation_id, replaces),

@@ -34,7 +34,7 @@ def _standing(run: RunState, tool_names: Sequence[str]) -> str:
     if tool_names:
         return f"Waiting for you ({', '.join(dict.fromkeys(tool_names))})"
     if view is not None and view.paused is not None:
-        return "Waiting for you (budget reached)"
+        return f"Waiting for you ({'repeats itself' if view.paused.repeated else 'budget reached'})"
     return "Queued" if view is not None and view.status == "queued" else "Running"
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from dataclasses import replace
 from typing import Any
 
 from agent_kernel.notebook.between_cells import OwnShell
@@ -34,7 +33,7 @@ class LocalHands:
         self._shop.mailbox.deposit(call, observer, self._run_id, withdrawn=withdrawn)
         nudge = asyncio.create_task(self._nudge(call))
         try:
-            return with_undo(await self._within(call, observer.outcome), call.approval_id)
+            return with_undo(await asyncio.shield(observer.outcome), call.approval_id)
         except asyncio.CancelledError:
             self._shop.mailbox.interrupt(call.approval_id)
             with contextlib.suppress(TimeoutError):
@@ -43,17 +42,6 @@ class LocalHands:
         finally:
             nudge.cancel()
             await asyncio.gather(nudge, return_exceptions=True)
-
-    async def _within(self, call: ApprovedCall, outcome: "asyncio.Future[Outcome]") -> Outcome:
-        try:
-            return await asyncio.wait_for(asyncio.shield(outcome), call.timeout)
-        except TimeoutError:
-            self._shop.mailbox.interrupt(call.approval_id)
-            ended = await outcome
-            if ended.status == "success":
-                return ended
-            told = f"The call was interrupted after {call.timeout:g} s, its limit.\n{ended.content}"
-            return replace(ended, status="error", content=told)
 
     async def _nudge(self, call: ApprovedCall) -> None:
         """Where no cell waits for the run, have the call run between cells."""

@@ -1,10 +1,10 @@
 """What a user may set for a run."""
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import cast, get_args
 
+from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.settings import ScriptedDecision
@@ -37,10 +37,11 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Hard limits of one run; `None` is no limit of your own. `seconds` counts from the start of the run.
+    """Hard limits; `None` is no limit of your own. `seconds` is the time that a run works: the time in which it only
+    waits for you is not counted. A call or an answer that goes on when it is up is interrupted.
 
     `usd`: US dollars. Where no price is known for the model the run asks, or ends where nobody is there to ask; a local
-    model costs nothing. Raises `ConfigurationError` for a limit that is no number of 0 or more.
+    model costs nothing. Raises `ConfigurationError` for a limit that is no number above 0.
     """
 
     tokens: int | None = None
@@ -50,15 +51,10 @@ class Budget:
     usd: float | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            limit = getattr(self, field.name)
-            if limit is None:
-                continue
-            if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 <= limit < math.inf:
-                raise ConfigurationError(f"Budget({field.name}={limit!r}): a limit is a number, 0 or more.")
+        self.limits()
 
     def limits(self) -> BudgetLimits:
-        return BudgetLimits(**asdict(self))
+        return checked_limits(asdict(self), "Budget")
 
 
 def as_policy(policy: "Policy | PolicyMode | None") -> Policy:

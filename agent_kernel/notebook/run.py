@@ -284,13 +284,14 @@ class RunState:
 
     def declaration(self) -> dict[str, Any]:
         """The run as the server asks for it."""
-        declared = dataclasses.asdict(dataclasses.replace(self.spec, tools=(), budget=None))  # type: ignore[arg-type]
+        declared = dataclasses.asdict(dataclasses.replace(self.spec, tools=()))
         return {
             **declared,
             "conversation_id": self.conversation_id,
             "cells_before": self._workshop.cells.before(self.cell),
             "stop": self.stop_cause,
             "budget": self.spec.budget.model_dump(mode="json"),
+            "conversation_budget": self.spec.conversation_budget.model_dump(mode="json"),
             "tools": [dataclasses.asdict(tool) for tool in self.spec.tools],
         }
 

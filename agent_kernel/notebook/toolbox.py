@@ -4,12 +4,13 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from agent_kernel.errors import ToolDeclarationError, ToolFailed
+from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
 from agent_kernel.models.images import NoPicture, decode, plain_picture
 from agent_kernel.notebook.executor import approved_place, current_base, current_call
 from agent_kernel.notebook.inspecting import inspect_variables
@@ -19,7 +20,7 @@ from agent_kernel.tools.apart import list_files, search_files
 from agent_kernel.tools.attachments import attached_name, read_attachment
 from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_verdict
 from agent_kernel.tools.changes import planned_change, refuse_another_base
-from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts
 from agent_kernel.tools.file_cards import FileCard, file_card
 from agent_kernel.tools.files import read_file
 from agent_kernel.tools.function import Tool, as_tool
@@ -53,6 +54,19 @@ def offered_tools(shell: InteractiveShell, wanted: Iterable[Any]) -> tuple[Tool,
     tools = (*(named or builtin.values()), *own)
     ToolRegistry(tool.declaration for tool in tools)
     return tools
+
+
+def with_timeouts(tools: tuple[Tool, ...], timeouts: Mapping[str, float]) -> tuple[Tool, ...]:
+    """The tools of a run, each call no longer than is said for its tool. Raises `ConfigurationError`."""
+    checked = checked_timeouts(timeouts, "timeouts")
+    if unknown := sorted(set(checked) - {tool.declaration.name for tool in tools}):
+        raise ConfigurationError(f"timeouts: no tool of this agent is named {', '.join(map(repr, unknown))}.")
+
+    def timed(tool: Tool) -> Tool:
+        seconds = checked.get(tool.declaration.name, tool.declaration.timeout)
+        return replace(tool, declaration=replace(tool.declaration, timeout=seconds))
+
+    return tuple(map(timed, tools))
 
 
 def named_tools(names: Iterable[str], namespace: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -17,11 +17,11 @@ class Command(BaseModel):
 class BudgetAddition(Command):
     """How much more of each limit a run may spend."""
 
-    tokens: int | None = Field(default=None, gt=0, le=10**12)
-    usd: float | None = Field(default=None, gt=0, le=10**9, allow_inf_nan=False)
-    tool_calls: int | None = Field(default=None, gt=0, le=10**9)
-    seconds: float | None = Field(default=None, gt=0, le=10**9)
-    steps: int | None = Field(default=None, gt=0, le=10**9)
+    tokens: int | None = Field(default=None, strict=True, gt=0, le=10**12)
+    usd: float | None = Field(default=None, strict=True, gt=0, le=10**9, allow_inf_nan=False)
+    tool_calls: int | None = Field(default=None, strict=True, gt=0, le=10**9)
+    seconds: float | None = Field(default=None, strict=True, gt=0, le=10**9, allow_inf_nan=False)
+    steps: int | None = Field(default=None, strict=True, gt=0, le=10**9)
 
 
 class MessageCommand(Command):

@@ -29,10 +29,14 @@ def money(usd: float, *, at_least: bool = False) -> str:
 
 
 def spent(usage: Usage, *, recorded: bool = False) -> list[str]:
-    """`["1.2k in", "340 out", "$0.004"]`; without the cost where no price is known, or where there is none."""
+    """`["1.2k in", "340 out", "$0.004"]`, `["about 1.2k in", "340 out"]` where tokens are estimated; without the cost
+    where no price is known, or where there is none."""
     if recorded:
         return [COST_NOTHING]
-    parts = [f"{tokens(usage.input_tokens)} in", f"{tokens(usage.output_tokens)} out"] if usage.total_tokens else []
+    about = "about " if usage.estimated else ""
+    parts = (
+        [f"{about}{tokens(usage.input_tokens)} in", f"{tokens(usage.output_tokens)} out"] if usage.total_tokens else []
+    )
     if usage.cost is not None:
         parts.append(money(usage.cost, at_least=usage.cost_is_partial))
     return parts

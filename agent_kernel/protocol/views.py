@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent_kernel.protocol.vocabulary import (
     ApiName,
+    BudgetOf,
     CallState,
     DecidedBy,
     Effort,
@@ -47,6 +48,11 @@ class Usage(View):
     """US dollars; `None` where no price is known, or where there is none: a local model's."""
     cost_is_partial: bool = False
     """Whether more was spent than `cost` says: a price is not known, or not in full, or a turn was broken off."""
+    estimated: bool = False
+    """Whether some of the tokens are estimated from the text: a service did not say, or a turn was broken off."""
+    seconds: float = 0.0
+    """The time that the run has worked, as of its last turn: the time in which it only waited for a person is not
+    counted."""
 
 
 STATS_DAYS, MOST_DAYS = 30, 3_660
@@ -101,7 +107,8 @@ class UsageReport(View):
 
 
 class BudgetLimits(View):
-    """Hard limits of one run; `None` means no limit. `seconds` counts from the start of the run."""
+    """Hard limits; `None` means no limit. `seconds` counts the time that a run works, not the time in which it only
+    waits for a person."""
 
     tokens: int | None = None
     usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -111,11 +118,29 @@ class BudgetLimits(View):
     steps: int | None = None
 
 
+class ConversationBudget(View):
+    """The hard limits of a conversation, over all of its runs, as they hold for one of them."""
+
+    limits: BudgetLimits
+    spent: Usage
+    """By the runs before this one."""
+    raised: BudgetLimits = Field(default_factory=BudgetLimits)
+    """What people have added to each limit, in all runs: it holds for the next ones as well."""
+    without_usd: bool = False
+    """Whether a person has lifted the limit in US dollars."""
+
+
 class PauseView(View):
-    """A run that reached its budget and waits for a person before its next model call."""
+    """A run that reached a budget, or repeats itself, and waits for a person before its next model call."""
 
     pause_id: str
     reached: list[Limit]
+    """Empty where it repeats itself."""
+    of: BudgetOf = "run"
+    """Whose budget it is."""
+    repeated: str = ""
+    """Where the run repeats itself: what, in words, such as `run_python gave the same result to the same arguments
+    three times`."""
     seconds: float
     """The time that the run has taken, without its pauses."""
     since: str
@@ -124,10 +149,13 @@ class PauseView(View):
 
 
 class BudgetRaise(View):
-    """What a person added to the budget of a run that was paused."""
+    """What a person added to the budget of a run that was paused, or that they let it go on."""
 
     pause_id: str
     add: BudgetLimits
+    of: BudgetOf = "run"
+    repeated: str = ""
+    """As in `PauseView`."""
     without_usd: bool = False
     """Whether the limit in US dollars holds no more."""
     at: str
@@ -352,8 +380,10 @@ class RunView(View):
     ended_at: str | None = None
     error: ErrorView | None = None
     paused: PauseView | None = None
-    """Set while it waits for a larger budget; its status is `running` all the while."""
+    """Set while it waits for a larger budget, or for word to go on; its status is `running` all the while."""
     raises: list[BudgetRaise] = Field(default_factory=list)
+    conversation_budget: ConversationBudget | None = None
+    """`None` where the conversation has none."""
     notices: list[NoticeView] = Field(default_factory=list)
 
 
@@ -403,9 +433,9 @@ class ListedCall(ToolCallView):
 
 class WaitView(View):
     """Something that a run waits for: a decision on a call, an answer to its question, what is to become of its unknown
-    outcome; a larger budget; the end of an earlier run."""
+    outcome; a larger budget; word to go on, because it repeats itself; the end of an earlier run."""
 
-    kind: Literal["approval", "answer", "outcome", "budget", "run"]
+    kind: Literal["approval", "answer", "outcome", "budget", "repeat", "run"]
     tool_call_id: str | None = None
     approval_id: str | None = None
     tool_name: str | None = None

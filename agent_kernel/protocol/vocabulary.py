@@ -41,6 +41,9 @@ folder. Only a saved one can be removed."""
 Limit = Literal["tokens", "usd", "tool_calls", "steps", "seconds"]
 """What a budget limits."""
 
+BudgetOf = Literal["run", "conversation"]
+"""Whose budget is meant."""
+
 Effort = Literal["low", "medium", "high"]
 """How much a model should reason."""
 

@@ -100,7 +100,7 @@ def _of_run(run: RunView, calls: Sequence[ToolCallView], ahead: Ahead | None) ->
         yield _Open(_queued(ahead))
         return
     if run.paused is not None:
-        reached = "the budget can't be checked" if run.paused.unpriced else "the budget is reached"
+        reached = words.paused(run.paused)
         yield _Open(f"{WAITING}: {reached}", ("The run is paused before its next model call.",), is_yours=True)
     yield from map(_of_call, calls)
     if not calls and run.paused is None:

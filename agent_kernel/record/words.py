@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, assert_never
 
 from agent_kernel.protocol.figures import money
-from agent_kernel.protocol.views import BudgetRaise, RuleView, RunView, ToolCallView
+from agent_kernel.protocol.views import BudgetRaise, PauseView, RuleView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, ErrorCode, PolicyMode, RunStatus, Scope
 from agent_kernel.tools.hidden import reveal
 
@@ -141,9 +141,19 @@ def error_words(code: ErrorCode) -> str:
             assert_never(code)
 
 
+def paused(pause: PauseView) -> str:
+    """What a run waits for as a whole."""
+    if pause.repeated:
+        return f"the agent repeats itself: {pause.repeated}"
+    whose = "the conversation's budget" if pause.of == "conversation" else "the budget"
+    return f"{whose} can't be checked" if pause.unpriced else f"{whose} is reached"
+
+
 def raised(step: BudgetRaise) -> str:
     """`Budget raised by ana: 100,000 tokens, 10 min.`"""
     by = step.decided_by or "you"
+    if step.repeated:
+        return f"The agent repeated itself: {step.repeated}. Told to go on by {by}."
     if step.without_usd:
         return f"Limit in US dollars taken away by {by}."
     added = {"tokens": "tokens", "tool_calls": "tool calls", "steps": "steps"}
@@ -152,7 +162,8 @@ def raised(step: BudgetRaise) -> str:
         parts.append(money(step.add.usd))
     if step.add.seconds is not None:
         parts.append(duration(step.add.seconds * 1000).removesuffix(" 0 s"))
-    return f"Budget raised by {by}: {', '.join(parts)}."
+    whose = "Budget" if step.of == "run" else "Budget of the conversation"
+    return f"{whose} raised by {by}: {', '.join(parts)}."
 
 
 def seen_pictures(seen: int, shown: int) -> str:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools import langchain, schema
-from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
+from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration, is_timeout
 from agent_kernel.tools.hands import ToolVerdict
 
 Judge = Callable[[dict[str, Any]], Approval]
@@ -67,11 +67,21 @@ class Tool:
 
 @overload
 def tool(
-    function: F, /, *, approval: Approval | Judge = "ask", read_only: bool = False, name: str | None = None
+    function: F,
+    /,
+    *,
+    approval: Approval | Judge = "ask",
+    read_only: bool = False,
+    name: str | None = None,
+    timeout: float | None = None,
 ) -> F: ...
 @overload
 def tool(
-    *, approval: Approval | Judge = "ask", read_only: bool = False, name: str | None = None
+    *,
+    approval: Approval | Judge = "ask",
+    read_only: bool = False,
+    name: str | None = None,
+    timeout: float | None = None,
 ) -> Callable[[F], F]: ...
 def tool(
     function: F | None = None,
@@ -80,6 +90,7 @@ def tool(
     approval: Approval | Judge = "ask",
     read_only: bool = False,
     name: str | None = None,
+    timeout: float | None = None,
 ) -> F | Callable[[F], F]:
     """Make a function a tool. It stays the plain function that it was.
 
@@ -88,13 +99,17 @@ def tool(
     `approval`: "ask", "allow", "deny", or a callable that takes the arguments and returns one of these.
     `read_only`: the call changes nothing, so it may run in plan mode. Asynchronous functions that only read run
     beside each other, ten at once; others one after another, on the kernel's main thread.
+    `timeout`: seconds that a call may run; then it is interrupted, and the model is told so. `None` is no limit.
     Raises `ToolDeclarationError`, which names the tool, the fault and what to do.
     """
 
     def decorate(function: F) -> F:
         if langchain.is_langchain(function):
-            return cast("F", _from_langchain(function, approval=approval, read_only=read_only, name=name))
-        made = _from_function(function, approval=approval, read_only=read_only, name=name)
+            return cast(
+                "F",
+                _from_langchain(function, approval=approval, read_only=read_only, name=name, timeout=timeout),
+            )
+        made = _from_function(function, approval=approval, read_only=read_only, name=name, timeout=timeout)
         try:
             setattr(function, _MARK, made)
         except AttributeError:
@@ -118,7 +133,7 @@ def as_tool(candidate: Any) -> Tool:
     if langchain.is_langchain(candidate):
         return _from_langchain(candidate)
     if inspect.isroutine(candidate):
-        return _from_function(candidate, approval="ask", read_only=False, name=None)
+        return _from_function(candidate, approval="ask", read_only=False, name=None, timeout=None)
     raise ToolDeclarationError(
         f"{_describe(candidate)} is not a tool. Pass a function with type hints and a docstring, "
         "an @ak.tool function or a LangChain tool."
@@ -126,10 +141,16 @@ def as_tool(candidate: Any) -> Tool:
 
 
 def _from_function(
-    function: Callable[..., Any], *, approval: Approval | Judge, read_only: bool, name: str | None
+    function: Callable[..., Any],
+    *,
+    approval: Approval | Judge,
+    read_only: bool,
+    name: str | None,
+    timeout: float | None,
 ) -> Tool:
     name = name if name is not None else getattr(function, "__name__", type(function).__name__)
     declared = _declared(name, approval)
+    _check_timeout(name, timeout)
     description, described = _read_docstring(inspect.getdoc(function) or "")
     try:
         model = schema.arguments_model(function, name, described)
@@ -141,6 +162,7 @@ def _from_function(
         parameters=schema.parameters_schema(model, name),
         approval=declared,
         read_only=read_only,
+        timeout=timeout,
     )
     schema.check(declaration)
     return Tool(declaration, function, approval if callable(approval) else None, model)
@@ -159,14 +181,21 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _from_langchain(
-    candidate: Any, *, approval: Approval | Judge = "ask", read_only: bool = False, name: str | None = None
+    candidate: Any,
+    *,
+    approval: Approval | Judge = "ask",
+    read_only: bool = False,
+    name: str | None = None,
+    timeout: float | None = None,
 ) -> Tool:
+    _check_timeout(str(candidate.name), timeout)
     declaration = ToolDeclaration(
         name=name if name is not None else str(candidate.name),
         description=str(candidate.description or ""),
         parameters=langchain.parameters_of(candidate),
         approval=_declared(str(candidate.name), approval),
         read_only=read_only,
+        timeout=timeout,
     )
     schema.check(declaration)
     schema.check_schema(declaration.name, declaration.parameters)
@@ -179,6 +208,11 @@ def _declared(name: str, approval: Approval | Judge) -> DeclaredApproval:
     if inspect.iscoroutinefunction(approval):
         raise schema.refuse(name, "its approval callable is asynchronous", "Use a plain function.")
     return "dynamic" if callable(approval) else approval
+
+
+def _check_timeout(name: str, timeout: object) -> None:
+    if timeout is not None and not is_timeout(timeout):
+        raise schema.refuse(name, "its timeout is not a number of seconds above 0", "Leave it out for no limit.")
 
 
 def _faults(error: ValidationError) -> str:

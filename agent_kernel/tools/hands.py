@@ -28,8 +28,6 @@ class ApprovedCall:
     """Names what the file held that a person was shown (`FileChange.base`); empty where nothing has to be as it was."""
     place: Place | None = None
     """The only one that a file tool's call may open; `None` where it was approved for whatever its path leads to."""
-    timeout: float | None = None
-    """Seconds until the call is interrupted; `None` means no limit."""
 
 
 @dataclass(frozen=True, slots=True)

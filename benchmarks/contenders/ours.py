@@ -53,7 +53,7 @@ class AgentKernel(Contender):
         many stay there."""
         super().__init__(base_url, directory)
         self._api: ApiName = api
-        self._settings = BrainSettings(default_budget=BudgetLimits(), **settings)
+        self._settings = BrainSettings(default_budget=BudgetLimits(), pause_at_repeats=False, **settings)
         self._parks = "park_seconds" in settings
         self._conversations: dict[str, Conversation] = {}
         self._grown: dict[int, Conversation] = {}

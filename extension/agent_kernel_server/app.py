@@ -8,15 +8,17 @@ from typing import Any, cast
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
-from pydantic import ValidationError
 from traitlets import Bool, Dict, Enum, Float, Integer, List, TraitError, Unicode, default, validate
 
 from agent_kernel.approvals.folder_file import FolderLimits, read_limits
+from agent_kernel.approvals.limits import checked_limits
+from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.settings import BrainSettings
 from agent_kernel.models.endpoints import ENVIRONMENT_KEYS, BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.tools.declaration import checked_timeouts
 from agent_kernel_server.handlers import HANDLERS
 from agent_kernel_server.service import Service
 
@@ -127,6 +129,23 @@ class AgentKernelServer(ExtensionApp):
         Default: {"tool_calls": 100, "steps": 100}.""",
     ).tag(config=True)
 
+    conversation_budget = Dict(
+        help="""The hard limits of all runs of a conversation together, with the names of `default_budget`. A notebook
+        may set smaller ones; a person who is asked may add to them. Unset: none.""",
+    ).tag(config=True)
+
+    tool_timeouts = Dict(
+        help="""Seconds that a call of a tool may run before it is interrupted, by the tool's name:
+        `{"run_python": 3600, "run_shell": 300}`. A tool's own timeout holds where it is shorter. Unset: none but a
+        tool's own; run_shell stops by itself after 120 s, or what the model asks for, at most 600 s.""",
+    ).tag(config=True)
+
+    pause_at_repeats = Bool(
+        _DEFAULTS.pause_at_repeats,
+        help="""Whether a run asks before it goes on that repeats itself: three times the same call with the same
+        result, or four times the same two in turn.""",
+    ).tag(config=True)
+
     send_images = Bool(
         _DEFAULTS.send_images,
         help="""Whether models that take images are given the plots that calls show and the pictures that prompts have.
@@ -152,16 +171,19 @@ class AgentKernelServer(ExtensionApp):
     def _default_default_budget(self) -> dict[str, Any]:
         return _DEFAULTS.default_budget.model_dump(exclude_none=True)
 
-    @validate("default_budget")
-    def _validate_default_budget(self, proposal: Any) -> dict[str, Any]:
-        known = set(BudgetLimits.model_fields)
-        if unknown := set(proposal["value"]) - known:
-            raise TraitError(f"default_budget: {sorted(unknown)} are none of {sorted(known)}")
+    @validate("default_budget", "conversation_budget")
+    def _validate_budget(self, proposal: Any) -> dict[str, Any]:
         try:
-            return BudgetLimits.model_validate(proposal["value"]).model_dump(exclude_none=True)
-        except ValidationError as error:
-            fault = error.errors(include_url=False)[0]
-            raise TraitError(f"default_budget: {fault['loc'][0]}: {fault['msg']}") from None
+            return checked_limits(proposal["value"], proposal["trait"].name).model_dump(exclude_none=True)
+        except ConfigurationError as error:
+            raise TraitError(str(error)) from None
+
+    @validate("tool_timeouts")
+    def _validate_tool_timeouts(self, proposal: Any) -> dict[str, float]:
+        try:
+            return checked_timeouts(proposal["value"], "tool_timeouts")
+        except ConfigurationError as error:
+            raise TraitError(str(error)) from None
 
     def initialize_settings(self) -> None:
         server = self.serverapp
@@ -216,8 +238,11 @@ class AgentKernelServer(ExtensionApp):
             stop_seconds=self.stop_seconds,
             token_flush_seconds=self.token_flush_seconds,
             validation_retries=self.validation_retries,
+            pause_at_repeats=self.pause_at_repeats,
             send_images=self.send_images,
+            tool_timeouts=self.tool_timeouts,
             default_budget=BudgetLimits.model_validate(self.default_budget),
+            conversation_budget=BudgetLimits.model_validate(self.conversation_budget),
         )
 
     async def _start_jupyter_server_extension(self, _: Any) -> None:

@@ -188,7 +188,10 @@ async def stage(
     **settings: Any,
 ) -> Stage:
     brain = await Brain.open(
-        path, OneModel(model), BrainSettings(**{"runs_in_memory": 0} | settings), attended=attended
+        path,
+        OneModel(model),
+        BrainSettings(**{"runs_in_memory": 0, "pause_at_repeats": False} | settings),
+        attended=attended,
     )
     conversation = await brain.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")
     return Stage(brain, conversation, hands or FunctionHands())

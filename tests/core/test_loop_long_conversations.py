@@ -37,8 +37,10 @@ SUMMARY = "The user wants a look. The agent looked often and saw x."
 class Sized(ScriptedModel):
     """Has a context, and writes a summary where one is asked for, besides its script."""
 
-    def __init__(self, turns: Any, *, context: int | None = CONTEXT, summary: Any = SUMMARY) -> None:
-        super().__init__(turns, facts=ModelFacts(context_tokens=context))
+    def __init__(
+        self, turns: Any, *, context: int | None = CONTEXT, summary: Any = SUMMARY, recorded: bool = False
+    ) -> None:
+        super().__init__(turns, facts=ModelFacts(context_tokens=context), recorded=recorded)
         self.summary = summary
         self.asked: list[ModelRequest] = []
 
@@ -100,7 +102,7 @@ async def test_the_oldest_results_are_shortened_before_the_context_is_full(stage
 
 
 async def test_older_turns_are_summarised_by_the_model_and_the_card_can_be_opened(stages: Any) -> None:
-    with Sized([*looks(35), say("Done.")]) as model:
+    with Sized([*looks(35), say("Done.")], recorded=True) as model:  # so that nothing is estimated
         stage = await stages(model, hands=seeing(600))
         result = await (await stage.start("Look.")).wait()
     assert result.text == "Done."
@@ -343,7 +345,7 @@ async def test_a_message_that_comes_while_the_summary_is_written_is_heard(stages
 
 
 async def test_a_summary_that_reaches_the_budget_pauses_the_run_before_the_next_request(stages: Any) -> None:
-    with Sized([*looks(35), say("Done.")]) as model:
+    with Sized([*looks(35), say("Done.")], recorded=True) as model:  # so that nothing is estimated
         stage = await stages(model, hands=seeing(600))
         handle = await stage.start("Look.", budget=BudgetLimits(tokens=1_050))
         paused = await stage.until(lambda: stage.of("run") and stage.of("run")[-1].run.paused)

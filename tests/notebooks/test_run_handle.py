@@ -24,7 +24,18 @@ OF_A_RUN = [
     "usage",
     "wait",
 ]
-OF_AN_AGENT = ["budget", "conversation_id", "effort", "model", "policy", "run", "start", "system", "tools"]
+OF_AN_AGENT = [
+    "budget",
+    "conversation_budget",
+    "conversation_id",
+    "effort",
+    "model",
+    "policy",
+    "run",
+    "start",
+    "system",
+    "tools",
+]
 OF_THE_PACKAGE = [
     "Agent",
     "Budget",

@@ -1,4 +1,5 @@
 /** What a screen reader hears: changes of state, never tokens or output. */
+import type { PauseView } from "./protocol";
 import { callOf, callsInOrder, pauseOf, runEnded, type Call, type RunState } from "./state";
 import { CALL_STATES } from "./text/words";
 import { visible } from "./text/invisible";
@@ -12,8 +13,13 @@ export function announcement(before: RunState, after: RunState): string | null {
     said.push(RUN_WORDS[status as keyof typeof RUN_WORDS]);
   }
   const pause = pauseOf(after);
-  if (pause !== null && pauseOf(before) === null) said.push(`The budget ${pause.unpriced ? "can't be checked" : "is reached"}. The run is paused and waits for you.`);
+  if (pause !== null && pauseOf(before) === null) said.push(`${pauseWords(pause)}. The run is paused and waits for you.`);
   return said.length === 0 ? null : said.join(" ");
+}
+
+function pauseWords(pause: PauseView): string {
+  if (pause.repeated) return "The agent repeats itself";
+  return `The ${pause.of === "conversation" ? "conversation’s budget" : "budget"} ${pause.unpriced ? "can't be checked" : "is reached"}`;
 }
 
 function callAnnouncement(before: Call | undefined, call: Call): string[] {

@@ -102,12 +102,13 @@ test.each([
 test.each([[0, "0"], [900, "900"], [999, "999"], [1_150, "1.1k"], [1_250, "1.3k"], [18_240, "18.2k"], [3_400_000, "3.4M"]])("%d tokens are %s", (count, words) => expect(tokens(count)).toBe(words));
 
 test("what a run has spent", () => {
-  const usage = { input_tokens: 1_234, output_tokens: 340, total_tokens: 1_574, tool_calls: 0, steps: 1, cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, cost: null as number | null, cost_is_partial: false };
+  const usage = { input_tokens: 1_234, output_tokens: 340, total_tokens: 1_574, tool_calls: 0, steps: 1, cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, cost: null as number | null, cost_is_partial: false, estimated: false, seconds: 0 };
   const of = (more: object, recorded = false): string => spent({ usage: { ...usage, ...more }, recorded }).join(" · ");
   expect(of({})).toBe("1.2k in · 340 out");
   expect(of({ cost: 0.0042 })).toBe("1.2k in · 340 out · $0.004");
   expect(of({ cost: 0.0042, cost_is_partial: true })).toBe("1.2k in · 340 out · ≥ $0.004");
   expect(of({ cost_is_partial: true })).toBe("1.2k in · 340 out");
+  expect(of({ estimated: true, cost: 0.0042 })).toBe("about 1.2k in · 340 out · $0.004");
   expect(of({ total_tokens: 0 })).toBe("");
   expect(of({}, true)).toBe("Cost nothing");
 });

@@ -74,7 +74,7 @@ def _waits(sql: sqlite3.Connection, rows: Sequence[tuple[int, ListedRun]]) -> di
             going_on[conversation] = run.run_id
         behind[conversation] = run.run_id
         if run.paused is not None:
-            waits[run.run_id].append(WaitView(kind="budget"))
+            waits[run.run_id].append(WaitView(kind="repeat" if run.paused.repeated else "budget"))
     for conversation, run_id in going_on.items():
         calls = (call for call in ledger.list_open(sql, conversation) if call.run_id == run_id)
         waits[run_id] += [wait for call in calls if (wait := wait_of(call)) is not None]

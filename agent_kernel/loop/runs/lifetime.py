@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_kernel.approvals.folder_file import FILE_NAME, least, unreadable
+from agent_kernel.approvals.folder_file import FILE_NAME, unreadable
+from agent_kernel.approvals.limits import least
 from agent_kernel.errors import KernelGone, LogUnavailable
 from agent_kernel.log import inbox, journal, ledger
 from agent_kernel.log.journal import Mark
-from agent_kernel.log.runs import ConversationRow, add_run, save_limits, save_run
+from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run
 from agent_kernel.log.store import Log
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.graph import run_to_end
@@ -19,11 +20,12 @@ from agent_kernel.loop.run import ActiveRun, RunResult, RunSetting, Step
 from agent_kernel.loop.runs.parking import keep_past
 from agent_kernel.loop.runs.specs import limits_text, stored
 from agent_kernel.loop.runs.stopping import Stop, note
+from agent_kernel.loop.runs.time_limit import limited_in_time
 from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.loop.tool_calls.effective_policy import Standing, effective_policy, read_standing
-from agent_kernel.loop.turns.budgets import tighter
+from agent_kernel.loop.turns.budgets import conversation_budget, filled_up
 from agent_kernel.loop.turns.history import Past, unanswered_calls
 from agent_kernel.loop.turns.model_step import add_user_message
 from agent_kernel.loop.turns.prompt_images import prompt_pictures
@@ -32,7 +34,7 @@ from agent_kernel.loop.turns.results import answer_calls, leave_messages, read_r
 from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
-from agent_kernel.protocol.views import ErrorView, NoticeView, RunView, Usage
+from agent_kernel.protocol.views import ConversationBudget, ErrorView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.tools.hands import Hands
 
@@ -64,7 +66,7 @@ def queued_view(host: "Host", row: ConversationRow, spec: RunSpec) -> RunView:
         recorded=False,
         policy=policy,
         usage=Usage(),
-        budget=tighter(spec.budget, host.settings.default_budget),
+        budget=filled_up(spec.budget, host.settings.default_budget),
         started_at=utc_now(),
     )
 
@@ -162,9 +164,15 @@ async def _read_log(run: ActiveRun, *, continued: bool) -> None:
             run.inbox = inbox.read_kept(sql, number, run_id)
         else:
             run.begun = journal.mark(sql, number)
+            run.change(conversation_budget=_conversation_budget(sql, run))
         run.recall(sql)
 
     await run.setting.log.read(work)
+
+
+def _conversation_budget(sql: sqlite3.Connection, run: ActiveRun) -> ConversationBudget | None:
+    limits = least(run.setting.settings.conversation_budget, run.spec.conversation_budget)
+    return conversation_budget(limits, earlier_runs(sql, run.setting.conversation.number, run.view.run_id))
 
 
 async def _environment(hands: Hands | None) -> str:
@@ -189,7 +197,8 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
     """Run to the end, whatever the end is. `None` where the run was parked."""
     broken: Exception | None = None
     try:
-        await run_to_end(run)
+        async with limited_in_time(run):
+            await run_to_end(run)
         await run.commits.settled()
     except Exception as error:
         logger.exception("The run %s broke", run.view.run_id)
@@ -257,7 +266,8 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
         status, finish = "error", "error"
     elif run.stopping is not None:
         status, finish = "cancelled", "cancelled"
-    run.change(status=status, ended_at=utc_now(), error=run.failure, paused=None)
+    usage = run.view.usage.model_copy(update={"seconds": run.meter.rounded})
+    run.change(status=status, ended_at=utc_now(), error=run.failure, paused=None, usage=usage)
 
     def work(commit: Commit) -> tuple[RunResult, Mark, list[dict[str, Any]]]:
         write_tool_messages(commit, run)

@@ -14,6 +14,7 @@ from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.tool_calls.effective_policy import effective_policy, read_standing
 from agent_kernel.loop.turns.budgets import Meter
 from agent_kernel.loop.turns.history import Past
+from agent_kernel.loop.turns.repeats import Repeats
 from agent_kernel.models.base import Model
 from agent_kernel.tools.hands import Hands
 
@@ -32,6 +33,7 @@ class ParkedRun:
     hands: Hands | None
     result: asyncio.Future[RunResult]
     meter: Meter
+    repeats: Repeats
     mark: Mark
     paused: bool
     """The whole run waits for a person: see `ActiveRun.is_paused`."""
@@ -46,6 +48,7 @@ def parked(run: ActiveRun, result: asyncio.Future[RunResult]) -> ParkedRun:
         hands=setting.hands,
         result=result,
         meter=run.meter,
+        repeats=run.repeats,
         mark=run.begun,
         paused=run.person.parked,
     )
@@ -79,7 +82,7 @@ async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: V
         host.active,
     )
     run = ActiveRun(spec, setting, view)
-    run.meter, run.begun, run.prompted = kept.meter, kept.mark, True
+    run.meter, run.repeats, run.begun, run.prompted = kept.meter, kept.repeats, kept.mark, True
     run.step, run.inbox, run.open.unknown = Step(kept.calls), messages, unknown
     run.past = host.histories.take(row.number)
     run.open.asked = {call.approval_id: call for call in calls if call.state == "awaiting_approval"}

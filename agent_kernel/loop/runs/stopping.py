@@ -10,6 +10,7 @@ from agent_kernel.log import ledger, trail
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls import calls, tool_messages
+from agent_kernel.loop.tool_calls.timing import cut_short
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, StopCause
 from agent_kernel.tools.hands import Outcome
@@ -142,13 +143,10 @@ def note(commit: Commit, run: RunView, stop: Stop, tool_call_ids: Sequence[str],
 
 
 async def interrupt(run: ActiveRun, tool_call_id: str) -> None:
-    """Interrupt a running call; give it a while to end before its outcome counts as unknown."""
+    """Interrupt a running call, because somebody has asked for that."""
     execution = run.executing.get(tool_call_id)
-    if execution is None or run.setting.hands is None:
-        return
-    await run.setting.hands.interrupt(execution.approval_id)
-    await asyncio.wait({execution.task}, timeout=run.setting.settings.stop_seconds)
-    execution.task.cancel()
+    if execution is not None:
+        await cut_short(run, execution, None)
 
 
 def _end(commit: Commit, call: ToolCallView, target: CallState, reason: str) -> ToolCallView:

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 from agent_kernel.log.ledger import Proposal
 from agent_kernel.loop.run import ActiveRun
-from agent_kernel.loop.tool_calls import calls, tool_messages
 from agent_kernel.loop.tool_calls.execution import carry_out
 from agent_kernel.protocol.views import ToolCallView
 
@@ -39,12 +38,6 @@ def set_going(run: ActiveRun, *now: ToolCallView) -> None:
 
 async def _see_to_its_end(run: ActiveRun, call: ToolCallView) -> None:
     try:
-        if run.stopping is None:
-            await carry_out(run, call)
-        else:  # Stop found the call started, and nothing of it to interrupt yet
-            text = tool_messages.cancelled_before_start(run.stopping)
-            await run.commit(
-                lambda commit: calls.settle(commit, call.tool_call_id, "cancelled", text, reason=run.stopping)
-            )
+        await carry_out(run, call)
     finally:
         run.scheduler.release(call.read_only)

@@ -64,12 +64,14 @@ def unknown(reason: str) -> str:
     )
 
 
-def ended(call: ToolCallView, state: CallState, content: str) -> str:
-    """The text of a call that ran."""
+def ended(call: ToolCallView, state: CallState, content: str, *, cut: bool = False) -> str:
+    """The text of a call that ran. `cut`: its content begins with why Agent Kernel has interrupted it."""
     text = unknown(content) if state == "unknown" else content
     if state == "error" and not content.startswith(ERROR_PREFIX):
         text = f"{ERROR_PREFIX}: {content}"
-    if state == "cancelled":
+    if state == "cancelled" and cut:
+        text = f"{CANCELLED_PREFIX} while it ran; what ran before that stays. {content}"
+    elif state == "cancelled":
         text = f"{CANCELLED_PREFIX} by the user while it ran; what ran before that stays.\n{content}"
     if call.edited:
         text = f"{EDITED_NOTE} before approving. What ran: {call.tool_input}\n\n{text}"

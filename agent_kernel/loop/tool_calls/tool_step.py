@@ -42,6 +42,7 @@ async def run_tool_calls(run: ActiveRun, tool_call_ids: Sequence[str]) -> None:
 async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     """Decide on a call and run it. Returns when the ledger has its outcome, whoever brought it about."""
     run.open.tasks += 1
+    run.note_time()
     try:
         call = run.step.proposed.pop(tool_call_id, None) or await _read(run, tool_call_id)
         decided = await _decided(run, call)
@@ -55,6 +56,7 @@ async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     finally:
         run.open.started.pop(tool_call_id, None)
         run.open.tasks -= 1
+        run.note_time()
 
 
 async def _decided(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -150,6 +152,7 @@ async def _await_decision(
     """The call as it was decided, or as it is where the run was parked meanwhile."""
     settings = run.setting.settings
     run.open.asked[call.approval_id] = call
+    run.note_time()
     try:
         if settings.approval_seconds is None:
             while not decision.done():
@@ -163,6 +166,7 @@ async def _await_decision(
         return await _expire(run, call)
     finally:
         run.open.asked.pop(call.approval_id, None)
+        run.note_time()
 
 
 async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -202,5 +206,7 @@ async def _ask_page(run: ActiveRun, call: ToolCallView) -> None:
     else:
         answer = run.answers.expect(call.tool_call_id)
         await run.commit(lambda commit: calls.start(commit, call))
+        run.note_time()
         outcome = await answer
+        run.note_time()
     await finish(run, call, outcome, time.monotonic())

@@ -13,7 +13,7 @@ from agent_kernel.loop.turns.compaction import Compaction, last_step, least, pla
 from agent_kernel.loop.turns.pausing import within_budget
 from agent_kernel.loop.turns.spending import broke_off, spend
 from agent_kernel.loop.turns.summary import Summary, left_out, request_for_summary, write_summary
-from agent_kernel.models.base import TokenUsage, facts_of
+from agent_kernel.models.base import TokenUsage, WireMessage, facts_of
 from agent_kernel.models.length import LARGER_CONTEXT
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import NoticeView
@@ -60,6 +60,23 @@ def learn(run: ActiveRun, input_tokens: int) -> None:
         run.window.learn(input_tokens, _estimate(run))
 
 
+def completed(run: ActiveRun, usage: TokenUsage, written: WireMessage) -> TokenUsage:
+    """What a service says of the turn that was asked for last, with an estimate of what it does not say: from the text,
+    as for the model's context. A recorded model took nothing."""
+    if run.setting.model.recorded or (usage.input_tokens and usage.output_tokens):
+        return usage
+    return _completed(run, usage, _estimate(run), written)
+
+
+def _completed(run: ActiveRun, usage: TokenUsage, asked: float, written: WireMessage) -> TokenUsage:
+    ratio = run.window.ratio
+    return replace(
+        usage,
+        input_tokens=usage.input_tokens or round(asked * ratio),
+        output_tokens=usage.output_tokens or round(tokens_of(written) * ratio),
+    )
+
+
 def _estimate(run: ActiveRun) -> float:
     return _fixed(run) + run.window.tokens(run.history)
 
@@ -82,15 +99,14 @@ async def _compact(run: ActiveRun, context: float) -> bool:
     if after == before:
         return False
     notices: list[NoticeView] = []
-    summary = Summary("")
+    summary, asked = Summary(""), 0.0
     if after.summarised > before.summarised:
         request = request_for_summary(run.history, before, after, limit)
         written = await run.stoppable(write_summary(run.setting.model, request, limit), "summary")
-        if written is None or written.usage == TokenUsage():
-            broke_off(run)
         if written is None:
+            broke_off(run)
             return False
-        summary = written
+        summary, asked = written, sum(map(tokens_of, request.messages))
         count = len(left_out(before, after))
         after = replace(after, summary=summary.text or _without_summary(before.summary, count))
         notices.append(_summarised(run, summary, count))
@@ -99,12 +115,16 @@ async def _compact(run: ActiveRun, context: float) -> bool:
         notices.append(_notice(run, f"Shortened {_several(results, name)} for the model."))
     if not notices:
         notices.append(_notice(run, "Left out what the model had thought earlier: the conversation is long."))
-    await _keep(run, after, notices, summary)
+    await _keep(run, after, notices, summary, asked)
     return True
 
 
-async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], summary: Summary) -> None:
-    write_spent = await spend(run, summary.usage, 0, steps=0) if summary.usage != TokenUsage() else None
+async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], summary: Summary, asked: float) -> None:
+    """`asked` is about how many tokens the request for the summary had, where there was one."""
+    write_spent = None
+    if asked:
+        counted = _completed(run, summary.usage, asked, {"role": "assistant", "content": summary.text})
+        write_spent = await spend(run, summary.usage, 0, steps=0, counted=counted)
     run.change(notices=[*run.view.notices, *notices])
 
     def work(commit: Commit) -> None:

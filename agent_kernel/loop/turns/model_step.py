@@ -1,7 +1,6 @@
 """The model node: one request, its tokens into the log, its calls into the ledger."""
 
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 
 from agent_kernel.errors import ConfigurationError, ContextExceeded, InvalidArguments, ModelError
@@ -15,7 +14,7 @@ from agent_kernel.loop.tool_calls.reading import in_slices, read
 from agent_kernel.loop.tool_calls.shown_images import NO_PICTURES, Prepared
 from agent_kernel.loop.tool_calls.starting import set_going, turn_at_once
 from agent_kernel.loop.turns.budgets import calls_left
-from agent_kernel.loop.turns.fit_context import fits, learn, shortened_after
+from agent_kernel.loop.turns.fit_context import completed, fits, learn, shortened_after
 from agent_kernel.loop.turns.pausing import within_budget
 from agent_kernel.loop.turns.prompt_images import prompt_pictures
 from agent_kernel.loop.turns.results import answer_calls, write_tool_messages
@@ -28,8 +27,6 @@ from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.tools.preview import CHANGES_FILES, preview, warnings
-
-BEYOND_BUDGET = "The run's budget of tool calls is reached."
 
 
 async def call_model(run: ActiveRun) -> list[str]:
@@ -118,34 +115,65 @@ async def _stream_within_context(run: ActiveRun) -> tuple[ModelTurn, list[Logged
 
 async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
     """One turn of the model with its last, unwritten events; `None` where the run was stopped while it streamed, and
-    what had come is kept."""
-    message_id = new_message_id()
-    run.last_message_id = message_id
-    turn = TurnStream(run, message_id)
+    what had come is kept. Where the run's time was up meanwhile, and there is more now, the model is asked again."""
+    while True:
+        turn = TurnStream(run, new_message_id())
+        run.last_message_id = turn.message_id
+        read = await _read(run, turn)
+        if read is not None:
+            return read, turn.rest
+        if not await _is_asked_again(run, turn):
+            return None
+
+
+async def _read(run: ActiveRun, turn: TurnStream) -> ModelTurn | None:
+    if run.out_of_time:
+        return None
     try:
-        read = await run.stoppable(turn.read(), "model")
+        return await run.stoppable(turn.read(), "model")
     except ModelError:
         if turn.begun:
             broke_off(run)
         raise
-    if read is not None:
-        return read, turn.rest
+
+
+async def _is_asked_again(run: ActiveRun, turn: TurnStream) -> bool:
+    """What becomes of an answer that was cut off."""
+    again = run.out_of_time is not None and not run.is_ending and await within_budget(run)
+    if again or run.parked:
+        if turn.asked:
+            await _take_back(run, turn)
+        return again and await within_budget(run)  # what was taken back counts
     if turn.text:
         await _record(run, ModelTurn(content=turn.text, finish_reason="cancelled"), [])
-    else:
+    elif turn.asked:
         broke_off(run)
-    return None
+    return False
+
+
+async def _take_back(run: ActiveRun, turn: TurnStream) -> None:
+    """An answer that was cut off is no part of the conversation: the model is asked again. What it took counts."""
+    written = {"role": "assistant", "content": turn.text}
+    write_spent = await spend(run, TokenUsage(), 0, steps=0, counted=completed(run, TokenUsage(), written))
+    event = MessageEvent(run_id=run.view.run_id, message_id=turn.message_id, role="assistant", content="")
+
+    def work(commit: Commit) -> None:
+        commit.emit(event)
+        write_spent(commit)
+
+    await run.commit(work)
 
 
 async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> list[tuple[ledger.Proposal, str | None]]:
     """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any. Calls that policy
     allows and whose turn at the kernel is free start in the same commit."""
     checked = [await read(call.arguments, partial(_check, run, call)) async for call in in_slices(turn.tool_calls)]
-    left = calls_left(run.view)
-    beyond = {proposal.approval_id for proposal, _ in checked[left:]} if left is not None else set()
-    write_spent = await spend(run, turn.usage, len(checked) - len(beyond), counted=_with_pictures(run, turn.usage))
-    learn(run, turn.usage.input_tokens)
+    left, why_beyond = calls_left(run.view) or (len(checked), "")
+    beyond = {proposal.approval_id for proposal, _ in checked[left:]}
     body = _assistant_body(turn)
+    counted = completed(run, turn.usage, body)
+    write_spent = await spend(run, turn.usage, len(checked) - len(beyond), counted=counted)
+    learn(run, turn.usage.input_tokens)
     message_id = run.last_message_id or new_message_id()
     run_id = run.view.run_id
     # An adapter that left the pictures out after all has learned that the model takes none.
@@ -163,7 +191,7 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
         proposed = [
             calls.propose_started(commit, proposal, allowed)
             if proposal.approval_id in starting
-            else _propose_beyond(commit, proposal, fault)
+            else _propose_beyond(commit, proposal, fault, why_beyond)
             if proposal.approval_id in beyond
             else calls.propose(commit, proposal, fault)
             for proposal, fault in checked
@@ -186,19 +214,14 @@ async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> l
     return checked
 
 
-def _propose_beyond(commit: Commit, proposal: ledger.Proposal, fault: str | None) -> ToolCallView:
+def _propose_beyond(commit: Commit, proposal: ledger.Proposal, fault: str | None, why: str) -> ToolCallView:
     """A call that the budget does not allow any more is never asked about, and never started."""
     call = calls.propose(commit, proposal, fault)
     if fault is not None:
         return call
-    denial = tool_messages.denied("by policy", BEYOND_BUDGET)
-    verdict = ledger.Verdict(False, "policy", BEYOND_BUDGET)
+    denial = tool_messages.denied("by policy", why)
+    verdict = ledger.Verdict(False, "policy", why)
     return calls.decide(commit, proposal.approval_id, verdict, denial=denial, starts=False)
-
-
-def _with_pictures(run: ActiveRun, usage: TokenUsage) -> TokenUsage:
-    """Pictures are not free where the service does not count: they are estimated."""
-    return usage if usage.input_tokens or not run.sends_images else replace(usage, input_tokens=run.pictures.tokens)
 
 
 def _note_seen(commit: Commit, seen: dict[str, int]) -> None:

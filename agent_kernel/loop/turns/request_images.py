@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from agent_kernel.log import images
 from agent_kernel.models.base import IMAGES, WireMessage
-from agent_kernel.models.images import tokens_of
 from agent_kernel.protocol.views import ImageRefs
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ class RequestImages:
         """In base64, by digest: those of the last request, and what was shown since."""
         self.new: dict[str, int] = {}
         """How many pictures of a call were in it, for calls of which that is not in the log yet."""
-        self.tokens = 0
-        """About how much they cost."""
         self._noted: set[str] = set()
 
     def add(self, data: Mapping[str, bytes]) -> None:
@@ -44,7 +41,6 @@ class RequestImages:
         there = [place in kept and ref["digest"] in self.data for place, ref in enumerate(refs)]
         attached = [ref for ref, is_there in zip(refs, there, strict=True) if is_there]
         lines = [_line(ref, message["role"]) for ref, is_there in zip(refs, there, strict=True) if not is_there]
-        self.tokens += sum(map(tokens_of, attached))
         call = message.get("tool_call_id")
         if attached and call is not None and call not in self._noted:
             self.new[call] = len(attached)
@@ -57,7 +53,7 @@ class RequestImages:
 async def request_messages(run: "ActiveRun") -> Sequence[WireMessage]:
     """What the model is sent. Afterwards `run.pictures.data` has the pictures to which it refers."""
     pictures = run.pictures
-    pictures.new, pictures.tokens = {}, 0
+    pictures.new = {}
     said = run.window.messages(run.history)
     at = [index for index, message in enumerate(said) if IMAGES in message]
     if not at:

@@ -8,6 +8,7 @@ from agent_kernel.log import images, inbox, journal, ledger
 from agent_kernel.log.journal import START, Mark, append_message
 from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun, RunResult, Step
+from agent_kernel.loop.turns.repeats import EndedCall
 from agent_kernel.models.base import IMAGES
 from agent_kernel.protocol.events import MessageEvent
 from agent_kernel.protocol.ids import new_message_id
@@ -23,6 +24,7 @@ async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
         return []
     calls, results, shown = run.step.calls, run.step.results, run.step.images
     unknown: list[ToolCallView] = []
+    ran = True
     run.step = Step()
     if any(tool_call_id not in results for tool_call_id in calls):
         number = run.setting.conversation.number
@@ -34,11 +36,24 @@ async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
         )
         results = {call.tool_call_id: call.result or "" for call in ended}
         unknown = [call for call in ended if call.state == "unknown"]
+        ran = all(call.state in ("success", "error", "denied") for call in ended)
     results = {tool_call_id: results[tool_call_id] for tool_call_id in calls}
+    _note_step(run, results if ran else {})
     for body in tool_messages_for(results, shown, run.setting.settings.step_characters):
         run.remember(body)
         run.unwritten.append(body)
     return unknown
+
+
+def _note_step(run: ActiveRun, results: Mapping[str, str]) -> None:
+    """For `Repeats`. A step in which somebody has intervened (`results` is empty) is none that the model repeats."""
+    said = next((message for message in reversed(run.history) if message["role"] == "assistant"), {})
+    asked = {call["id"]: call["function"] for call in said.get("tool_calls", ())}
+    if results and results.keys() <= asked.keys():
+        step = [EndedCall(asked[one]["name"], asked[one]["arguments"], result) for one, result in results.items()]
+        run.repeats.add(step)
+    else:
+        run.repeats.forget()
 
 
 def write_tool_messages(commit: Commit, run: ActiveRun) -> None:

@@ -20,13 +20,15 @@ async def spend(
 ) -> Callable[[Commit], None]:
     """Count a turn of the run's model. What is returned writes it, in the commit that writes the turn.
 
-    `steps` is 0 for a turn that the run does not show. `counted` is for the budget, where that is more than the service
-    has reported; nothing is paid by an estimate."""
+    `steps` is 0 for a turn that the run does not show. `counted` has an estimate of what the service has not reported;
+    nothing is paid by an estimate."""
     await ready(run)
     model = run.setting.model
     tokens = counted or reported
     cost = prices.price_turn(model, reported)
-    run.change(usage=_added(run.view.usage, tokens, cost, calls, steps))
+    usage = _added(run.view.usage, tokens, cost, calls, steps)
+    estimated = usage.estimated or tokens != reported
+    run.change(usage=usage.model_copy(update={"estimated": estimated, "seconds": run.meter.rounded}))
     turn = None if model.recorded else _row(model, tokens, cost)  # nothing was asked of a model
 
     def write(commit: Commit) -> None:
@@ -76,6 +78,7 @@ def _added(usage: Usage, tokens: TokenUsage, cost: TurnCost, calls: int, steps: 
         reasoning_tokens=usage.reasoning_tokens + tokens.reasoning_tokens,
         cost=_sum(usage.cost, cost.usd),
         cost_is_partial=usage.cost_is_partial or cost.partial,
+        estimated=usage.estimated,
     )
 
 

@@ -40,10 +40,12 @@ class TurnStream:
 
     def __init__(self, run: ActiveRun, message_id: str) -> None:
         self._run = run
-        self._message_id = message_id
+        self.message_id = message_id
         self._texts: list[str] = []
         self._ids: dict[int, str] = {}
         self.rest: list[LoggedEvent] = []
+        self.asked = False
+        """Whether the model was asked."""
         self.begun = False
         """Whether anything of an answer has come."""
         self._batcher: Batcher[Part] = Batcher(self._write, run.setting.settings.token_flush_seconds)
@@ -62,6 +64,7 @@ class TurnStream:
             cache_key=self._run.view.conversation_id,
         )
         turn: ModelTurn | None = None
+        self.asked = True
         try:
             async for item in self._run.setting.model.stream(request):
                 if isinstance(item, ModelTurn):
@@ -126,7 +129,7 @@ class TurnStream:
         await self._run.emit(*self._events(parts))
 
     def _events(self, parts: Sequence[Part]) -> list[LoggedEvent]:
-        return _join(parts, self._run.view.run_id, self._message_id)
+        return _join(parts, self._run.view.run_id, self.message_id)
 
 
 def _join(parts: Sequence[Part], run_id: str, message_id: str) -> list[LoggedEvent]:

@@ -1,7 +1,6 @@
 """Attempt is one execution of an approved call in one life of a kernel, from its deposit to its outcome."""
 
 import asyncio
-from dataclasses import replace
 from logging import Logger
 from typing import Literal
 
@@ -79,10 +78,9 @@ class Attempt:
 
     async def outcome(self, claim: asyncio.Task[None]) -> Outcome:
         """Wait for the end. Raises `KernelGone`, `RequestRefused`."""
-        deadline = Deadline(self._call.timeout)
         while True:
             try:
-                async with asyncio.timeout(deadline.pause(COLLECT_SECONDS)):
+                async with asyncio.timeout(COLLECT_SECONDS):
                     await self._feed.news.wait()
             except TimeoutError:
                 await self._link.check_alive()
@@ -92,9 +90,7 @@ class Attempt:
             self._feed.news.clear()
             outcome = await self._collect(claimed)
             if outcome is not None:
-                return deadline.explain(outcome)
-            if deadline.passed():
-                await self.interrupt()
+                return outcome
 
     async def _collect(self, claimed: bool) -> Outcome | None:
         first = self._feed.next_index
@@ -128,30 +124,3 @@ class Attempt:
                     await self._feed.news.wait()
         except (TimeoutError, KernelGone, RequestRefused) as error:
             log.debug("The cancelled call %s was not seen to end: %s", self._call.tool_call_id, error)
-
-
-class Deadline:
-    """When a call is interrupted for taking too long."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self._seconds = seconds
-        self._at = None if seconds is None else asyncio.get_running_loop().time() + seconds
-        self._interrupted = False
-
-    def passed(self) -> bool:
-        """True from the moment on at which the call has to stop."""
-        if self._at is None or asyncio.get_running_loop().time() < self._at:
-            return False
-        self._interrupted = True
-        return True
-
-    def pause(self, longest: float) -> float:
-        if self._at is None or self._interrupted:
-            return longest
-        return max(0.0, min(longest, self._at - asyncio.get_running_loop().time()))
-
-    def explain(self, outcome: Outcome) -> Outcome:
-        if not self._interrupted or outcome.status == "success":
-            return outcome
-        told = f"The call was interrupted after {self._seconds:g} s, its limit.\n{outcome.content}"
-        return replace(outcome, status="error", content=told)

@@ -2,8 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationInfo, field_validator
 
+from agent_kernel.approvals.limits import checked_limits
+from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.run import RunResult
 from agent_kernel.loop.settings import MOST_REPLACED, RunSpec
 from agent_kernel.protocol.events import utc_now
@@ -129,6 +131,7 @@ class RunDeclaration(KernelMessage):
     rules: tuple[str, ...] = ()
     system: str | None = None
     budget: BudgetLimits = Field(default_factory=BudgetLimits)
+    conversation_budget: BudgetLimits = Field(default_factory=BudgetLimits)
     tools: tuple[ToolDeclaration, ...] = ()
     widget_model_id: str | None = None
     replaces: tuple[Identifier, ...] = Field(default=(), max_length=MOST_REPLACED)
@@ -140,6 +143,16 @@ class RunDeclaration(KernelMessage):
     stop: StopCause | None = None
     """Set where the kernel has asked for the run's end already."""
 
+    @field_validator("budget", "conversation_budget", mode="before")
+    @classmethod
+    def _check_limits(cls, value: Any, info: ValidationInfo) -> BudgetLimits:
+        if not isinstance(value, dict):
+            raise ValueError("limits are an object")  # noqa: TRY004 -- pydantic takes no other
+        try:
+            return checked_limits(value, info.field_name or "budget")
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
+
     def spec(self, notebook_path: str | None) -> RunSpec:
         return RunSpec(
             run_id=self.run_id,
@@ -150,6 +163,7 @@ class RunDeclaration(KernelMessage):
             rules=self.rules,
             system=self.system,
             budget=self.budget,
+            conversation_budget=self.conversation_budget,
             effort=self.effort,
             widget_model_id=self.widget_model_id,
             replaces=self.replaces,

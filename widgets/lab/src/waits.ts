@@ -1,7 +1,7 @@
 /** What waits for a person, by the server's word: also where no card of it is in the page. */
 
 interface Wait {
-  readonly kind: "approval" | "answer" | "outcome" | "budget" | "run";
+  readonly kind: "approval" | "answer" | "outcome" | "budget" | "repeat" | "run";
   readonly tool_name?: string | null;
 }
 
@@ -45,5 +45,6 @@ export function summary(waiting: readonly Waiting[]): string {
 
 function subject({ kind, tool_name: tool }: Wait): string {
   if (kind === "budget") return "its budget";
+  if (kind === "repeat") return "it repeats itself";
   return kind === "answer" ? "a question" : (tool ?? "a call");
 }

@@ -43,11 +43,11 @@ export function money(usd: number, atLeast = false): string {
   return `${atLeast ? "≥ " : ""}$${amount.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: places })}`;
 }
 
-/** What a run has spent: `1.2k in`, `340 out`, `$0.004`; without the cost where no price is known, or where there is none. */
+/** What a run has spent: `1.2k in` (`about 1.2k in` where tokens are estimated), `340 out`, `$0.004`; without the cost where no price is known, or where there is none. */
 export function spent(run: Pick<RunView, "usage" | "recorded">): string[] {
   const { usage } = run;
   if (run.recorded) return ["Cost nothing"];
-  const parts = usage.total_tokens === 0 ? [] : [`${tokens(usage.input_tokens)} in`, `${tokens(usage.output_tokens)} out`];
+  const parts = usage.total_tokens === 0 ? [] : [`${usage.estimated ? "about " : ""}${tokens(usage.input_tokens)} in`, `${tokens(usage.output_tokens)} out`];
   // Events that an earlier version wrote say nothing of a cost.
   if (typeof usage.cost === "number") parts.push(money(usage.cost, usage.cost_is_partial));
   return parts;

@@ -1,4 +1,4 @@
-/** A run that is paused at its budget: what it has spent, how much more it may, and what was added before. */
+/** A run that is paused at a budget, or because it repeats itself: what it has spent or repeats, and the way on. */
 import type { JSX } from "preact";
 import { useContext, useState } from "preact/hooks";
 import type { BudgetLimits, BudgetRaise, PauseView, RunView } from "../protocol";
@@ -36,7 +36,7 @@ interface Props {
 export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
   const hearing = useContext(HearingContext);
   const yours = props.raising === "no" && !props.off && !props.gone;
-  const title = pause.unpriced ? "Budget can't be checked" : "Budget reached";
+  const title = pauseTitle(pause);
   return (
     <div
       class="ak-card"
@@ -48,18 +48,34 @@ export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
       tabIndex={yours ? 0 : -1}
     >
       <div class="ak-head">
-        <Icon name="gauge" tone={yours ? "ak-turn" : "ak-calm"} />
+        <Icon name={pause.repeated ? "repeat" : "gauge"} tone={yours ? "ak-turn" : "ak-calm"} />
         <b>{title}</b>
-        <span class="ak-sum ak-whole">{pause.unpriced && "It is not known what this run costs. "}The run is paused before its next model call. Nothing is lost.</span>
+        <span class="ak-sum ak-whole">
+          {pause.repeated && <><Plain text={pause.repeated} />. </>}
+          {pause.unpriced && `It is not known what this ${pause.of ?? "run"} costs. `}
+          The run is paused before its next model call. Nothing is lost.
+        </span>
         <span class="ak-state"><span class="ak-word">{wordOf(props, hearing === "between-cells")}</span></span>
       </div>
-      <Meters run={run} pause={pause} />
+      {!pause.repeated && <Meters run={run} pause={pause} />}
       {props.gone
         ? <div class="ak-actions"><span class="ak-note">Nothing more is spent.</span></div>
         : props.raising !== "no" ? <SentRow raising={props.raising} />
+        : pause.repeated ? <GoOnRow key={pause.pause_id} pause={pause} {...props} />
         : pause.unpriced ? <WithoutRow run={run} pause={pause} {...props} /> : <AddRow key={pause.pause_id} run={run} pause={pause} {...props} />}
     </div>
   );
+}
+
+/** What the card is called. */
+function pauseTitle(pause: PauseView): string {
+  if (pause.repeated) return "The agent repeats itself";
+  const whose = pause.of === "conversation" ? "Conversation’s budget" : "Budget";
+  return pause.unpriced ? `${whose} can't be checked` : `${whose} reached`;
+}
+
+function limitsOf(run: RunView, pause: PauseView): BudgetLimits {
+  return (pause.of === "conversation" ? run.conversation_budget?.limits : undefined) ?? run.budget;
 }
 
 function wordOf({ gone, off, raising }: Pick<Props, "gone" | "off" | "raising">, heldBack: boolean): string {
@@ -69,13 +85,14 @@ function wordOf({ gone, off, raising }: Pick<Props, "gone" | "off" | "raising">,
 }
 
 function Meters({ run, pause }: { run: RunView; pause: PauseView }): JSX.Element {
+  const budget = limitsOf(run, pause);
   return (
     <div class="ak-meters">
       {ORDER.map((name) => {
-        const most = run.budget[name];
+        const most = budget[name];
         if (most === null || most === undefined) return null; // an earlier version's budget has no dollars
         const spent = spentOf(name, run, pause);
-        const words = name === "usd" && pause.unpriced ? `Not known, of ${money(most)}` : `${amount(name, spent)} of ${amount(name, most)}`;
+        const words = name === "usd" && pause.unpriced ? `Not known, of ${money(most)}` : `${name === "tokens" && (run.usage.estimated || earlier(run, pause)?.estimated) ? "about " : ""}${amount(name, spent)} of ${amount(name, most)}`;
         const full = pause.reached.includes(name) && !pause.unpriced;
         return (
           <div class="ak-meter-row" key={name}>
@@ -94,7 +111,7 @@ function Meters({ run, pause }: { run: RunView; pause: PauseView }): JSX.Element
 function AddRow({ run, pause, off, guarded }: { run: RunView; pause: PauseView; off: boolean; guarded: boolean }): JSX.Element {
   const actions = useActions();
   const id = usePageId();
-  const [texts, setTexts] = useState(() => Object.fromEntries(pause.reached.map((name) => [name, offered(name, run.budget)])));
+  const [texts, setTexts] = useState(() => Object.fromEntries(pause.reached.map((name) => [name, offered(name, limitsOf(run, pause))])));
   const add = addition(pause.reached, texts);
   const offBecause = off || add === null ? id : guarded ? "" : undefined;
   const go = (): void => {
@@ -137,7 +154,25 @@ function WithoutRow({ run, pause, off, guarded }: { run: RunView; pause: PauseVi
     <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
       <Button name="Continue without it" shortcut="Control+Enter" hint="Ctrl Enter" look="primary" offBecause={offBecause} onPress={go} />
       {!off && <HearingNote />}
-      <span class="ak-note" id={id}>{off ? "Off until the connection is back." : `Then ${money(run.budget.usd ?? 0)} is no limit any more. Or stop the run; what is done stays.`}</span>
+      <span class="ak-note" id={id}>{off ? "Off until the connection is back." : `Then ${money(limitsOf(run, pause).usd ?? 0)} is no limit any more. Or stop the run; what is done stays.`}</span>
+    </div>
+  );
+}
+
+/** A run that repeats itself: there is nothing to add. */
+function GoOnRow({ pause, off, guarded }: { pause: PauseView; off: boolean; guarded: boolean }): JSX.Element {
+  const actions = useActions();
+  const id = usePageId();
+  const offBecause = off ? id : guarded ? "" : undefined;
+  const go = (): void => {
+    if (offBecause === undefined) actions.raiseBudget(pause, NOTHING);
+  };
+  useForm(pause.pause_id, { send: go });
+  return (
+    <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
+      <Button name="Continue" shortcut="Control+Enter" hint="Ctrl Enter" look="primary" offBecause={offBecause} onPress={go} />
+      {!off && <HearingNote />}
+      <span class="ak-note" id={id}>{off ? "Off until the connection is back." : "Or stop the run; what is done stays."}</span>
     </div>
   );
 }
@@ -167,24 +202,32 @@ export function RaiseLine({ raise, by }: { raise: BudgetRaise; by: string }): JS
   return (
     <div class="ak-raised">
       <Icon name="gauge" tone="ak-calm" />
-      {raise.without_usd
+      {raise.repeated
+        ? <span>The agent repeated itself: <Plain text={raise.repeated} />. Told to go on by <Plain text={by} />, {timeOfDay(raise.at)}.</span>
+        : raise.without_usd
         ? <span>Limit in US dollars taken away by <Plain text={by} />, {timeOfDay(raise.at)}.</span>
-        : <span>Budget raised by <Plain text={by} />, {timeOfDay(raise.at)}: {added.join(", ")}.</span>}
+        : <span>{raise.of === "conversation" ? "Budget of the conversation" : "Budget"} raised by <Plain text={by} />, {timeOfDay(raise.at)}: {added.join(", ")}.</span>}
     </div>
   );
 }
 
+/** What the runs before this one have spent of the budget that is reached. */
+function earlier(run: RunView, pause: PauseView): RunView["usage"] | undefined {
+  return pause.of === "conversation" ? run.conversation_budget?.spent : undefined;
+}
+
 function spentOf(name: Limit, run: RunView, pause: PauseView): number {
+  const before = earlier(run, pause);
   switch (name) {
     case "tokens":
-      return run.usage.total_tokens;
+      return run.usage.total_tokens + (before?.total_tokens ?? 0);
     case "usd":
-      return run.usage.cost ?? 0;
+      return (run.usage.cost ?? 0) + (before?.cost ?? 0);
     case "seconds":
-      return pause.seconds;
+      return pause.seconds + (before?.seconds ?? 0);
     case "tool_calls":
     case "steps":
-      return run.usage[name];
+      return run.usage[name] + (before?.[name] ?? 0);
   }
 }
 

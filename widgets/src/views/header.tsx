@@ -116,13 +116,14 @@ function Spent({ run }: { run: RunView }): JSX.Element | null {
     const soFar = typeof usage.cost === "number" ? parts.pop() : usage.cost_is_partial || run.paused?.unpriced ? "cost not known," : money(0);
     parts.push(`${soFar} of ${money(budget.usd)}`);
   }
-  if (budget.tokens !== null && !run.recorded) parts.push(`${tokens(usage.total_tokens)} of ${limit(budget.tokens)} tokens`);
+  if (budget.tokens !== null && !run.recorded) parts.push(`${usage.estimated ? "about " : ""}${tokens(usage.total_tokens)} of ${limit(budget.tokens)} tokens`);
   return parts.length === 0 ? null : <span class="ak-num ak-spent" title={details(run)}>{parts.join(" · ")}</span>;
 }
 
 function details({ usage, recorded }: RunView): string | undefined {
   const some = ([words, number]: [string, number | undefined]): string[] => (number ? [`${count(number)} ${words}`] : []);
   const parts = ([["tokens from the cache", usage.cached_tokens], ["written to the cache", usage.cache_write_tokens], ["for reasoning", usage.reasoning_tokens]] as [string, number | undefined][]).flatMap(some);
+  if (usage.estimated) parts.push("some estimated, because the service did not count them");
   if (usage.cost_is_partial) parts.push(usage.cost === null ? "no price is known" : "a price is not known in full");
   return recorded || parts.length === 0 ? undefined : `Of these: ${parts.join(", ")}.`;
 }

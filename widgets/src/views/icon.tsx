@@ -25,6 +25,7 @@ const DRAWINGS = {
   offline: <path d="M1.8 6.2a9 9 0 0 1 12.4 0M4.5 9.2a5.2 5.2 0 0 1 4.8-1.4M7.2 12.4v.05M10.6 10.4l3.6 3.6M14.2 10.4l-3.6 3.6" />,
   undo: <><path d="M3 6h6.5a3.5 3.5 0 0 1 0 7H6" /><path d="M5.8 3.2L3 6l2.8 2.8" /></>,
   summary: <><path d="M3.4 1.9h9.2v12.2H3.4z" /><path d="M5.8 5.2h4.4M5.8 8h4.4M5.8 10.8h2.4" /></>,
+  repeat: <><path d="M2.2 7a5.8 5.8 0 0 1 10.3-2.4L14 6.2M13.8 9a5.8 5.8 0 0 1-10.3 2.4L2 9.8" /><path d="M14 3v3.2h-3.2M2 13V9.8h3.2" /></>,
   gauge: <><path d="M3.3 12.3a6.25 6.25 0 1 1 9.4 0" /><path d="M8 8.5l2.8-2.8" /></>,
 } satisfies Record<string, JSX.Element>;
 

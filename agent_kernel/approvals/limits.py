@@ -1,0 +1,50 @@
+"""Hard limits as people write them: one rule for what is a limit, and what holds where two have set one."""
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from numbers import Real
+
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.protocol.vocabulary import Limit
+
+LIMITS: Mapping[Limit, int] = {"tokens": 10**12, "usd": 10**9, "tool_calls": 10**9, "seconds": 10**9, "steps": 10**9}
+"""What may be limited, and to how much at most."""
+_WHOLE: frozenset[Limit] = frozenset({"tokens", "tool_calls", "steps"})
+
+
+def checked_limits(limits: Mapping[str, object], named: str = "budget") -> BudgetLimits:
+    """Limits as somebody wrote them; `None` is no limit. `named` is where they stand, for the message.
+
+    Raises `ConfigurationError`, which names the field, for what is no number above 0.
+    """
+    if unknown := set(limits) - set(LIMITS):
+        raise ConfigurationError(
+            f"{named}: {', '.join(sorted(map(repr, unknown)))} is no limit. Use {', '.join(LIMITS)}."
+        )
+    found = {name: value for name in LIMITS if (value := limits.get(name)) is not None}
+    return BudgetLimits.model_validate({name: _checked(value, name, named) for name, value in found.items()})
+
+
+def _checked(value: object, name: Limit, named: str) -> float:
+    number = math.nan
+    if not isinstance(value, bool) and isinstance(value, Real):
+        with suppress(OverflowError):  # a whole number beyond all floats
+            number = float(value)
+    most = LIMITS[name]
+    if not 0 < number <= most or (name in _WHOLE and not number.is_integer()):
+        kind = "a whole number" if name in _WHOLE else "a number"
+        said = type(value).__name__ if math.isnan(number) else f"{number:g}"
+        raise ConfigurationError(
+            f"{named}: {name} must be {kind} above 0, at most {most:,}, not {said}. Leave it out for no limit."
+        )
+    return int(number) if name in _WHOLE else number
+
+
+def least(limits: BudgetLimits, other: BudgetLimits) -> BudgetLimits:
+    """Of each limit the smaller one: what is set by somebody who may only tighten."""
+    pairs = {name: (getattr(limits, name), getattr(other, name)) for name in LIMITS}
+    return BudgetLimits(
+        **{name: min((one for one in pair if one is not None), default=None) for name, pair in pairs.items()}
+    )

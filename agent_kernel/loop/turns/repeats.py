@@ -1,0 +1,54 @@
+"""Sees that a run repeats itself: the same calls with the same results, step after step.
+
+A step is what the model asked for in one turn. Calls whose results differ, as a poll's do, are no repetition.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SAME_TIMES, PATTERN_TIMES = 3, 4
+"""So often in a row one step, or two steps in turn."""
+_TIMES = {SAME_TIMES: "three times", PATTERN_TIMES: "four times in turn"}
+
+
+@dataclass(frozen=True, slots=True)
+class EndedCall:
+    """A call that has run, or was denied, and what the model is told of it."""
+
+    tool_name: str
+    arguments: str
+    result: str
+
+
+class Repeats:
+    """Of one run, since a person has told it to go on."""
+
+    def __init__(self) -> None:
+        self._steps: deque[int] = deque(maxlen=2 * PATTERN_TIMES)
+        self._tools: deque[tuple[str, ...]] = deque(maxlen=2)
+
+    def add(self, step: Sequence[EndedCall]) -> None:
+        """Note a step. The texts themselves are not kept."""
+        self._steps.append(hash(tuple(sorted((one.tool_name, one.arguments, one.result) for one in step))))
+        self._tools.append(tuple(one.tool_name for one in step))
+
+    def forget(self) -> None:
+        self._steps.clear()
+        self._tools.clear()
+
+    def found(self) -> str:
+        """What is repeated, in words; empty where nothing is."""
+        steps = list(self._steps)
+        if len(steps) >= SAME_TIMES and len(set(steps[-SAME_TIMES:])) == 1:
+            return _said(self._tools[-1], SAME_TIMES)
+        if len(steps) == 2 * PATTERN_TIMES and len(set(steps[::2])) == len(set(steps[1::2])) == 1:
+            return _said([*self._tools[0], *self._tools[1]], PATTERN_TIMES)
+        return ""
+
+
+def _said(tools: Sequence[str], times: int) -> str:
+    names = list(dict.fromkeys(tools))
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    same = "the same result" if len(tools) == 1 else "the same results"
+    return f"{listed} gave {same} to the same arguments {_TIMES[times]}"
