@@ -154,7 +154,7 @@ class _Requests:
             arguments_json=content["arguments_json"],
             digest=content["digest"],
             base=content.get("base", ""),
-            place=Place.model_validate(content["place"]) if content.get("place") is not None else None,
+            place=_place(content),
         )
         if digest(call.arguments_json) != call.digest:
             raise ValueError("the arguments are not the ones that were approved; nothing was run")
@@ -204,7 +204,8 @@ class _Requests:
         from agent_kernel.notebook.toolbox import preview_of
 
         # A long file takes a while to compare, and the control thread has more to do.
-        card = await asyncio.to_thread(preview_of, content["tool_name"], content["arguments_json"])
+        place = _place(content)
+        card = await asyncio.to_thread(preview_of, content["tool_name"], content["arguments_json"], place)
         return {"card": None if card is None else card.model_dump()}
 
     async def _picture(self, content: dict[str, Any]) -> dict[str, Any]:
@@ -220,6 +221,11 @@ class _Requests:
 
     def _environment(self, content: dict[str, Any]) -> dict[str, Any]:
         return {"text": describe_environment(self._shop.shell, content.get("notebook_path"))}
+
+
+def _place(content: dict[str, Any]) -> Place | None:
+    """What a call was judged by; older servers do not say."""
+    return Place.model_validate(content["place"]) if content.get("place") is not None else None
 
 
 def waiting_behind(shop: Workshop, approval_id: str) -> int | None:

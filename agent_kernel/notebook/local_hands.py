@@ -9,7 +9,7 @@ from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.link import judge, waiting_behind, with_undo
 from agent_kernel.notebook.place import notebook_path
 from agent_kernel.notebook.workshop import Workshop
-from agent_kernel.protocol.views import OutputView
+from agent_kernel.protocol.views import OutputView, Place
 from agent_kernel.tools.file_cards import FileCard
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink, ToolVerdict
 
@@ -71,10 +71,10 @@ class LocalHands:
 
         await asyncio.to_thread(backups.undo, approval_id)
 
-    async def preview(self, tool_name: str, arguments_json: str) -> FileCard | None:
+    async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
         from agent_kernel.notebook.toolbox import preview_of
 
-        return await asyncio.to_thread(preview_of, tool_name, arguments_json)
+        return await asyncio.to_thread(preview_of, tool_name, arguments_json, place)
 
     async def read_picture(self, address: str) -> bytes:
         from agent_kernel.notebook.toolbox import picture_of

@@ -16,6 +16,7 @@ from agent_kernel.notebook.executor import approved_place, current_base, current
 from agent_kernel.notebook.inspecting import inspect_variables
 from agent_kernel.notebook.undo import backups
 from agent_kernel.notebook.values import ToolText
+from agent_kernel.protocol.views import Place
 from agent_kernel.tools.apart import list_files, search_files
 from agent_kernel.tools.attachments import attached_name, read_attachment
 from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_verdict
@@ -74,11 +75,11 @@ def named_tools(names: Iterable[str], namespace: Mapping[str, Any]) -> tuple[Any
     return tuple(namespace[name] if callable(namespace.get(name)) else name for name in names)
 
 
-def preview_of(name: str, arguments_json: str) -> FileCard | None:
-    """What a card says of the file that a call would change, as it is now. Safe in any thread."""
+def preview_of(name: str, arguments_json: str, place: Place | None) -> FileCard | None:
+    """What a card says of the file at `place` that a call would change, as it is now. Safe in any thread."""
     try:
         arguments = json.loads(arguments_json)
-        return file_card(FOLDER, name, arguments) if isinstance(arguments, dict) else None
+        return file_card(FOLDER, name, arguments, place) if isinstance(arguments, dict) else None
     except (OSError, ValueError):
         return None  # the call itself says what is wrong
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.protocol.views import Warning
+from agent_kernel.protocol.views import Place, Warning
 from agent_kernel.tools.changes import ChangeTooLarge, FileChange, planned_change
 from agent_kernel.tools.line_changes import Change, changed_lines, edited_lines
 from agent_kernel.tools.paths import TextFile
@@ -42,17 +42,18 @@ class FileCard(BaseModel):
     """Why nobody is asked; the model is told."""
 
 
-def file_card(root: Path, name: str, arguments: dict[str, Any]) -> FileCard | None:
+def file_card(root: Path, name: str, arguments: dict[str, Any], place: Place | None = None) -> FileCard | None:
     """The card of a call as the file is now; `None` for a tool that changes no file."""
     path = arguments.get("path")
     if name not in ("write_file", "edit_file") or not isinstance(path, str):
         return None
-    warnings = _warnings(root, path)
+    place = place if place is not None and place.path else locate(path, root)
+    warnings = _warnings(root, path, place)
     try:
-        change = planned_change(root, name, arguments)
+        change = planned_change(root, name, arguments, Path(place.path) if place.path else None)
     except ChangeTooLarge as refusal:
         # A refusal says something about the file: the model hears it where it may read the file unasked.
-        if may_read(locate(path, root)):
+        if may_read(place):
             return FileCard(refusal=str(refusal))
         return FileCard(warnings=warnings, facts=[_fails(refusal)])
     except (ToolFailed, TypeError) as failure:
@@ -133,17 +134,16 @@ def _missing_folder(target: Path) -> Path | None:
     return None if target.parent.exists() else target.parent
 
 
-def _warnings(root: Path, path: str) -> list[Warning]:
+def _warnings(root: Path, path: str, place: Place) -> list[Warning]:
     """Where a path leads, where that is not what it says."""
     try:
         folder = Path(os.path.realpath(root))
-        target = Path(os.path.realpath(folder / path))
         links = [Warning(title="Follows a link:", detail=link) for link in _links(folder, path)]
     except (ValueError, OSError):
         return []  # the call itself says what is wrong
-    if target.is_relative_to(folder):
+    if place.inside is not None or not place.path:
         return links
-    return [*links, Warning(title="Outside this notebook's folder:", detail=_short(str(target)))]
+    return [*links, Warning(title="Outside this notebook's folder:", detail=_short(place.path))]
 
 
 def _links(folder: Path, path: str) -> list[str]:

@@ -82,7 +82,7 @@ class Hands(Protocol):
         """Put back what a call of a file tool replaced. Raises `ToolFailed` where the file was changed since."""
         ...
 
-    async def preview(self, tool_name: str, arguments_json: str) -> FileCard | None:
+    async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
         """What a card says of the file that a call would change, as it is now; `None` where nobody can tell.
 
         It is for the person to read. What runs is the call's arguments.

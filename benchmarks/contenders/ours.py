@@ -14,7 +14,7 @@ from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.protocol.views import BudgetLimits, Place
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink, ToolVerdict
@@ -40,7 +40,7 @@ class ProbeHands:
     async def undo(self, approval_id: str) -> None:
         """Nothing can be taken back."""
 
-    async def preview(self, tool_name: str, arguments_json: str) -> str | None:  # noqa: ARG002
+    async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> str | None:  # noqa: ARG002
         return None
 
     async def describe_environment(self) -> str:

@@ -84,7 +84,7 @@ class FunctionHands:
         else:
             raise ToolFailed("The file was changed since.")
 
-    async def preview(self, tool_name: str, arguments_json: str) -> FileCard | None:
+    async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
         return self.card
 
     async def read_picture(self, address: str) -> bytes:

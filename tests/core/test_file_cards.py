@@ -12,6 +12,7 @@ from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel.tools.changes import MOST_CHANGED, planned_change, refuse_another_base
 from agent_kernel.tools.file_cards import FileCard, file_card
 from agent_kernel.tools.line_changes import changed_lines
+from agent_kernel.tools.places import locate
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.shown_diff import SHOWN_LINES, SHOWN_WIDTH, WHOLE_LINES
 
@@ -27,6 +28,18 @@ def card(root: Path, name: str, **arguments: Any) -> FileCard:
     made = file_card(root, name, arguments)
     assert made is not None
     return made
+
+
+def test_a_card_is_of_the_file_that_the_call_was_judged_by(root: Path) -> None:
+    (root / "a.txt").write_text("old\n")
+    (root.parent / "b.txt").write_text("secret\n")
+    place = locate("a.txt", root)
+    (root / "a.txt").unlink()
+    (root / "a.txt").symlink_to(root.parent / "b.txt")
+    made = file_card(root, "write_file", {"path": "a.txt", "content": "new\n"}, place)
+    assert made is not None
+    assert (made.diff, made.base) == ("", "")
+    assert "leads to" in made.facts[0]
 
 
 def warned(made: FileCard) -> dict[str, str]:

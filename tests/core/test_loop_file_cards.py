@@ -6,7 +6,7 @@ import pytest
 
 from agent_kernel.errors import InvalidArguments, KernelGone
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.views import Warning
+from agent_kernel.protocol.views import Place, Warning
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.file_cards import FileCard
@@ -92,7 +92,7 @@ async def test_a_file_that_is_written_unasked_shows_its_diff_when_it_starts(stag
 
 async def test_a_card_of_a_file_does_without_a_diff_where_the_hands_do_not_answer(stages: Any) -> None:
     class Gone(FunctionHands):
-        async def preview(self, tool_name: str, arguments_json: str) -> FileCard | None:
+        async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
             raise KernelGone("The kernel died.")
 
     with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:

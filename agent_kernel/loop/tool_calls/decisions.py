@@ -75,7 +75,7 @@ async def _edit(run: ActiveRun, call: ToolCallView, decision: Decision) -> ledge
     judgement = await judge(run, call.tool_name, tool_input, edited=True)
     if judgement.approval == "deny":
         raise InvalidArguments(f"The changed call can't be approved. {judgement.reason}")
-    shown, found = await shown_call(run, call.tool_name, tool_input)
+    shown, found = await shown_call(run, call.tool_name, tool_input, judgement.place)
     return ledger.Edit(
         tool_input=tool_input,
         digest=digest(tool_input),

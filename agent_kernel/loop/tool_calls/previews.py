@@ -9,7 +9,7 @@ from agent_kernel.errors import InvalidArguments, KernelGone
 from agent_kernel.log import call_notes
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.tool_calls.reading import read
-from agent_kernel.protocol.views import Preview, ToolCallView, Warning
+from agent_kernel.protocol.views import Place, Preview, ToolCallView, Warning
 from agent_kernel.tools.file_cards import FileCard
 from agent_kernel.tools.preview import CHANGES_FILES, preview, warnings
 
@@ -20,13 +20,14 @@ NOT_READ = "What the file holds now could not be read."
 Shown = tuple[Preview | None, Sequence[Warning]]
 
 
-async def shown_call(run: ActiveRun, tool_name: str, tool_input: str) -> Shown:
-    """What the card of valid arguments shows in their place, and what it warns of.
+async def shown_call(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> Shown:
+    """What the card of valid arguments shows instead of them, and what it warns of: of the file at `place`, which is
+    what the call was judged by.
 
     Raises `InvalidArguments` for a change of a file that nobody is asked about.
     """
     found = await read(tool_input, partial(warnings, tool_name, tool_input))
-    card = await _file_card(run, tool_name, tool_input)
+    card = await _file_card(run, tool_name, tool_input, place)
     if card is not None and card.refusal:
         raise InvalidArguments(card.refusal)
     if card is not None and card.diff:
@@ -41,14 +42,14 @@ async def shown_call(run: ActiveRun, tool_name: str, tool_input: str) -> Shown:
     return shown.model_copy(update={"facts": facts, "base": base}), [*found, *(card.warnings if card else ())]
 
 
-async def with_file_card(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+async def with_file_card(run: ActiveRun, call: ToolCallView, place: Place | None) -> ToolCallView:
     """The call with what it would do to the file as it is now, which is logged before anybody is asked about it.
 
     Raises `InvalidArguments` for a change that nobody is asked about.
     """
     if call.tool_name not in CHANGES_FILES:
         return call
-    shown, found = await shown_call(run, call.tool_name, call.tool_input)
+    shown, found = await shown_call(run, call.tool_name, call.tool_input, place)
     if shown == call.preview and list(found) == call.warnings:
         return call
     number = run.setting.conversation.number
@@ -56,13 +57,13 @@ async def with_file_card(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     return call.model_copy(update={"preview": shown, "warnings": list(found)})
 
 
-async def _file_card(run: ActiveRun, tool_name: str, tool_input: str) -> FileCard | None:
+async def _file_card(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> FileCard | None:
     hands = run.setting.hands
     if tool_name not in CHANGES_FILES or hands is None:
         return None
     try:
         async with asyncio.timeout(_PREVIEW_SECONDS):
-            return await hands.preview(tool_name, tool_input)
+            return await hands.preview(tool_name, tool_input, place)
     except (TimeoutError, KernelGone) as error:
         logger.debug("Nothing is known of the file: %s", error)
         return None

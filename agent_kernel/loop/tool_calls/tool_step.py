@@ -80,15 +80,17 @@ async def _read(run: ActiveRun, tool_call_id: str) -> ToolCallView:
 
 
 async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
-    policy = run.policy
-    judgement = await judge(run, call.tool_name, call.tool_input, edited=False)
-    if judgement.approval != "deny":
+    while True:
+        policy = run.policy
+        judgement = await judge(run, call.tool_name, call.tool_input, edited=False)
+        if judgement.approval == "deny":
+            break
         try:
-            call = await with_file_card(run, call)
+            call = await with_file_card(run, call, judgement.place)
         except InvalidArguments as refusal:
             return await _refuse(run, call, str(refusal))
-    if run.policy is not policy:  # it was switched while the hands were asked
-        judgement = await judge(run, call.tool_name, call.tool_input, edited=False)
+        if run.policy is policy:  # else it was switched while the hands were asked
+            break
     match judgement.approval:
         case "deny":
             return await decide_without_asking(run, call, ledger.Verdict(False, "policy", judgement.reason))

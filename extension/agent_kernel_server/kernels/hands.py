@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.images import NoPicture, decode
+from agent_kernel.protocol.views import Place
 from agent_kernel.tools.file_cards import FileCard
 from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink, ToolVerdict
 from agent_kernel_server.kernels.attempt import INTERRUPT_SECONDS, Attempt
@@ -116,12 +117,19 @@ class KernelHands:
         if answer.get("refusal") is not None:
             raise ToolFailed(str(answer["refusal"]))
 
-    async def preview(self, tool_name: str, arguments_json: str) -> FileCard | None:
+    async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
         link = self._link()
         try:
             async with asyncio.timeout(PREVIEW_SECONDS):
                 await link.ensure_installed()
-                answer = await link.control("preview", {"tool_name": tool_name, "arguments_json": arguments_json})
+                answer = await link.control(
+                    "preview",
+                    {
+                        "tool_name": tool_name,
+                        "arguments_json": arguments_json,
+                        "place": place and place.model_dump(),
+                    },
+                )
             return None if answer.get("card") is None else FileCard.model_validate(answer["card"])
         except (TimeoutError, RequestRefused, ValidationError) as error:
             self._log.debug("The kernel showed no preview: %s", error)
