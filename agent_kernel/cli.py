@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
+    from agent_kernel.approvals.user_rules import UserRules
     from agent_kernel.export import Form
+    from agent_kernel.protocol.views import ListedRule
 
 DEMO_NOTEBOOK = "quickstart.ipynb"
 DEMO_OPTION = " --model demo"
@@ -291,27 +293,66 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _rules(options: argparse.Namespace) -> int:
+    """Those of the server's log and, where that is the default one, those that kernels keep who have no such server."""
     from agent_kernel.log.rules import all_rules
     from agent_kernel.record.words import rule_words
     from agent_kernel.tools.hidden import reveal
 
-    with _reading(options.log) as connection:
-        found = all_rules(connection)
+    kept = _kept_apart(options.log)
+    found = []
+    if options.log is not None or _default_log().is_file():
+        with _reading(options.log) as connection:
+            found = all_rules(connection)
     if options.action == "list":
-        for rule in found:
+        for rule in [*found, *kept]:
             place = f" {rule.folder}" if rule.folder is not None else ""
-            print(f"{rule.rule_id}  {reveal(rule.text)}  ({reveal(rule_words(rule) + place)})")
-        if not found:
+            apart = ", without the server extension" if rule in kept else ""
+            print(f"{rule.rule_id}  {reveal(rule.text)}  ({reveal(rule_words(rule) + place + apart)})")
+        if not found and not kept:
             print("No rule is saved.")
         return 0
     if not options.rule:
         raise _CannotGoOn("Say which: agent-kernel rules remove ID. agent-kernel rules lists them.")
-    named = [rule for rule in found if rule.rule_id is not None and rule.rule_id.startswith(options.rule)]
+    named = [rule for rule in [*found, *kept] if rule.rule_id is not None and rule.rule_id.startswith(options.rule)]
     if len(named) != 1:
         raise _CannotGoOn(f"{'Several rules begin' if named else 'No saved rule begins'} with {options.rule!r}.")
-    _remove_rule(options.log or _default_log(), named[0].rule_id or "")
+    rule_id = named[0].rule_id or ""
+    if named[0] in kept:
+        _user_rules().remove(rule_id)
+    else:
+        _remove_rule(options.log or _default_log(), rule_id)
     print(f"Removed: {reveal(named[0].text)}")
     return 0
+
+
+def _kept_apart(log: Path | None) -> "list[ListedRule]":
+    from agent_kernel.errors import ConfigurationError
+    from agent_kernel.protocol.views import ListedRule
+
+    if log is not None:
+        return []
+    try:
+        rules = _user_rules().read()
+    except ConfigurationError as error:
+        raise _CannotGoOn(str(error)) from error
+    return [
+        ListedRule(
+            rule_id=rule.rule_id,
+            scope="user",
+            tool_name=rule.text.split()[1],
+            text=rule.text,
+            made_by=rule.made_by,
+            made_at=rule.made_at,
+        )
+        for rule in rules
+    ]
+
+
+def _user_rules() -> "UserRules":
+    from agent_kernel.approvals.user_rules import UserRules
+    from agent_kernel.notebook.place import user_rules_path
+
+    return UserRules(user_rules_path())
 
 
 def _remove_rule(path: Path, rule_id: str) -> None:

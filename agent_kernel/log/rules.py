@@ -2,6 +2,7 @@
 
 import sqlite3
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 from agent_kernel.errors import UnknownRule
@@ -15,13 +16,28 @@ _IN_FORCE = (
 )
 
 
-def add_rule(sql: sqlite3.Connection, scope: Scope, scope_key: str, text: str, made_by: str | None) -> str:
-    rule_id = f"rule_{uuid.uuid4().hex}"
+def add_rule(sql: sqlite3.Connection, scope: Scope, scope_key: str, text: str, made_by: str | None) -> tuple[str, str]:
+    """The rule's id, and when it was made."""
+    rule_id, now = f"rule_{uuid.uuid4().hex}", utc_now()
     sql.execute(
         "INSERT INTO rules (rule_id, scope, scope_key, text, created_at, made_by) VALUES (?, ?, ?, ?, ?, ?)",
-        (rule_id, scope, scope_key, text, utc_now(), made_by),
+        (rule_id, scope, scope_key, text, now, made_by),
     )
-    return rule_id
+    return rule_id, now
+
+
+def put_user_rules(sql: sqlite3.Connection, rules: Iterable[tuple[str, str, str, str | None]]) -> None:
+    """Have these rules for all notebooks in force, and no others: each with its id, text, time and maker."""
+    rows = list(rules)
+    sql.executemany(
+        "INSERT OR IGNORE INTO rules (rule_id, scope, scope_key, text, created_at, made_by) "
+        "VALUES (?, 'user', '', ?, ?, ?)",
+        rows,
+    )
+    kept = {rule_id for rule_id, *_ in rows}
+    for (rule_id,) in sql.execute("SELECT rule_id FROM rules WHERE scope = 'user' AND revoked_at IS NULL").fetchall():
+        if rule_id not in kept:
+            sql.execute("UPDATE rules SET revoked_at = ? WHERE rule_id = ?", (utc_now(), rule_id))
 
 
 def rules_in_force(sql: sqlite3.Connection, keys: dict[Scope, str]) -> list[RuleView]:

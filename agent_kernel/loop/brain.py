@@ -226,7 +226,9 @@ class Brain:
 
     async def remove_rule(self, rule_id: str, *, decided_by: str | None = None) -> None:
         """Take a saved rule out of force, in the runs that are under way too. Raises `UnknownRule`."""
-        await self._host.log.write(lambda t: saved_rules.remove(t.sql, rule_id, decided_by))
+        await self._host.log.write(
+            lambda t: saved_rules.remove(t.sql, rule_id, decided_by, user_rules=self._host.settings.user_rules)
+        )
         await saved_rules.rules_changed(self._host.active)
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:

@@ -147,7 +147,10 @@ class Conversation:
     async def remove_rule(self, rule_id: str, *, decided_by: str | None = None, by: DecidedBy = "user") -> None:
         """Take back an always-allow rule that covers this conversation. A call that it allowed and that has not
         started is judged without it. Raises `UnknownRule`."""
-        await self._host.log.write(lambda t: saved_rules.remove(t.sql, rule_id, decided_by, self.row, by=by))
+        kept = self._host.settings.user_rules
+        await self._host.log.write(
+            lambda t: saved_rules.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept)
+        )
         async with self._queue.at_hand():  # a parked run shows the change as well
             await saved_rules.rules_changed(self._host.active)
 

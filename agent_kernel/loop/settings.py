@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_kernel.approvals.folder_file import NO_LIMITS, FolderLimits
+from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -20,6 +21,8 @@ class ScriptedDecision:
     reason: str | None = None
 
 
+MOST_RULES, MOST_RULE_CHARACTERS = 200, 10_000
+"""Of a notebook's own rules: a run's header shows each."""
 MOST_REPLACED = 100
 """So many earlier runs of a cell are named at most."""
 
@@ -69,6 +72,8 @@ class BrainSettings:
     policy_cap: PolicyMode | None = None
     """The most permissive mode a notebook may choose; a site sets it."""
     site_rules: tuple[str, ...] = ()
+    user_rules: UserRules | None = None
+    """Keeps the rules for all notebooks where the log does not outlive the process."""
     read_limits: Callable[[str | None], FolderLimits] | None = None
     """Reads the files in the folder of a notebook, by its path, that tighten its runs. Called in a thread."""
     approval_seconds: float | None = None

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from agent_kernel.approvals.folder_file import read_limits
+from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.clients.feed import Subscription
@@ -27,7 +28,13 @@ from agent_kernel.notebook.cards import Cards
 from agent_kernel.notebook.display import Hearing, LiveView, show_record
 from agent_kernel.notebook.face import FaceLine
 from agent_kernel.notebook.local_hands import LocalHands
-from agent_kernel.notebook.place import hears_while_blocked, kernel_of, notebook_path, somebody_is_there
+from agent_kernel.notebook.place import (
+    hears_while_blocked,
+    kernel_of,
+    notebook_path,
+    somebody_is_there,
+    user_rules_path,
+)
 from agent_kernel.notebook.run import RunEnd, RunState, WaitingRun
 from agent_kernel.notebook.toolbox import FOLDER
 from agent_kernel.notebook.workshop import Workshop
@@ -320,7 +327,12 @@ class EmbeddedHost:
 
 def _settings() -> BrainSettings:
     send_images = os.environ.get(SEND_IMAGES_VARIABLE, "").strip().lower() not in ("0", "false", "no", "off")
-    return BrainSettings(face_seconds=None, send_images=send_images, read_limits=lambda _: read_limits(FOLDER))
+    return BrainSettings(
+        face_seconds=None,
+        send_images=send_images,
+        read_limits=lambda _: read_limits(FOLDER),
+        user_rules=UserRules(user_rules_path()),
+    )
 
 
 def _have_widgets() -> bool:

@@ -7,7 +7,7 @@ from typing import cast, get_args
 from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.loop.settings import ScriptedDecision
+from agent_kernel.loop.settings import MOST_RULE_CHARACTERS, MOST_RULES, ScriptedDecision
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 
@@ -31,6 +31,10 @@ class Policy:
         if self.default not in get_args(PolicyMode):
             raise ConfigurationError(f"There is no policy {self.default!r}. Use ask, edit, allow, deny or plan.")
         object.__setattr__(self, "rules", (self.rules,) if isinstance(self.rules, str) else tuple(self.rules))
+        if len(self.rules) > MOST_RULES or any(len(rule) > MOST_RULE_CHARACTERS for rule in self.rules):
+            raise ConfigurationError(
+                f"A policy has at most {MOST_RULES} rules, each of at most {MOST_RULE_CHARACTERS} characters."
+            )
         for rule in self.rules:
             Rule.parse(rule)
 

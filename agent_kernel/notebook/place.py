@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -44,3 +45,10 @@ def hears_while_blocked(shell: InteractiveShell) -> bool:
     """Whether a page's clicks reach this kernel while a cell holds its main thread (ipykernel 7: subshells)."""
     features = getattr(kernel_of(shell), "kernel_info", {}).get("supported_features", [])
     return "kernel subshells" in features
+
+
+def user_rules_path() -> Path:
+    """Where rules for all notebooks are kept by kernels that have no server with the extension."""
+    from jupyter_core.paths import jupyter_data_dir
+
+    return Path(jupyter_data_dir()) / "agent-kernel" / "rules-of-kernels.sqlite"

@@ -90,6 +90,7 @@ async def test_a_rule_that_another_process_removes_allows_no_further_call(
         [first] = await stage.requests()
         await stage.conversation.decide(first.approval_id, ALWAYS)
         _, second = await stage.requests(2)
+        assert stage.of("run")[-1].run.policy.rules == []
         await stage.conversation.decide(second.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "user"]

@@ -1,5 +1,6 @@
 """What a person changes about a run while it goes on."""
 
+import re
 from collections.abc import Iterator
 from typing import cast
 
@@ -162,3 +163,45 @@ def asked(model: WrittenModel) -> list[str]:
     """The prompts in the last request. What the notebook's cells are stands below each."""
     told = (message["content"] for message in model.requests()[-1] if message["role"] == "user")
     return [prompt.partition("\n\n<notebook_context>")[0] for prompt in told]
+
+
+def test_the_badge_lists_every_rule_with_who_made_it_and_edit_writes_files_here_unasked(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    answer = Gate(say("Written."))
+    turns = [call("run_python", code="1"), call("write_file", path="notes.md", content="x\n")]
+    model.says(*turns, call("run_python", code="2"), answer)
+    policy = "ak.Policy(rules=['allow read_file', 'deny run_shell where command matches \"curl *\"'])"
+    code = f"import agent_kernel as ak\nrun = ak.Agent(policy={policy}).start('Write it.')"
+    notebook = open_notebook([LOAD, code])
+    limits = notebook.path.parent / ".agent-kernel.toml"
+    limits.write_text('rules = ["ask run_shell", "allow *"]\n[budget]\ntool_calls = 9\n')
+    try:
+        notebook.run_through(1)
+        notebook.wait_for_state("awaiting_approval")
+        page = notebook.page
+        said = "Policy: Asks before acting, 1 always-allow rule, 2 rules that deny or ask"
+        page.get_by_role("button", name=said, exact=True).click()
+        expect(page.get_by_text("limited by .agent-kernel.toml: 1 rule, 9 tool calls", exact=True)).to_be_visible()
+        panel = page.get_by_role("group", name="Policy in force")
+        expect(panel.get_by_role("listitem")).to_have_text(
+            [
+                "ask run_shell from .agent-kernel.toml",
+                "allow read_file from this notebook\u2019s code",
+                'deny run_shell where command matches "curl *" from this notebook\u2019s code',
+            ]
+        )
+        expect(panel).to_contain_text("the rule 'allow *' is not used, because a file can only tighten.")
+        panel.get_by_text("Edit", exact=True).click()
+        panel.get_by_role("button", name="Switch to Edit").click()
+        notebook.press("Approve", 0)
+        notebook.wait_for_state("success", 1)  # the file, which nobody was asked about
+        notebook.wait_for_state("awaiting_approval", 2)  # code
+        badge = page.get_by_role("button", name=re.compile("^Policy: Edits files here, asks for the rest"))
+        expect(badge).to_be_visible()
+        notebook.press("Approve", 2)
+        answer.open()
+        expect(notebook.record()).to_contain_text("limited by .agent-kernel.toml: 1 rule, 9 tool calls")
+        assert (notebook.path.parent / "notes.md").read_text() == "x\n"
+    finally:
+        limits.unlink()

@@ -1,5 +1,9 @@
 """`%agent status`, `show`, `stop` and the like, with runs that are open. The brain is in the kernel."""
 
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from tests.notebooks.kernel import Cell, TestKernel
@@ -67,3 +71,30 @@ def test_rules_says_which_policy_is_in_force(page: OpenRuns) -> None:
     said = page.kernel.run("%agent rules").streams()
     assert "   1  allow run_python (this conversation, saved on 20" in said
     assert page.kernel.run("%agent rules remove 1").streams().startswith("Removed: allow run_python.")
+
+
+def test_a_rule_for_all_notebooks_lasts_longer_than_its_kernel(
+    start_kernel: Callable[..., TestKernel], tmp_path: Path
+) -> None:
+    data = {"JUPYTER_DATA_DIR": str(tmp_path)}
+    first = start_kernel(**data)
+    first.run(SCRIPTED)
+    page = Page(first, "Count.")
+    cell = first.send("agent.run('Count.')", allow_stdin=True)
+    page.open()
+    approval = page.event("approval_request")
+    page.send(type="approval_response", approval_id=approval["approval_id"], approved=True, scope="user")
+    first.result(cell)
+    first.close()
+    kept = tmp_path / "agent-kernel" / "rules-of-kernels.sqlite"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+    second = start_kernel(**data)
+    second.run(SCRIPTED)
+    second.run("run = agent.run('Count.')")
+    assert second.value("[(call.state, call.by) for call in run.tool_calls]") == "[('success', 'policy')]"
+    assert "   1  allow run_python (all notebooks, saved on 20" in second.run("%agent rules").streams()
+    assert second.run("%agent rules remove 1").streams().startswith("Removed: allow run_python.")
+    second.run("agent = ak.Agent(model=ScriptedModel([call('run_python', code='x = 2'), say('Done.')]))")
+    second.run("run = agent.run('Again.')")
+    assert second.value("[call.state for call in run.tool_calls]") == "['denied']"

@@ -24,7 +24,12 @@ from agent_kernel.loop.runs.time_limit import limited_in_time
 from agent_kernel.loop.runs.visits import Visits
 from agent_kernel.loop.settings import RunSpec, ScriptedDecision
 from agent_kernel.loop.tool_calls import calls, tool_messages
-from agent_kernel.loop.tool_calls.effective_policy import Standing, effective_policy, read_standing
+from agent_kernel.loop.tool_calls.effective_policy import (
+    Standing,
+    effective_policy,
+    read_standing,
+    take_in_user_rules,
+)
 from agent_kernel.loop.turns.budgets import conversation_budget, filled_up
 from agent_kernel.loop.turns.history import Past, unanswered_calls
 from agent_kernel.loop.turns.model_step import add_user_message
@@ -99,6 +104,7 @@ async def begin(
     # Resolving may import the openai package, which takes half a second.
     model = await asyncio.to_thread(host.models.resolve, spec.model or row.model or host.settings.default_model)
     known, spec = spec.limits, await _with_folder_limits(host, row, spec)
+    await take_in_user_rules(host.log, host.settings)
     standing = await host.log.read(lambda sql: read_standing(sql, row, spec.run_id))
     policy, shown = effective_policy(host.settings, spec, standing)
     setting = RunSetting(

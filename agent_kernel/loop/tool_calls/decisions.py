@@ -33,7 +33,9 @@ async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided
                 commit, call.approval_id, verdict, denial=denial, starts=starts, seen_digest=decision.digest
             )
             if decision.approved and decision.scope != "once":
-                saved_rules.save(commit.sql, row, decision.scope, _chosen_rule(decided, decision), decided_by)
+                chosen = _chosen_rule(decided, decision)
+                kept = run.setting.settings.user_rules
+                saved_rules.save(commit.sql, row, decision.scope, chosen, decided_by, kept)
             return decided
 
         now = await run.commit(work)

@@ -1,5 +1,7 @@
 """The policy that is in force for a run: what its notebook chose, capped by the site, with the rules people saved."""
 
+import asyncio
+import logging
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,13 +9,16 @@ from pathlib import PurePosixPath
 
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.approvals.rules import Rule
-from agent_kernel.log.rules import rules_in_force
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.log.rules import put_user_rules, rules_in_force
 from agent_kernel.log.runs import ConversationRow, policy_of_run
+from agent_kernel.log.store import Log
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.protocol.views import PolicyView, RuleView
 from agent_kernel.protocol.vocabulary import PolicyMode, RuleOrigin, Scope
 from agent_kernel.tools.builtin import BUILTIN_NAMES
 
+logger = logging.getLogger(__name__)
 _MOST_NAMED = 10
 
 
@@ -33,6 +38,21 @@ class Standing:
 
 def read_standing(sql: sqlite3.Connection, row: ConversationRow, run_id: str) -> Standing:
     return Standing(policy_of_run(sql, run_id), rules_in_force(sql, scope_keys(row)))
+
+
+async def take_in_user_rules(log: Log, settings: BrainSettings) -> None:
+    """Have the log know the rules for all notebooks as they are now, where they are kept apart from it. Where they
+    can't be read none of them is in force."""
+    store = settings.user_rules
+    if store is None:
+        return
+    try:
+        rules = await asyncio.to_thread(store.read)
+    except ConfigurationError as error:
+        logger.warning("%s Calls that they allow ask.", error)
+        rules = []
+    rows = [(rule.rule_id, rule.text, rule.made_at, rule.made_by) for rule in rules]
+    await log.write(lambda transaction: put_user_rules(transaction.sql, rows))
 
 
 def effective_policy(settings: BrainSettings, spec: RunSpec, standing: Standing) -> tuple[Policy, PolicyView]:

@@ -10,7 +10,7 @@ from agent_kernel.approvals.policy import JudgedCall, Judgement, Policy
 from agent_kernel.errors import KernelGone
 from agent_kernel.log.rules import rules_in_force
 from agent_kernel.loop.run import ActiveRun
-from agent_kernel.loop.tool_calls.effective_policy import scope_keys
+from agent_kernel.loop.tool_calls.effective_policy import scope_keys, take_in_user_rules
 from agent_kernel.loop.tool_calls.reading import read
 from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode
 from agent_kernel.tools.arguments import digest, parse
@@ -60,11 +60,16 @@ async def _removed_elsewhere(run: ActiveRun) -> Policy | None:
     if not saved:
         return None
     row = run.setting.conversation
+    await take_in_user_rules(run.setting.log, run.setting.settings)
     in_force = {rule.rule_id for rule in await run.setting.log.read(lambda sql: rules_in_force(sql, scope_keys(row)))}
     if saved <= in_force:
         return None
-    kept = tuple(rule.text for rule in rules if rule.rule_id is None or rule.rule_id in in_force)
-    return Policy(kept, run.policy.default)
+    kept = [rule for rule in rules if rule.rule_id is None or rule.rule_id in in_force]
+    policy = Policy(tuple(rule.text for rule in kept), run.policy.default)
+    if not run.policy_lock.locked():  # else somebody is about to show what is in force
+        async with run.policy_lock:
+            await run.show_policy(policy, run.view.policy.model_copy(update={"rules": kept}))
+    return policy
 
 
 def permits(judgement: Judgement, by: DecidedBy | None) -> bool:

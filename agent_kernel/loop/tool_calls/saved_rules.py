@@ -3,7 +3,8 @@
 import sqlite3
 from collections.abc import Iterable
 
-from agent_kernel.errors import AlreadyDecided, IllegalTransition
+from agent_kernel.approvals.user_rules import UserRule, UserRules
+from agent_kernel.errors import AlreadyDecided, ConfigurationError, IllegalTransition, InvalidArguments
 from agent_kernel.log import ledger, trail
 from agent_kernel.log.rules import add_rule, revoke_rule
 from agent_kernel.log.runs import ConversationRow
@@ -14,9 +15,22 @@ from agent_kernel.loop.tool_calls.tool_step import decide_without_asking
 from agent_kernel.protocol.vocabulary import DecidedBy, Scope
 
 
-def save(sql: sqlite3.Connection, row: ConversationRow, scope: Scope, text: str, decided_by: str | None) -> None:
-    """Put a rule in force, in the transaction of the decision that it came with."""
-    rule_id = add_rule(sql, scope, scope_keys(row)[scope], text, decided_by)
+def save(
+    sql: sqlite3.Connection,
+    row: ConversationRow,
+    scope: Scope,
+    text: str,
+    decided_by: str | None,
+    user_rules: UserRules | None = None,
+) -> None:
+    """Put a rule in force, in the transaction of the decision that it came with. Raises `InvalidArguments` where it
+    can't be kept; nothing is decided then."""
+    rule_id, now = add_rule(sql, scope, scope_keys(row)[scope], text, decided_by)
+    if scope == "user" and user_rules is not None:
+        try:
+            user_rules.add(UserRule(rule_id, text, now, decided_by))
+        except ConfigurationError as error:
+            raise InvalidArguments(f"{error} Nothing was decided.") from error
     trail.record_rule(
         sql, "saved", rule_id, conversation_id=row.conversation_id, text=text, scope=scope, decided_by=decided_by
     )
@@ -29,9 +43,13 @@ def remove(
     row: ConversationRow | None = None,
     *,
     by: DecidedBy = "user",
+    user_rules: UserRules | None = None,
 ) -> None:
-    """Take a rule out of force; with a conversation, only one that covers it. Raises `UnknownRule`."""
+    """Take a rule out of force; with a conversation, only one that covers it. Raises `UnknownRule`,
+    `ConfigurationError`."""
     rule = revoke_rule(sql, rule_id, scope_keys(row) if row is not None else None)
+    if rule.scope == "user" and user_rules is not None:
+        user_rules.remove(rule_id)
     trail.record_rule(
         sql,
         "removed",

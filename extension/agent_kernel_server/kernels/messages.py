@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationInfo, 
 from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.run import RunResult
-from agent_kernel.loop.settings import MOST_REPLACED, RunSpec
+from agent_kernel.loop.settings import MOST_REPLACED, MOST_RULE_CHARACTERS, MOST_RULES, RunSpec
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import (
     MOST_DAYS,
@@ -128,7 +128,7 @@ class RunDeclaration(KernelMessage):
     model: str | None = None
     effort: Effort | None = None
     policy: PolicyMode | None = None
-    rules: tuple[str, ...] = ()
+    rules: tuple[Annotated[str, Field(max_length=MOST_RULE_CHARACTERS)], ...] = Field(default=(), max_length=MOST_RULES)
     system: str | None = None
     budget: BudgetLimits = Field(default_factory=BudgetLimits)
     conversation_budget: BudgetLimits = Field(default_factory=BudgetLimits)
