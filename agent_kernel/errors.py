@@ -22,6 +22,7 @@ AgentKernelError
 │   └── ModelUnavailable          still failing after the retries
 ├── BudgetExceeded                a hard limit of the run was reached
 ├── ToolFailed                    a built-in tool could not do what was asked; the message is for the model
+├── TooManyConversations          so many that never had a run are open that no other is made
 ├── UndoRefused                   a file is not as a call left it, so that nothing is put back
 ├── ServerSilent                  the server did not answer what a cell asked
 ├── KernelGone                    the kernel died, was restarted or was shut down
@@ -162,6 +163,10 @@ class BudgetExceeded(AgentKernelError):
 
 
 class ToolFailed(AgentKernelError):
+    pass
+
+
+class TooManyConversations(AgentKernelError):
     pass
 
 

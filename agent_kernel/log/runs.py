@@ -59,6 +59,15 @@ def count_conversations(sql: sqlite3.Connection) -> int:
     return int(count)
 
 
+def empty_conversations(sql: sqlite3.Connection, most: int) -> list[tuple[str, str]]:
+    """The oldest conversations that never had a run, so many at most: the id, and when each was made."""
+    return sql.execute(
+        "SELECT conversation_id, created_at FROM conversations "
+        "WHERE NOT EXISTS (SELECT 1 FROM runs WHERE conversation = conversations.number) ORDER BY number LIMIT ?",
+        (most,),
+    ).fetchall()
+
+
 def delete_conversation(sql: sqlite3.Connection, conversation_id: str) -> None:
     """Its messages, events and calls go with it; the decisions stay."""
     sql.execute("DELETE FROM conversations WHERE conversation_id = ?", (conversation_id,))

@@ -4,17 +4,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Self
 
 from agent_kernel.approvals.offers import with_offers
 from agent_kernel.approvals.rules import Rule
-from agent_kernel.errors import UnknownConversation
+from agent_kernel.errors import TooManyConversations, UnknownConversation
 from agent_kernel.log import journal, ledger, runs
 from agent_kernel.log.rules import all_rules
 from agent_kernel.log.store import Log
-from agent_kernel.log.transactions import AuditListener
+from agent_kernel.log.transactions import AuditListener, Transaction
 from agent_kernel.log.turns import read_report
 from agent_kernel.loop.clients import lists
 from agent_kernel.loop.clients.snapshots import read_list
@@ -36,6 +37,10 @@ from agent_kernel.protocol.vocabulary import UnknownAnswer
 from agent_kernel.tools.hands import Hands
 
 DEFAULT_SETTINGS = BrainSettings()
+MOST_EMPTY = 1_000
+"""So many conversations without a run are kept."""
+EMPTY_FOR = timedelta(minutes=10)
+"""One that had no run in this time, and that nobody looks at, gives way to a new one."""
 HandsFor = Callable[[Conversation, RunSpec], Awaitable[Hands | None]]
 """The hands for a run of a conversation; `None` where its kernel is gone."""
 
@@ -136,11 +141,12 @@ class Brain:
         conversation_id: str | None = None,
         notebook_path: str | None = None,
     ) -> Conversation:
-        """A new conversation, or the one that has this id already."""
+        """A new conversation, or the one that has this id already. Raises `TooManyConversations`."""
         async with self._loading:
             if conversation_id is not None:
                 with suppress(UnknownConversation):
                     return await self._load(conversation_id)
+            await self._make_room()
             wanted = conversation_id or new_conversation_id()
             row = await self._host.log.write(
                 lambda t: runs.add_conversation(t.sql, wanted, kernel_id, model, notebook_path)
@@ -148,6 +154,30 @@ class Brain:
             made = self._remember(Conversation(self._host, row, 0))
             self._arrival.notify_all()
             return made
+
+    async def _make_room(self) -> None:
+        """Forget conversations that never had a run, where there are too many of them."""
+        empty = await self._host.log.read(lambda sql: runs.empty_conversations(sql, MOST_EMPTY))
+        if len(empty) < MOST_EMPTY:
+            return
+        before = (datetime.now(UTC) - EMPTY_FOR).isoformat()
+        held = {name for name, one in self._conversations.items() if one.is_watched or one.is_busy}
+        idle = [name for name, made in empty if made < before and name not in held]
+        if not idle:
+            raise TooManyConversations(
+                f"There are {MOST_EMPTY} conversations in which nothing was ever asked. Start a run in one of them, or "
+                "delete some (DELETE conversations/ID); those that nobody looks at are forgotten after "
+                f"{EMPTY_FOR.seconds // 60} minutes."
+            )
+        for name in idle:
+            if (known := self._conversations.pop(name, None)) is not None:
+                known.close()
+
+        def forget(transaction: Transaction) -> None:
+            for name in idle:
+                runs.delete_conversation(transaction.sql, name)
+
+        await self._host.log.write(forget)
 
     async def conversation(self, conversation_id: str) -> Conversation:
         """Raises `UnknownConversation`."""

@@ -61,6 +61,11 @@ class Conversation:
         return self._queue.active is not None
 
     @property
+    def is_watched(self) -> bool:
+        """Whether a page, or a kernel, follows what happens here."""
+        return self._feed.is_followed
+
+    @property
     def is_busy(self) -> bool:
         """Whether a run is under way or queued."""
         return self._queue.is_busy

@@ -7,7 +7,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from agent_kernel.notebook.inspecting import summarize, user_variables
+from agent_kernel.notebook.inspecting import Telling, user_variables
 from agent_kernel.notebook.place import notebook_path
 
 MAX_CHARACTERS = 4_000
@@ -33,9 +33,9 @@ def _variables(shell: InteractiveShell) -> str:
     if not mine:
         return "No variables are defined yet."
     lines: list[str] = []
-    length = 0
+    length, telling = 0, Telling()
     for name, value in islice(mine.items(), _VARIABLES):
-        line = f"- {name}: {summarize(value)}"[:300]
+        line = f"- {name}: {telling.in_short(value)}"[:300]
         length += len(line)
         if length > _VARIABLE_CHARACTERS:
             break

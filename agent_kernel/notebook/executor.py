@@ -6,6 +6,7 @@ import contextvars
 import inspect
 import json
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +33,11 @@ from agent_kernel.tools.langchain import current_tool_call_id
 
 INTERRUPTED = "The call was interrupted before it finished. What ran before that stays."
 INTERRUPTED_BY_USER = "The user interrupted the kernel before the call finished. What ran before that stays."
+RAISED_ITSELF = "The code raised KeyboardInterrupt itself: nobody had interrupted it. What ran before that stays."
+SIGNALLED = (
+    "The call was interrupted by a signal (SIGINT), not by the user: nobody had asked Jupyter for an interrupt. Its "
+    "own code, or a program that it started, may have sent it. What ran before that stays."
+)
 
 DEPOSIT_SECONDS = 0.5
 """How long a deposit may come after the code that claims it: both are sent together, and read by two threads."""
@@ -176,6 +182,8 @@ class _Execution:
         self._capture = OutputCapture(lambda output: mailbox.output(entry, output))
         if shared is not None:
             shared.captures.append(self._capture)
+        self._began = time.monotonic()
+        self._asked_for: bool | None = None
         request = getattr(shell.display_pub, "parent_header", {})
         self._displays = CallDisplays(self._capture, is_open, request)
 
@@ -202,7 +210,7 @@ class _Execution:
             current_base.reset(base)
             _current_place.reset(place)
             current_displays.reset(displays)
-            if self._gate.by_user:
+            if self._is_by_user():
                 # Before the outcome is known: the model is not asked on.
                 self._interrupts.stop(self._entry.run_id)
             self._mailbox.finish(self._entry, outcome)
@@ -210,7 +218,16 @@ class _Execution:
     def _interrupted(self) -> None:
         """The kernel was interrupted: that is for the call, and then for its run. Called as a signal's handler."""
         self._entry.spared = True
-        self._interrupts.interrupted(self._entry.run_id)
+        self._interrupts.interrupted(self._entry.run_id, self._is_by_user)
+
+    def _is_by_user(self) -> bool:
+        """Whether the signal from outside is an interrupt that somebody has asked Jupyter for. In any thread; the
+        server may have to be asked."""
+        if self._gate.by_user and self._asked_for is None:
+            self._asked_for = self._interrupts.was_asked_for(time.monotonic() - self._began)
+            if not self._asked_for:
+                self._entry.spared = False
+        return bool(self._asked_for)
 
     async def _outcome(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> Outcome:
         end = await self._end(wait)
@@ -316,9 +333,16 @@ class _Execution:
     def _failed(self, error: BaseException) -> "Outcome | _End":
         stopped = isinstance(error, KeyboardInterrupt | asyncio.CancelledError)
         if isinstance(error, RunInterrupted):
-            self._gate.by_user = True  # it has hit a run that this call waits for
-        if stopped and (self._gate.interrupted or self._shared is not None or isinstance(error, KeyboardInterrupt)):
-            return _End("cancelled", INTERRUPTED_BY_USER if self._gate.by_user else INTERRUPTED)
+            self._gate.by_user = self._asked_for = True  # it has hit a run that this call waits for
+        if stopped:
+            if self._is_by_user():
+                return _End("cancelled", INTERRUPTED_BY_USER)
+            signalled = self._gate.by_user
+            beside = self._shared is not None and isinstance(error, asyncio.CancelledError)
+            if self._entry.stopped or ((self._gate.interrupted or beside) and not signalled):
+                return _End("cancelled", INTERRUPTED)
+            self._capture.error(KeyboardInterrupt.__name__, str(error), render(error, self._name_of))
+            return _End("error", SIGNALLED if signalled else RAISED_ITSELF)
         if isinstance(error, ToolFailed | InvalidArguments):
             # Said in words that the model can act on; where it was raised is of no use to anybody.
             self._capture.error(type(error).__name__, str(error), str(error))

@@ -37,9 +37,12 @@ class IdleInterrupts:
 
     def __init__(self, shell: InteractiveShell, open_runs: "Callable[[], Sequence[RunState]]") -> None:
         self._open_runs = open_runs
-        self._interrupted: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._interrupted: queue.SimpleQueue[tuple[str | None, Callable[[], bool] | None]] = queue.SimpleQueue()
         self.tell: Callable[[str | None], None] = lambda _run_id: None
         """Called, in any thread, with the id of a run that this kernel did not start, or for all such runs."""
+        self.was_asked_for: Callable[[float], bool] = lambda _seconds: True
+        """Whether somebody has asked Jupyter for an interrupt within so many seconds. In any thread; may block for a
+        second. Where there is no server to ask, nobody can know who has sent a signal: then it counts as the user's."""
         self._is_new = False
         """Whether the message at hand has had no code begin so far."""
         self._kernel: Any = kernel_of(shell)
@@ -48,9 +51,9 @@ class IdleInterrupts:
             self._watch_messages()
             shell.events.register("pre_execute", self._code_begins)
 
-    def interrupted(self, run_id: str | None) -> None:
-        """Have this run stopped, or all. For a signal's handler, too."""
-        self._interrupted.put(run_id)
+    def interrupted(self, run_id: str | None, is_meant: Callable[[], bool] | None = None) -> None:
+        """Have this run stopped, or all; where `is_meant` is given, if it says so. For a signal's handler, too."""
+        self._interrupted.put((run_id, is_meant))
 
     def stop(self, run_id: str | None) -> None:
         """Stop this run, or all. The last one first: an earlier one's end would begin it."""
@@ -64,9 +67,10 @@ class IdleInterrupts:
 
     def _stop_runs(self) -> None:
         while True:
-            run_id = self._interrupted.get()
+            run_id, is_meant = self._interrupted.get()
             try:
-                self.stop(run_id)
+                if is_meant is None or is_meant():
+                    self.stop(run_id)
             except Exception:  # noqa: BLE001 -- the next interrupt must find this thread
                 _log.warning("The runs could not be stopped.", exc_info=True)
 

@@ -1,21 +1,37 @@
 """What variables hold, told without running any of the user's code: no `__repr__`, no property, no `__len__` of theirs.
 
-Types from the standard library and from the usual data packages are described; of all else the type is named.
+Values of the standard library's and of the usual data packages' own types are described; of all else the type is named.
+A type is known by being that very type, never by what it says of itself: a subclass may do anything where it is looked
+at, and so may a metaclass where its class is compared, hashed or asked for its name.
 """
 
+import datetime
+import decimal
+import fractions
+import sys
+import time
 import types
+import zoneinfo
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 MAX_VARIABLES = 100
 MAX_CHARACTERS = 20_000
+MAX_SECONDS = 1.0
+"""After this time variables are named by their types only."""
 PREVIEW_CHARACTERS = 200
+_NAME_CHARACTERS = 100
 _ITEMS = 6
 _COLUMNS = 40
 _ROWS = 3
+_BITS = 1_000
 _SKIPPED = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
 _NAMES_OF_IPYTHON = frozenset({"In", "Out", "exit", "quit", "open", "get_ipython"})
+
+_module_of = type.__dict__["__module__"].__get__
+_name_of = type.__dict__["__name__"].__get__
+_qualname_of = type.__dict__["__qualname__"].__get__
 
 
 def user_variables(namespace: Mapping[str, Any], hidden: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,10 +39,11 @@ def user_variables(namespace: Mapping[str, Any], hidden: Mapping[str, Any]) -> d
     return {
         name: value
         for name, value in list(namespace.items())
-        if not name.startswith("_")
+        if type(name) is str
+        and not name.startswith("_")
         and name not in _NAMES_OF_IPYTHON
         and not (name in hidden and hidden[name] is value)
-        and not isinstance(value, _SKIPPED)
+        and not issubclass(type(value), _SKIPPED)  # `isinstance` would ask the value for its `__class__`
     }
 
 
@@ -34,12 +51,13 @@ def inspect_variables(
     namespace: Mapping[str, Any], hidden: Mapping[str, Any], names: Sequence[str] | None = None
 ) -> str:
     """A report of the named variables, or of all of the user's, at most 20,000 characters."""
+    telling = Telling()
     if names:
         known = dict(namespace)
-        blocks = [f"{name}: {describe(known[name])}" if name in known else f"{name}: not defined" for name in names]
+        blocks = [f"{name}: {telling.of(known[name])}" if name in known else f"{name}: not defined" for name in names]
     else:
         mine = user_variables(namespace, hidden)
-        blocks = [f"{name}: {describe(value)}" for name, value in islice(mine.items(), MAX_VARIABLES)]
+        blocks = [f"{name}: {telling.of(value)}" for name, value in islice(mine.items(), MAX_VARIABLES)]
         if len(mine) > MAX_VARIABLES:
             blocks.append(f"... and {len(mine) - MAX_VARIABLES} more: {', '.join(islice(mine, MAX_VARIABLES, None))}")
     report = "\n".join(blocks) or "No variables are defined yet."
@@ -48,26 +66,34 @@ def inspect_variables(
     return report
 
 
-def summarize(value: Any) -> str:
-    """One short line: type and shape, without a preview of the data."""
-    return describe(value, preview=False).split("\n", 1)[0]
+class Telling:
+    """Describes values, one after another, until its time is up."""
+
+    def __init__(self) -> None:
+        self._until = time.monotonic() + MAX_SECONDS
+
+    def of(self, value: Any, *, preview: bool = True) -> str:
+        return type_name(value) if time.monotonic() > self._until else describe(value, preview)
+
+    def in_short(self, value: Any) -> str:
+        """One short line: type and shape, without a preview of the data."""
+        return self.of(value, preview=False).split("\n", 1)[0]
 
 
 def describe(value: Any, preview: bool = True) -> str:
-    for root in (base.__module__.partition(".")[0] for base in type(value).__mro__):
-        describer = _DESCRIBERS.get(root)
-        if describer is not None:
-            try:
-                return describer(value, preview)
-            except Exception as error:  # noqa: BLE001 -- one odd variable must not hide the others
-                return f"{type_name(value)} (could not be read: {type(error).__name__})"
-    return _describe_plain(value, preview)
+    describer = _library_describer(type(value)) or _describe_plain
+    try:
+        return describer(value, preview)
+    except Exception as error:  # noqa: BLE001 -- one odd variable must not hide the others
+        return f"{type_name(value)} (could not be read: {type_name(error)})"
 
 
 def type_name(value: Any) -> str:
     kind = type(value)
-    package = kind.__module__.partition(".")[0]
-    return kind.__qualname__ if package == "builtins" else f"{package}.{kind.__name__}"
+    module = _module_of(kind)
+    package = module.partition(".")[0] if type(module) is str else ""
+    name = _qualname_of(kind) if package == "builtins" or not package else f"{package}.{_name_of(kind)}"
+    return str(name)[:_NAME_CHARACTERS]
 
 
 def safe_text(value: Any, depth: int = 2) -> str:
@@ -76,13 +102,13 @@ def safe_text(value: Any, depth: int = 2) -> str:
     if kind is str or kind is bytes:
         cut = value[:PREVIEW_CHARACTERS]
         return repr(cut) + ("..." if len(value) > PREVIEW_CHARACTERS else "")
-    if kind is int and value.bit_length() > 1_000:
+    if kind is int and value.bit_length() > _BITS:
         return f"<int of {value.bit_length()} bits>"
-    if kind in (bool, int, float, complex, type(None)) or kind.__module__ in ("datetime", "decimal", "fractions"):
-        return repr(value)
-    if kind.__module__ == "numpy" and hasattr(kind, "item") and getattr(value, "shape", None) == ():
+    if _is_one_of(kind, _PLAIN) or (_is_one_of(kind, _EXACT) and _is_short(value)):
+        return repr(value)[:PREVIEW_CHARACTERS]
+    if _is_one_of(kind, _numpy_scalars()):
         return str(value)[:PREVIEW_CHARACTERS]
-    if kind in (list, tuple, set, frozenset) and depth:
+    if _is_one_of(kind, _SEQUENCES) and depth:
         inner = ", ".join(safe_text(item, depth - 1) for item in islice(value, _ITEMS))
         opened, closed = "[]" if kind is list else "()" if kind is tuple else "{}"
         return f"{opened}{inner}{', ...' if len(value) > _ITEMS else ''}{closed}"
@@ -92,10 +118,29 @@ def safe_text(value: Any, depth: int = 2) -> str:
     return f"<{type_name(value)}>"
 
 
+_PLAIN = (bool, int, float, complex, type(None), datetime.date, datetime.timedelta, datetime.timezone, decimal.Decimal)
+_EXACT = (datetime.datetime, datetime.time, fractions.Fraction)
+_SEQUENCES = (list, tuple, set, frozenset)
+
+
+def _is_one_of(kind: type, kinds: Sequence[type]) -> bool:
+    """Not `in`, which asks a metaclass whether its class equals another."""
+    return any(kind is one for one in kinds)
+
+
+def _is_short(value: Any) -> bool:
+    """Whether the representation of one of `_EXACT` runs nothing else's and is not long."""
+    if type(value) is fractions.Fraction:
+        parts = (value.numerator, value.denominator)
+        return all(type(part) is int and part.bit_length() <= _BITS for part in parts)
+    zone = value.tzinfo
+    return zone is None or _is_one_of(type(zone), (datetime.timezone, zoneinfo.ZoneInfo))
+
+
 def _describe_plain(value: Any, preview: bool) -> str:
     kind = type(value)
     head = type_name(value)
-    if kind in (str, bytes, list, tuple, set, frozenset, dict):
+    if _is_one_of(kind, (str, bytes, dict, *_SEQUENCES)):
         head += f" of length {len(value)}"
     if not preview:
         return head
@@ -104,33 +149,34 @@ def _describe_plain(value: Any, preview: bool) -> str:
 
 
 def _describe_array(value: Any, preview: bool) -> str:
-    import numpy as np
-
-    if not isinstance(value, np.ndarray):
-        return f"{type_name(value)} = {safe_text(value)}" if preview else type_name(value)
-    head = f"{type_name(value)} {_shape(value.shape)}, dtype {value.dtype}"
+    head = f"{type_name(value)} {_shape(value.shape)}, dtype {_dtype(value.dtype)}"
     if not preview or value.dtype.kind not in "biufcMmUS":
         return head
     return f"{head}, first values {', '.join(str(item)[:60] for item in value.flat[:_ITEMS])}"
 
 
-def _describe_pandas(value: Any, preview: bool) -> str:
-    import pandas as pd
+def _describe_scalar(value: Any, preview: bool) -> str:
+    return f"{type_name(value)} = {safe_text(value)}" if preview else type_name(value)
 
-    if isinstance(value, pd.DataFrame):
-        columns = list(zip(value.columns[:_COLUMNS], value.dtypes.iloc[:_COLUMNS], strict=True))
-        named = ", ".join(f"{_label(name)} ({kind})" for name, kind in columns)
-        more = f", and {value.shape[1] - _COLUMNS} more" if value.shape[1] > _COLUMNS else ""
-        head = f"{type_name(value)} {_shape(value.shape)}, columns: {named}{more}"
-        if not preview:
-            return head
-        rows = (value.iloc[row, :_COLUMNS].tolist() for row in range(min(_ROWS, len(value))))
-        return "\n".join([head, *("  " + " | ".join(safe_text(cell, 0) for cell in row) for row in rows)])
-    if isinstance(value, pd.Series | pd.Index):
-        head = f"{type_name(value)} of length {len(value)}, dtype {value.dtype}"
-        first = value[:_ITEMS].tolist() if isinstance(value, pd.Index) else value.iloc[:_ITEMS].tolist()
-        return f"{head}, first values {', '.join(safe_text(item, 0) for item in first)}" if preview else head
-    return type_name(value)
+
+def _describe_frame(value: Any, preview: bool) -> str:
+    kinds = list(value.dtypes.iloc[:_COLUMNS])
+    columns = zip(value.columns[:_COLUMNS], kinds, strict=True)
+    named = ", ".join(f"{_label(name)} ({_dtype(kind)})" for name, kind in columns)
+    more = f", and {value.shape[1] - _COLUMNS} more" if value.shape[1] > _COLUMNS else ""
+    head = f"{type_name(value)} {_shape(value.shape)}, columns: {named}{more}"
+    if not preview or not all(map(_is_known_dtype, kinds)):
+        return head
+    rows = (value.iloc[row, :_COLUMNS].tolist() for row in range(min(_ROWS, len(value))))
+    return "\n".join([head, *("  " + " | ".join(safe_text(cell, 0) for cell in row) for row in rows)])
+
+
+def _describe_column(value: Any, preview: bool) -> str:
+    head = f"{type_name(value)} of length {len(value)}, dtype {_dtype(value.dtype)}"
+    if not preview or not _is_known_dtype(value.dtype):
+        return head
+    first = (value.iloc[:_ITEMS] if hasattr(value, "iloc") else value[:_ITEMS]).tolist()
+    return f"{head}, first values {', '.join(safe_text(item, 0) for item in first)}"
 
 
 def _describe_shaped(value: Any, _preview: bool) -> str:
@@ -138,7 +184,7 @@ def _describe_shaped(value: Any, _preview: bool) -> str:
     head = type_name(value)
     if isinstance(shape, tuple):
         head += f" {_shape(shape)}"
-    columns = getattr(value, "columns", None)
+    columns = getattr(value, "column_names", None) or getattr(value, "columns", None)
     if isinstance(columns, list):
         head += f", columns: {', '.join(map(_label, columns[:_COLUMNS]))}"
     return f"{head}, dtype {str(dtype)[:60]}" if dtype is not None else head
@@ -149,16 +195,62 @@ def _shape(shape: Sequence[Any]) -> str:
 
 
 def _label(name: Any) -> str:
-    return name[:60] if isinstance(name, str) else safe_text(name, 1)
+    return name[:60] if type(name) is str else safe_text(name, 1)
 
 
-_DESCRIBERS: dict[str, Callable[[Any, bool], str]] = {
-    "numpy": _describe_array,
-    "pandas": _describe_pandas,
-    "polars": _describe_shaped,
-    "torch": _describe_shaped,
-    "scipy": _describe_shaped,
-    "pyarrow": _describe_shaped,
-    "xarray": _describe_shaped,
-}
-"""By the top package of a type or of one of its bases."""
+def _dtype(dtype: Any) -> str:
+    return str(dtype)[:_NAME_CHARACTERS] if _is_known_dtype(dtype) else type_name(dtype)
+
+
+def _is_known_dtype(dtype: Any) -> bool:
+    """Whether a column of this type is the library's own: of one that is the user's, each look runs their code."""
+    kind = type(dtype)
+    numpy, pandas = _contents("numpy"), _contents("pandas")
+    of_numpy = numpy.get("dtype")
+    if of_numpy is not None and issubclass(kind, of_numpy):  # numpy lets nobody else make one
+        return True
+    return pandas.get(_name_of(kind)) is kind
+
+
+def _contents(module: str) -> Mapping[str, Any]:
+    """What a module holds that is imported already."""
+    found = sys.modules.get(module)
+    return vars(found) if type(found) is types.ModuleType else {}
+
+
+def _numpy_scalars() -> Sequence[type]:
+    contents = _contents("numpy")
+    return [contents[name] for name in _SCALARS if name in contents]
+
+
+def _library_describer(kind: type) -> Callable[[Any, bool], str] | None:
+    """How a value of just this type is described, where a data package that is imported has it."""
+    for module, names, describer in _LIBRARIES:
+        contents = _contents(module)
+        if contents and any(contents.get(name) is kind for name in names):
+            return describer
+    return None
+
+
+_SCALARS = (
+    *("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "longlong", "ulonglong"),
+    *("float16", "float32", "float64", "longdouble", "complex64", "complex128", "clongdouble"),
+    *("str_", "bytes_", "datetime64", "timedelta64"),
+)
+_SPARSE = tuple(
+    f"{form}_{kind}" for form in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil") for kind in ("array", "matrix")
+)
+_INDEXES = ("Index", "RangeIndex", "MultiIndex", "DatetimeIndex", "TimedeltaIndex", "PeriodIndex", "CategoricalIndex")
+_LIBRARIES: tuple[tuple[str, tuple[str, ...], Callable[[Any, bool], str]], ...] = (
+    ("numpy", ("ndarray", "memmap", "matrix"), _describe_array),
+    ("numpy", _SCALARS, _describe_scalar),
+    ("pandas", ("DataFrame",), _describe_frame),
+    ("geopandas", ("GeoDataFrame",), _describe_frame),
+    ("pandas", ("Series", "IntervalIndex", *_INDEXES), _describe_column),
+    ("polars", ("DataFrame", "Series"), _describe_shaped),
+    ("torch", ("Tensor",), _describe_shaped),
+    ("scipy.sparse", _SPARSE, _describe_shaped),
+    ("pyarrow", ("Table", "RecordBatch", "ChunkedArray"), _describe_shaped),
+    ("xarray", ("DataArray", "Dataset"), _describe_shaped),
+)
+"""Types of data packages: the module that holds them, their names there, and how their values are described."""

@@ -7,15 +7,17 @@ waits still answers. `control_handlers` is not documented API of ipykernel: noth
 import asyncio
 import base64
 import dataclasses
+import inspect
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
-from agent_kernel.errors import ToolFailed
+from agent_kernel.errors import ServerSilent, ToolFailed
 from agent_kernel.notebook.context import describe_environment
-from agent_kernel.notebook.place import notebook_path
+from agent_kernel.notebook.place import is_served, notebook_path
 from agent_kernel.notebook.workshop import Workshop, workshop
 from agent_kernel.protocol.views import OutputView, Place, RunView
 from agent_kernel.tools.arguments import digest
@@ -41,6 +43,40 @@ def install() -> None:
         link = Link(kernel)
         kernel.control_handlers[REQUEST] = _Requests(kernel, shop, link).handle
         shop.interrupts.tell = lambda run_id: link.send("interrupted", run_id=run_id)
+        heard = _hear_interrupts(kernel)
+        shop.interrupts.was_asked_for = lambda seconds: heard(seconds) or _server_knows(shop, link, seconds)
+
+
+def _hear_interrupts(kernel: Any) -> Callable[[float], bool]:
+    """Whether a client has asked this kernel itself for an interrupt, by a message, within so many seconds."""
+    last = float("-inf")
+    carry_out = kernel.control_handlers.get("interrupt_request")
+
+    def heard(seconds: float) -> bool:
+        return time.monotonic() - last <= seconds
+
+    async def interrupt(*request: Any) -> None:
+        nonlocal last
+        last = time.monotonic()
+        done = carry_out(*request)
+        if inspect.isawaitable(done):
+            await done
+
+    if carry_out is not None:
+        kernel.control_handlers["interrupt_request"] = interrupt
+    return heard
+
+
+def _server_knows(shop: Workshop, link: "Link", seconds: float) -> bool:
+    """The server knows of each interrupt that somebody asks Jupyter for. One that is silent is not taken for a no."""
+    through_gateway = not is_served(shop.shell)
+    try:
+        answer = shop.questions.ask(
+            link.send, "interrupt", tries=1, seconds=round(seconds, 3), through_gateway=through_gateway
+        )
+    except ServerSilent:
+        return True
+    return answer.get("asked_for") is not False
 
 
 class Link:

@@ -51,6 +51,8 @@ class Entry:
     """Whether somebody has heard the outcome."""
     stop: Callable[[], None] | None = None
     """Ends a call that runs beside others, where a signal would hit them all. Called under the lock."""
+    stopped: bool = False
+    """Whether somebody has pressed Stop or Cancel while it ran, or its time was up."""
     spared: bool = False
     """Whether the kernel's interrupt has hit it: the stop of its run, which follows, is not a second one. Set by the
     signal's handler, without the lock."""
@@ -170,6 +172,7 @@ class Mailbox:
             entry = self._entries.get(approval_id)
             beside = entry is not None and entry.stop is not None and approval_id in self._executing
             if entry is not None and (beside or (self._executing and self._executing[-1] == approval_id)):
+                entry.stopped = True
                 # Under the lock: the call can't end, and another begin, between the check and the signal.
                 if entry.spared:
                     entry.spared = False

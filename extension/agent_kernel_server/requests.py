@@ -3,12 +3,13 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextvars import Context
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import orjson
 from jupyter_server.base.handlers import APIHandler
 from jupyter_server.extension.handler import ExtensionHandlerMixin
 from pydantic import BaseModel, ValidationError
+from tornado import web
 
 from agent_kernel.errors import (
     AgentKernelError,
@@ -20,6 +21,7 @@ from agent_kernel.errors import (
     KernelGone,
     LogUnavailable,
     NotFound,
+    TooManyConversations,
 )
 from agent_kernel.loop.brain import Brain
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
@@ -52,6 +54,8 @@ def refusal_for(error: AgentKernelError) -> Refusal:
         return Refusal(409, message)
     if isinstance(error, InvalidArguments):
         return Refusal(400, message, field="edited_input")
+    if isinstance(error, TooManyConversations):
+        return Refusal(429, message)
     if isinstance(error, LogUnavailable):
         return Refusal(503, message)
     if isinstance(error, ConfigurationError):
@@ -69,8 +73,35 @@ def invalid_body(error: ValidationError) -> Refusal:
     return Refusal(400, f"{first['field']}: {first['message']}", field=first["field"], errors=faults)
 
 
+@web.stream_request_body
 class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
+    """Bodies come in pieces, so that one that is refused is neither read to its end nor kept: who asks, and how long
+    the body says it is, is looked at when the headers are there."""
+
     auth_resource = AUTH_RESOURCE
+
+    def initialize(self, *arguments: Any, **named: Any) -> None:
+        super().initialize(*arguments, **named)
+        self._body = bytearray()
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Raises 403 for strangers, `Refusal` 413."""
+        await super().prepare()
+        if self._finished:
+            return
+        if self.current_user is None:
+            raise web.HTTPError(403)
+        length = self.request.headers.get("Content-Length", "0")
+        if length.isdecimal() and int(length) > MAX_FRAME_BYTES:
+            self._refuse_size()
+
+    def data_received(self, chunk: bytes) -> None:
+        """One piece of the body. One more than the largest body is kept, to tell that there was more."""
+        if len(self._body) <= MAX_FRAME_BYTES:
+            self._body += chunk
+
+    def _refuse_size(self) -> NoReturn:
+        raise Refusal(413, f"The body is larger than {MAX_FRAME_BYTES} bytes.")
 
     @property
     def service(self) -> Service:
@@ -87,9 +118,9 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
 
     def read_body(self, model: type[BodyT]) -> BodyT:
         """The validated body. Raises `Refusal` 400 with the field, or 413."""
-        body = self.request.body or b"{}"
-        if len(body) > MAX_FRAME_BYTES:
-            raise Refusal(413, f"The body is larger than {MAX_FRAME_BYTES} bytes.")
+        if len(self._body) > MAX_FRAME_BYTES:
+            self._refuse_size()
+        body = bytes(self._body) or b"{}"
         try:
             return model.model_validate(loads_once(body))
         except ValidationError as error:

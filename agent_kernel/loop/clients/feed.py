@@ -46,6 +46,10 @@ class Feed:
         """Keep no frames in memory; who needs them reads the log."""
         self._recent = None
 
+    @property
+    def is_followed(self) -> bool:
+        return bool(self._subscriptions)
+
     def announce(self, code: ErrorCode, message: str) -> None:
         """Tell the faces that are here what can't be logged."""
         event = ErrorEvent(seq=self.last_seq, conversation_id=self._conversation_id, code=code, message=message)

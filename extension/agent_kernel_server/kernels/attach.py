@@ -22,6 +22,7 @@ from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel_server.kernels.calls import CallFeeds
 from agent_kernel_server.kernels.following import RunFollower
 from agent_kernel_server.kernels.hands import KernelHands
+from agent_kernel_server.kernels.interrupts import Interrupts
 from agent_kernel_server.kernels.link import KernelLink, OutOfReach, RequestRefused
 from agent_kernel_server.kernels.messages import (
     Announce,
@@ -92,6 +93,7 @@ class AttachedKernel:
         # The brain holds them: one that was deleted is let go of.
         self._conversations: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
         self._follower = RunFollower(kernel_id, lambda: self.link, self._page_is_open, records, self._tasks, log)
+        self.interrupts = Interrupts()
         self._reach = open_reach(self)
 
     @property
@@ -182,6 +184,9 @@ class AttachedKernel:
                 return {"runs": await self._open_runs()}
             case "remove_rule":
                 return await self._remove_rule(question)
+            case "interrupt":
+                known = not self._reach.tells_interrupts or await self.interrupts.came_within(question.seconds)
+                return {"asked_for": known}
             case _:
                 assert_never(question.topic)
 

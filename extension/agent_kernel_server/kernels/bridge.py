@@ -129,6 +129,8 @@ class KernelBridge:
         match data.get("action"), data.get("status") == "success":
             case "start", True:
                 await self._attach_started(kernel_id)
+            case "interrupt", True if attached is not None:
+                attached.interrupts.heard()
             case "restart", success if attached is not None:
                 attached.restarted(success=success)
             case "shutdown", True:

@@ -46,6 +46,8 @@ class Asked:
 
 class GatewayReach:
     remote = True
+    tells_interrupts = False
+    """A gateway's other clients interrupt it too."""
     is_ending = False
     """The gateway does it, and does not tell before it is done."""
 

@@ -88,12 +88,14 @@ class Ask(KernelMessage):
 
     event: Literal["ask"]
     question_id: Identifier
-    topic: Literal["usage", "models", "waiting", "remove_rule"]
+    topic: Literal["usage", "models", "waiting", "remove_rule", "interrupt"]
     conversation_id: Identifier | None = None
     rule_id: Identifier | None = None
     """The rule to be removed, and a conversation of this kernel that it covers. Nothing can be asked for that makes a
     rule."""
     days: int = Field(default=STATS_DAYS, ge=1, le=MOST_DAYS)
+    seconds: float = Field(default=0, ge=0)
+    """For `interrupt`: whether somebody has asked Jupyter for one within so many."""
     through_gateway: bool = False
     """As in `Announce`."""
 

@@ -6,6 +6,7 @@ from logging import Logger
 from typing import Any, Protocol
 
 from jupyter_core.utils import ensure_async
+from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
 from zmq.eventloop.zmqstream import ZMQStream
 
 from agent_kernel_server.kernels.announcements import Announcements
@@ -63,6 +64,11 @@ class Reach(Protocol):
         """Whether this server is shutting the kernel down, perhaps to start it again."""
         ...
 
+    @property
+    def tells_interrupts(self) -> bool:
+        """Whether this server hears of each interrupt that somebody asks Jupyter for."""
+        ...
+
     def open_wire(self, receive: Receive) -> Wire: ...
 
     async def is_alive(self) -> bool: ...
@@ -91,6 +97,10 @@ class LocalReach:
     @property
     def is_ending(self) -> bool:
         return bool(self._kernel.shutting_down)
+
+    @property
+    def tells_interrupts(self) -> bool:
+        return isinstance(self._kernel, ServerKernelManager)  # a site's own class may not
 
     def open_wire(self, receive: Receive) -> "ZmqWire":
         return ZmqWire(self._kernel, receive, self._log)

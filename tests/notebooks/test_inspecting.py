@@ -1,0 +1,155 @@
+"""What the summary of variables does with values that want to run code where they are looked at."""
+
+import datetime
+import decimal
+import fractions
+import sys
+import time
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agent_kernel.notebook import inspecting
+from agent_kernel.notebook.inspecting import inspect_variables
+
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs() -> Iterator[None]:
+    ran.clear()
+    yield
+    assert ran == [], "code of a value's own ran"
+
+
+def noted(name: str) -> Any:
+    def act(*_: Any, **__: Any) -> Any:
+        ran.append(name)
+        return (1, 2)
+
+    return act
+
+
+class Claims(type):
+    """A metaclass that is asked for everything about its class."""
+
+    __module__ = property(noted("metaclass __module__"))
+    __name__ = property(noted("metaclass __name__"))
+    __eq__ = noted("metaclass __eq__")
+    __hash__ = noted("metaclass __hash__")
+    __instancecheck__ = noted("metaclass __instancecheck__")
+    __subclasscheck__ = noted("metaclass __subclasscheck__")
+
+
+NOISY = {
+    name: noted(name)
+    for name in (
+        "__getattr__",
+        "__getattribute__",
+        "__repr__",
+        "__str__",
+        "__len__",
+        "__iter__",
+        "__bool__",
+        "__format__",
+    )
+} | {name: property(noted(name)) for name in ("shape", "dtype", "columns", "__class__", "__dict__", "iloc", "item")}
+
+
+def claiming(module: str, *bases: type) -> type:
+    return type("DataFrame", bases, {**NOISY, "__module__": module})
+
+
+@pytest.mark.parametrize(
+    "module", ["numpy", "pandas", "polars", "torch", "scipy", "pyarrow", "xarray", "datetime", "decimal"]
+)
+def test_a_class_that_claims_a_librarys_module_is_only_named(module: str) -> None:
+    assert inspect_variables({"x": claiming(module)()}, {}) == f"x: {module}.DataFrame"
+
+
+@pytest.mark.parametrize("base", [np.ndarray, pd.DataFrame, pd.Series, list, dict, str, datetime.datetime])
+def test_a_subclass_of_what_is_described_is_only_named(base: Any) -> None:
+    kind = claiming("pandas", base)
+    arguments: dict[type, tuple[Any, ...]] = {datetime.datetime: (1, 1, 1), np.ndarray: (3,)}
+    value = base.__new__(kind, *arguments.get(base, ()))
+    assert inspect_variables({"x": value}, {}) == "x: pandas.DataFrame"
+
+
+def test_a_metaclass_is_not_asked_for_anything() -> None:
+    kind = Claims("Odd", (), {})
+    report = inspect_variables({"x": kind.__new__(kind)}, {})
+    assert report.endswith("Odd")
+
+
+def test_a_frame_with_columns_of_the_users_own_type_shows_no_cells() -> None:
+    class Cell:
+        __repr__ = noted("cell")
+
+    frame = pd.DataFrame({"plain": [1, 2], "odd": [Cell(), Cell()]}, dtype=object)
+    report = inspect_variables({"frame": frame}, {})
+    assert "plain (object), odd (object)" in report
+    assert "Cell>" in report
+
+
+def test_a_fake_library_in_its_place_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fake(types.ModuleType):
+        __getattr__ = noted("module")
+
+    kind = claiming("polars")
+    fake = Fake("polars")
+    vars(fake)["DataFrame"] = kind
+    monkeypatch.setitem(sys.modules, "polars", fake)
+    assert inspect_variables({"x": kind()}, {}) == "x: polars.DataFrame"
+
+
+def test_a_time_zone_of_the_users_own_is_not_asked() -> None:
+    class Zone(datetime.tzinfo):
+        utcoffset = noted("utcoffset")
+        __repr__ = noted("repr")
+
+    moment = datetime.datetime(2026, 1, 1, tzinfo=Zone())
+    assert "Zone" not in inspect_variables({"x": moment}, {})
+
+
+def test_what_is_the_libraries_own_is_described() -> None:
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})
+    values = {
+        "frame": frame,
+        "column": frame["a"],
+        "index": frame.index,
+        "array": np.arange(4.0),
+        "number": np.float64(1.5),
+        "moment": datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC),
+        "price": decimal.Decimal("1.50"),
+        "half": fractions.Fraction(1, 2),
+        "items": [1, "two", (3,)],
+    }
+    report = inspect_variables(values, {})
+    for told in (
+        "frame: pandas.DataFrame 3 x 2, columns: a (int64), b (str)\n  1 | 'x'",
+        "column: pandas.Series of length 3, dtype int64, first values 1, 2, 3",
+        "index: pandas.RangeIndex of length 3, dtype int64",
+        "array: numpy.ndarray of length 4, dtype float64, first values 0.0, 1.0, 2.0, 3.0",
+        "number: numpy.float64 = 1.5",
+        "moment: datetime.datetime = datetime.datetime(2026, 1, 2, 0, 0, tzinfo=datetime.timezone.utc)",
+        "price: decimal.Decimal = Decimal('1.50')",
+        "half: fractions.Fraction = Fraction(1, 2)",
+        "items: list of length 3 = [1, 'two', (3)]",
+    ):
+        assert told in report
+
+
+def test_when_its_time_is_up_the_rest_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspecting, "MAX_SECONDS", -1.0)
+    assert inspect_variables({"x": [1, 2]}, {}) == "x: list"
+
+
+def test_a_very_wide_frame_is_told_at_once() -> None:
+    frame = pd.DataFrame(np.zeros((2, 100_000)))
+    before = time.process_time()
+    assert "and 99960 more" in inspect_variables({"x": frame}, {})
+    assert time.process_time() - before < 2

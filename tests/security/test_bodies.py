@@ -1,0 +1,82 @@
+"""Bodies that are refused are refused by their headers: they are neither waited for nor kept."""
+
+import asyncio
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from tests.server.client import Api
+
+MEGABYTE = 1_048_576
+MOST_READ_SECONDS = 10.0
+
+
+async def answer_to(port: int, path: str, headers: dict[str, str], *body: bytes) -> tuple[int, dict[str, Any]]:
+    """The status and the JSON of an answer that comes before the body is complete."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        lines = [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", *(f"{k}: {v}" for k, v in headers.items()), "", ""]
+        writer.write("\r\n".join(lines).encode())
+        for piece in body:
+            writer.write(piece)
+            await writer.drain()
+        async with asyncio.timeout(MOST_READ_SECONDS):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            length = int(next(line for line in head.lower().splitlines() if "content-length" in line).split(":")[1])
+            return int(head.split()[1]), json.loads(await reader.readexactly(length))
+    finally:
+        writer.close()
+
+
+@pytest.fixture
+def routes(jp_base_url: str) -> list[str]:
+    base = f"{jp_base_url}agent-kernel/api"
+    return [f"{base}/{path}" for path in ("conversations", "conversations/x/runs", "approvals/x", "nothing")]
+
+
+async def test_a_strangers_body_is_refused_before_it_is_sent(api: Api, routes: list[str], jp_http_port: int) -> None:
+    await api.new_conversation()
+    for path in routes:
+        status, _ = await answer_to(jp_http_port, path, {"Content-Length": str(400 * MEGABYTE)})
+        assert status == 403, path
+        status, _ = await answer_to(jp_http_port, path, {"Transfer-Encoding": "chunked"}, b"5\r\nhello\r\n")
+        assert status == 403, path
+
+
+async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(
+    api: Api, routes: list[str], jp_http_port: int, jp_auth_header: dict[str, str]
+) -> None:
+    await api.new_conversation()
+    for path in routes:
+        status, body = await answer_to(jp_http_port, path, {**jp_auth_header, "Content-Length": str(400 * MEGABYTE)})
+        assert (status, "larger than 1048576 bytes" in body["message"]) == (413, True), path
+
+
+async def test_a_body_that_does_not_say_its_length_is_kept_up_to_the_bound(
+    api: Api, jp_fetch: Any, jp_http_port: int, jp_base_url: str, jp_auth_header: dict[str, str]
+) -> None:
+    conversation_id = await api.new_conversation()
+    path = f"{jp_base_url}agent-kernel/api/conversations/{conversation_id}/runs"
+    piece = b"%x\r\n" % MEGABYTE + b"x" * MEGABYTE + b"\r\n"
+    sent = [*[piece] * 40, b"0\r\n\r\n"]
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        headers = {**jp_auth_header, "Transfer-Encoding": "chunked"}
+        status, _ = await answer_to(jp_http_port, path, headers, *sent)
+        grown = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert status == 413
+    assert grown < 16 * MEGABYTE
+
+
+async def test_a_body_within_the_bound_arrives_whole(api: Api) -> None:
+    conversation_id = await api.new_conversation()
+    status, body = await api(
+        "POST", "conversations", conversation_id, "policy", body={"mode": "ask", "x": "y" * 900_000}
+    )
+    assert (status, body.get("mode", body)) == (200, "ask"), body

@@ -1,0 +1,72 @@
+"""Who interrupted a call: a person through Jupyter, the code itself, or a signal that nobody asked Jupyter for."""
+
+from typing import Any
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, say
+from tests.server.client import Api, Kernel
+from tests.server.test_kernels import executing, waiting_call
+
+pytestmark = pytest.mark.kernel
+
+SHELL = "subprocess.run('kill -INT $PPID', shell=True)"
+
+
+async def run_to_end(api: Api, kernel: Kernel, model: FakeOpenAI, code: str) -> Any:
+    model.add(call("run_python", code=f"import os, signal, subprocess, time\nprint('in', flush=True)\n{code}"))
+    model.add(say("I go on."))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    return await api.ended(conversation_id)
+
+
+async def test_code_that_raises_keyboard_interrupt_itself_has_failed_and_the_model_goes_on(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    view = await run_to_end(api, kernel, model, "raise KeyboardInterrupt('mine')")
+    (one,) = view["tool_calls"]
+    assert (one["state"], view["runs"][0]["status"]) == ("error", "complete")
+    assert "The code raised KeyboardInterrupt itself" in one["result"]
+    assert "mine" in one["result"]
+    assert "Cancelled" not in one["result"]
+    assert view["messages"][-1]["content"] == "I go on."
+
+
+@pytest.mark.parametrize("code", [SHELL, "os.kill(os.getpid(), signal.SIGINT)"], ids=["shell", "itself"])
+async def test_a_signal_that_nobody_asked_jupyter_for_is_not_the_users(
+    api: Api, kernel: Kernel, model: FakeOpenAI, code: str
+) -> None:
+    view = await run_to_end(api, kernel, model, f"{code}\ntime.sleep(60)")
+    (one,) = view["tool_calls"]
+    assert (one["state"], view["runs"][0]["status"]) == ("error", "complete")
+    assert "by a signal (SIGINT), not by the user" in one["result"]
+    assert "Cancelled" not in one["result"]
+
+
+async def test_code_that_is_signalled_and_goes_on_is_still_cancelled_by_cancel(
+    api: Api, kernel: Kernel, model: FakeOpenAI, face: Any
+) -> None:
+    caught = f"try:\n    {SHELL}\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    time.sleep(2)"
+    code = f"import subprocess, time\n{caught}\nprint('goes on', flush=True)\ntime.sleep(60)"
+    model.add(call("run_python", code=code), say("I go on."))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    page = await face(conversation_id)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    while "goes on" not in (await page.until("tool_output"))["output"]["text"]:
+        pass
+    assert (await api("GET", "runs"))[1][-1]["status"] == "running"
+    await page.send({"type": "tool_cancel", "tool_call_id": waiting["tool_call_id"]})
+    view = await api.ended(conversation_id)
+    assert (view["tool_calls"][0]["state"], view["runs"][0]["status"]) == ("cancelled", "complete")
+
+
+async def test_a_clients_message_is_an_interrupt_of_the_user(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
+    """What `jupyter_client` sends to a kernel whose kernel spec wants messages."""
+    model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(60)"))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await executing(api, conversation_id)
+    kernel.ask_for_interrupt()
+    view = await api.ended(conversation_id)
+    assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
