@@ -35,7 +35,7 @@ async def test_idle_ones_that_nobody_looks_at_are_forgotten(monkeypatch: pytest.
         one = await stage(model)
         watched, idle = [await one.brain.create_conversation() for _ in range(2)]
         subscription = watched.subscribe()
-        await one.start()
+        await (await one.start()).wait()
         await one.brain.create_conversation()
         new = await one.brain.create_conversation()
         for kept in (watched, new, one.conversation):
