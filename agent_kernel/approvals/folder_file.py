@@ -20,6 +20,7 @@ from typing import Any, cast, get_args
 
 from agent_kernel.approvals.limits import checked_limits, least
 from agent_kernel.approvals.policy import exceeds
+from agent_kernel.approvals.rule_check import check_rules
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.figures import money
@@ -143,6 +144,7 @@ def _rules(value: Any, file: str) -> FolderLimits:
     for text in value:
         try:
             rule = Rule.parse(text)
+            check_rules([text])
         except ConfigurationError:
             found = unreadable(file, f"has a rule that is not understood: {text[:_MOST_SAID]!r}")
         else:

@@ -1,6 +1,9 @@
 """The rules that Always allow may save for a call, from narrow to wide. Each covers the call that it is offered for."""
 
 import glob
+import itertools
+import json
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -10,6 +13,7 @@ from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.protocol.views import RuleOffer, ToolCallView
 from agent_kernel.protocol.vocabulary import Scope
 from agent_kernel.tools.arguments import parse
+from agent_kernel.tools.builtin import BUILTIN_NAMES
 
 RULE_SCOPES: tuple[Scope, ...] = ("conversation", "project", "user")
 
@@ -20,6 +24,10 @@ _SAME = {
     "edit_file": "same path, same change",
 }
 _ANY = {"write_file": "any content", "edit_file": "any change"}
+_LONGEST_COMMAND = 500
+_LONGEST_VALUE = 60
+_MOST_ARGUMENTS = 4
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9_./:=@%+-]+")
 _ON_ONE_FILE = frozenset({"write_file", "edit_file", "read_file", "read_notebook"})
 
 
@@ -52,8 +60,13 @@ def _candidates(call: ToolCallView, arguments: dict[str, Any]) -> Iterator[RuleO
         note=_SAME.get(name, "same arguments"),
     )
     path = call.place.spellings()[0] if call.place is not None and call.place.linked else arguments.get("path")
+    command = arguments.get("command")
     if name in _ON_ONE_FILE and isinstance(path, str):
         yield from _files_like(name, path)
+    elif name == "run_shell" and isinstance(command, str):
+        yield from _commands_like(name, command)
+    elif name not in BUILTIN_NAMES and len(arguments) > 1:
+        yield from itertools.islice(_arguments_like(name, arguments), _MOST_ARGUMENTS)
     yield RuleOffer(
         text=every_call(name),
         label=f"Every {name} call",
@@ -71,6 +84,38 @@ def _files_like(name: str, path: str) -> Iterator[RuleOffer]:
         label=f"{kind} in {folder or 'this folder'}",
         note=_ANY.get(name, "any part of it"),
     )
+
+
+def _commands_like(name: str, command: str) -> Iterator[RuleOffer]:
+    """This program with these first words, where that is one answer for the whole line."""
+    if len(command) > _LONGEST_COMMAND:
+        return
+    from agent_kernel.tools.shell_programs import first_words
+
+    words = first_words(command)
+    if words and all(map(_PLAIN_WORD.fullmatch, words)):
+        yield RuleOffer(
+            text=f'allow {name} where command matches "{" ".join(words)} *"',
+            label=f"Commands that begin with {' '.join(words)}",
+            note="any further words",
+        )
+
+
+def _arguments_like(name: str, arguments: dict[str, Any]) -> Iterator[RuleOffer]:
+    """This value of one argument, whatever the others are. Texts first: they say most."""
+    for argument, value in sorted(arguments.items(), key=lambda item: not isinstance(item[1], str)):
+        if isinstance(value, str):
+            written, shown = f'"{value}"', f"“{value}”"
+        elif value is None or isinstance(value, bool | int | float):
+            written = shown = json.dumps(value)
+        else:
+            continue
+        if len(written) <= _LONGEST_VALUE and written.isprintable():
+            yield RuleOffer(
+                text=f"allow {name} where {argument} is {written}",
+                label=f"Every {name} call where {argument} is {shown}",
+                note="any other arguments",
+            )
 
 
 def _covers(text: str, call: ToolCallView, arguments: dict[str, Any]) -> bool:

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from agent_kernel.approvals.shell_rules import Cover, allows, restricts, restricts_exactly, within_folder
+from agent_kernel.approvals.matching import Cover, within_folder
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.json_once import RepeatedName, unique
 from agent_kernel.protocol.vocabulary import Approval
@@ -99,6 +99,8 @@ class Rule:
 
     def _weigh_text(self, tool: str, actual: str) -> Cover:
         if self.is_on_command(tool):
+            from agent_kernel.approvals.shell_rules import allows, restricts, restricts_exactly  # 50 ms
+
             if self.verb != "allow":
                 return (restricts if self.relation == "matches" else restricts_exactly)(self.value, actual)
             fits = self._fits(actual) if self.relation == "is" else allows([self.value], actual)
@@ -154,28 +156,10 @@ def weigh_rules(
             allowed = allowed or cover == "yes"
     command = arguments.get("command")
     if not allowed and patterns and isinstance(command, str):
+        from agent_kernel.approvals.shell_rules import allows
+
         allowed = allows(patterns, command)
     return Weighed(asks=asks, allows=allowed)
-
-
-def check_rules(texts: Iterable[str], tools: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse a rule on an argument that its tool does not have: it would never say anything. `tools` are those that are
-    known, with their parameters (a JSON Schema); a rule on another one can't be checked.
-
-    Raises `ConfigurationError`.
-    """
-    for text in texts:
-        rule = Rule.parse(text)
-        if rule.argument is None or rule.argument == "digest":
-            continue
-        judged = list(tools.values()) if rule.tool == "*" else [tools[rule.tool]] if rule.tool in tools else []
-        if not judged or any(rule.argument in _properties(each) or _is_open(each) for each in judged):
-            continue
-        whose = "no tool has" if rule.tool == "*" else f"the tool {rule.tool} does not have"
-        names = ", ".join(dict.fromkeys(name for each in judged for name in _properties(each))) or "none"
-        raise ConfigurationError(
-            f"The rule {text!r} is on an argument {rule.argument!r}, which {whose}. The arguments are: {names}."
-        )
 
 
 def same_json(left: Any, right: Any) -> bool:
@@ -194,11 +178,6 @@ def same_json(left: Any, right: Any) -> bool:
 def _properties(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     found = parameters.get("properties", {})
     return found if isinstance(found, Mapping) else {}
-
-
-def _is_open(parameters: Mapping[str, Any]) -> bool:
-    """Whether a tool may take arguments that it does not name."""
-    return bool(parameters.get("additionalProperties")) or "patternProperties" in parameters
 
 
 def _refuse(constant: str) -> Any:

@@ -14,15 +14,11 @@ import glob
 import itertools
 import re
 from collections.abc import Iterable
-from pathlib import PurePosixPath
-from typing import Literal
 
-from agent_kernel.tools.hidden import hidden_characters
+from agent_kernel.approvals.matching import Cover, within_folder
 from agent_kernel.tools.shell_lines import SimpleCommand
 from agent_kernel.tools.shell_programs import running, spelled_out
 
-Cover = Literal["yes", "no", "unclear"]
-"""`unclear`: it may, which can't be told before it runs. A rule that denies or asks then asks."""
 _GLOB = frozenset("*?[")
 
 
@@ -84,15 +80,3 @@ def _fits(word: str, wanted: str) -> bool:
     if wanted == "*" or not _GLOB & set(wanted):
         return wanted in ("*", word)
     return within_folder(word, wanted)
-
-
-def within_folder(path: str, pattern: str) -> bool:
-    """Folder by folder, after `.` and doubled slashes are taken out. A hidden name (`.env`) is covered where the
-    pattern names its dot, one with characters that can't be seen never."""
-    parts, wanted = PurePosixPath(path).parts, PurePosixPath(pattern).parts
-    if ".." in parts or "\\" in path or len(parts) != len(wanted) or hidden_characters(path):
-        return False
-    return all(
-        fnmatch.fnmatchcase(part, pattern) and (not part.startswith(".") or pattern.startswith("."))
-        for part, pattern in zip(parts, wanted, strict=True)
-    )

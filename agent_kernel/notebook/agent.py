@@ -4,6 +4,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agent_kernel.approvals.rule_check import check_rules
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.settings import RunSpec
 from agent_kernel.notebook.cells import request_of
@@ -54,6 +55,8 @@ class Agent:
         self.tools = with_timeouts(offered_tools(self._shop.shell, tools), timeouts or {})
         self.system = system
         self.policy = None if policy is None else as_policy(policy)
+        if self.policy is not None:
+            check_rules(self.policy.rules, [tool.declaration for tool in self.tools])
         self.budget = budget or Budget()
         self.conversation_budget = conversation_budget or Budget()
         self.effort = as_effort(effort)

@@ -28,21 +28,22 @@ _ADMINISTRATOR = {"sudo", "doas", "su", "pkexec", "runuser"}
 _DISKS = re.compile(r"mkfs(\..+)?|mke2fs|mkswap|wipefs|fdisk|sfdisk|parted|format")
 _SECRET_FILES = re.compile(
     r"(?:^|/)(?:\.env(?:\..+)?|\.netrc|\.pgpass|\.ssh(?:/.*)?|\.aws(?:/.*)?|\.kube(?:/.*)?|\.gnupg(?:/.*)?|\.npmrc"
-    r"|\.pypirc|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)|shadow|environ)$"
+    r"|\.pypirc|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)|shadow|environ)$",
+    re.DOTALL,
 )
 _SECRET_NAMES = re.compile(r"\$\{?[A-Za-z_]*(?:KEY|TOKEN|SECRET|PASSW|CREDENTIAL)[A-Za-z_]*", re.IGNORECASE)
-_GIT: tuple[tuple[Effect, str, re.Pattern[str]], ...] = (
-    ("Discards changes:", "reset", re.compile(r"--hard|--merge|--keep")),
-    ("Discards changes:", "checkout", re.compile(r"-f|--force|--|\.")),
-    ("Discards changes:", "switch", re.compile(r"-f|--force|--discard-changes|-C")),
-    ("Discards changes:", "restore", re.compile(r".*")),
-    ("Discards changes:", "stash", re.compile(r"drop|clear")),
-    ("Discards changes:", "branch", re.compile(r"-D|-f|--force")),
-    ("Deletes files:", "clean", re.compile(r"-[^-]*f.*|--force")),
-    ("Deletes files:", "rm", re.compile(r".*")),
-    ("Overwrites history:", "push", re.compile(r"-[^-]*[fd].*|--(?:force|mirror|delete|prune).*|\+.*|:.*")),
-    ("Overwrites history:", "filter-branch", re.compile(r".*")),
-    ("Overwrites history:", "reflog", re.compile(r"expire|delete")),
+_GIT: tuple[tuple[Effect, str, str], ...] = (
+    ("Discards changes:", "reset", r"--hard|--merge|--keep"),
+    ("Discards changes:", "checkout", r"-f|--force|--|\."),
+    ("Discards changes:", "switch", r"-f|--force|--discard-changes|-C"),
+    ("Discards changes:", "restore", r".*"),
+    ("Discards changes:", "stash", r"drop|clear"),
+    ("Discards changes:", "branch", r"-D|-f|--force"),
+    ("Deletes files:", "clean", r"-[^-]*f.*|--force"),
+    ("Deletes files:", "rm", r".*"),
+    ("Overwrites history:", "push", r"-[^-]*[fd].*|--(?:force|mirror|delete|prune).*|\+.*|:.*"),
+    ("Overwrites history:", "filter-branch", r".*"),
+    ("Overwrites history:", "reflog", r"expire|delete"),
 )
 """Git's commands that lose something, with the arguments that make them."""
 
@@ -143,7 +144,7 @@ def _git(text: str, arguments: list[str], operands: list[str]) -> Iterator[Findi
     verb = next((word for word in operands if word in {each for _, each, _ in _GIT} | _GIT_NETWORK), "")
     rest = arguments[arguments.index(verb) + 1 :] if verb else []
     for effect, wanted, argument in _GIT:
-        if verb == wanted and any(map(argument.fullmatch, rest or ([""] if argument.pattern == ".*" else []))):
+        if verb == wanted and any(re.fullmatch(argument, word) for word in rest or ([""] if argument == ".*" else [])):
             yield effect, text
     if verb in _GIT_NETWORK:
         yield "Uses the network:", text

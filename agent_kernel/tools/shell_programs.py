@@ -4,6 +4,7 @@ Tables of the programs that people and models use for it. Other programs run oth
 tables serve rules and warnings, they hold nobody in.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -30,6 +31,14 @@ _RUNNERS = {
     **dict.fromkeys(("docker run", "docker exec", "podman run", "podman exec", "kubectl exec"), 1),
 }
 """The same with words that say so."""
+_WITH_VERBS = frozenset(
+    (
+        *("apt", "apt-get", "aws", "az", "brew", "cargo", "conda", "dbt", "docker", "dvc", "gcloud", "gh", "git", "go"),
+        *("hatch", "helm", "jupyter", "just", "kaggle", "kubectl", "make", "mamba", "mlflow", "npm", "pdm", "pip"),
+        *("pip3", "pixi", "pnpm", "podman", "poetry", "ruff", "rye", "snap", "systemctl", "terraform", "uv", "yarn"),
+    )
+)
+"""Programs whose second word says what they do."""
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash"})
 _OTHER_INTERPRETERS = frozenset(
     (
@@ -37,7 +46,7 @@ _OTHER_INTERPRETERS = frozenset(
         *("expect", "osascript", "pwsh", "powershell", "irb", "ghc", "scala", "groovy", "guile"),
     )
 )
-_PYTHON = re.compile(r"(?:python|pypy|ipython)[0-9.]*w?")
+_PYTHON = r"(?:python|pypy|ipython)[0-9.]*w?"
 _AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
 _WITH_CODE = frozenset({"vi", "vim", "nvim", "view", "ex", "ed", "emacs", "gdb", "lldb", "sqlite3", "psql", "mysql"})
 """Programs that their arguments can make run others."""
@@ -52,28 +61,32 @@ _GIT_OPTIONS = (
     *("--config-env", "--exec", "--exec-path", "--ext-diff", "--extcmd", "--git-dir", "--open-files-in-pager"),
     *("--output", "--receive-pack", "--textconv", "--tool", "--upload-pack", "--work-tree", "--config", "--template"),
 )
-_GIT_WORDS = re.compile(r"-[^-]*[cCxO].*|ext::.*|filter-branch|difftool|mergetool|config")
+_GIT_WORDS = r"-[^-]*[cCxO].*|ext::.*|filter-branch|difftool|mergetool|config"
 _OPTIONS = {
-    "find": re.compile(r"-(?:exec|execdir|ok|okdir|delete|fprintf?|fprint0|fls|files0-from)"),
-    "fd": re.compile(r"-[xX].*|--exec.*"),
-    "tar": re.compile(r"-[^-]*[IF].*|[A-Za-z]*[IF][A-Za-z]*|--(?:ch|to-|use|in|new|rsh|rmt).*"),
-    "rsync": re.compile(r"-[^-]*e.*|--(?:rsh|rsync-path).*"),
-    "scp": re.compile(r"-[^-]*[SoDF].*"),
-    "sftp": re.compile(r"-[^-]*[SoDFb].*"),
-    "make": re.compile(r"--ev.*|.*=.*|-[^-]*[fC].*|--(?:fi|mak|di).*"),
-    "sort": re.compile(r"--(?:co|o|f).*|-[^-]*o.*"),
-    "rg": re.compile(r"--(?:pre|hostname-bin|search-zip).*|-[^-]*z.*"),
-    "zip": re.compile(r"-[^-]*T.*|--(?:un|te).*"),
-    "printf": re.compile(r"-v.*"),
-    "less": re.compile(r"[+-].*"),
-    "man": re.compile(r"-[^-]*[PHC].*|--.*"),
-    "curl": re.compile(r"-[^-]*K.*|--conf.*"),
-    "wget": re.compile(r"--(?:use-ask|conf|exec).*|-[^-]*e.*"),
+    "find": r"-(?:exec|execdir|ok|okdir|delete|fprintf?|fprint0|fls|files0-from)",
+    "fd": r"-[xX].*|--exec.*",
+    "tar": r"-[^-]*[IF].*|[A-Za-z]*[IF][A-Za-z]*|--(?:ch|to-|use|in|new|rsh|rmt).*",
+    "rsync": r"-[^-]*e.*|--(?:rsh|rsync-path).*",
+    "scp": r"-[^-]*[SoDF].*",
+    "sftp": r"-[^-]*[SoDFb].*",
+    "make": r"--ev.*|.*=.*|-[^-]*[fC].*|--(?:fi|mak|di).*",
+    "sort": r"--(?:co|o|f).*|-[^-]*o.*",
+    "rg": r"--(?:pre|hostname-bin|search-zip).*|-[^-]*z.*",
+    "zip": r"-[^-]*T.*|--(?:un|te).*",
+    "printf": r"-v.*",
+    "less": r"[+-].*",
+    "man": r"-[^-]*[PHC].*|--.*",
+    "curl": r"-[^-]*K.*|--conf.*",
+    "wget": r"--(?:use-ask|conf|exec).*|-[^-]*e.*",
 }
 """Arguments with which programs run others, write, or take their orders from elsewhere."""
-_SED = re.compile(r"[0-9,$]*[pdq=]|s([/|,:#])(?:(?!\1)[^\\\n])*\1(?:(?!\1)[^\\\n])*\1[gIp0-9]*")
+_SED = r"[0-9,$]*[pdq=]|s([/|,:#])(?:(?!\1)[^\\\n])*\1(?:(?!\1)[^\\\n])*\1[gIp0-9]*"
 _DEEPEST = 8
-_MOST = 2_000
+_MOST_WORDS = 20_000
+"""Of all commands that a line runs: `xargs -a -b -c ...` may be one with any of them."""
+_MOST_LINES = 50
+"""Lines within the line, such as that of `sh -c`."""
+_LONGEST_WORD = 1_000
 _KEPT = 8
 """Lines whose reading is remembered: each rule looks at the same one."""
 
@@ -119,13 +132,13 @@ def builds(command: SimpleCommand) -> bool:
     if _is_interpreter(name):
         return _code_of_interpreter(name, rest)
     if name == "git":
-        clones = "clone" in rest and any(re.fullmatch("-[^-]*u.*", word) for word in rest)
-        return clones or any(_GIT_WORDS.fullmatch(word) or _abbreviates(word, _GIT_OPTIONS) for word in rest)
+        clones = "clone" in rest and any(_is("-[^-]*u.*", word) for word in rest)
+        return clones or any(_is(_GIT_WORDS, word) or _abbreviates(word, _GIT_OPTIONS) for word in rest)
     if name == "sed":
         return not rest or not _is_harmless_sed(rest)
     if runner := _runner(command):
         return len(rest) < runner or rest[runner - 1].startswith("-")
-    return name in _OPTIONS and any(map(_OPTIONS[name].fullmatch, rest))
+    return name in _OPTIONS and any(_is(_OPTIONS[name], word) for word in rest)
 
 
 def runs_code(command: SimpleCommand) -> bool:
@@ -142,7 +155,21 @@ def spelled_out(command: SimpleCommand) -> int:
     if runner := _runner(command):
         return runner + 1
     words = command.words
-    return 3 if _PYTHON.fullmatch(command.program) and len(words) > 1 and words[1].text == "-m" else 0
+    return 3 if re.fullmatch(_PYTHON, command.program) and len(words) > 1 and words[1].text == "-m" else 0
+
+
+def first_words(line: str) -> list[str]:
+    """The words that say what each command of a plain line does: `git log`, `ls`, `python x.py`. Empty where there are
+    none, or they are not the same for all of them."""
+    seen = running(line)
+    found = [_first_words(command) for command in seen.written] if seen.plain else []
+    return found[0] if found and all(words == found[0] for words in found) else []
+
+
+def _first_words(command: SimpleCommand) -> list[str]:
+    words, name = [word.text for word in command.words], command.program
+    count = max(spelled_out(command), 2 if name in _WITH_VERBS or _is_interpreter(name) else 1)
+    return [] if len(words) < count or (name in _WITH_VERBS and words[1].startswith("-")) else words[:count]
 
 
 class _Gathered:
@@ -150,6 +177,7 @@ class _Gathered:
         self.commands: list[SimpleCommand] = []
         self.redirects: list[Redirect] = []
         self.readable = self.whole = True
+        self._words = self._lines = 0
 
     def take_all(self, line: ShellLine, depth: int) -> None:
         self.readable = self.readable and line.readable
@@ -160,13 +188,14 @@ class _Gathered:
 
     def take(self, command: SimpleCommand, depth: int) -> None:
         """The command, and those that it makes run."""
-        if depth > _DEEPEST or len(self.commands) > _MOST:
+        self._words += len(command.words)
+        if depth > _DEEPEST or self._words > _MOST_WORDS:
             self.whole = False
             return
         self.commands.append(command)
-        for part in _commands_in(command):
+        for part in itertools.takewhile(self._has_room, _commands_in(command)):
             self.take(part, depth + 1)
-        for code in _shell_code_in(command):
+        for code in itertools.takewhile(self._has_room, _shell_code_in(command)):
             self._take_code(code, depth + 1)
         name = command.program
         if name in _AWKS:
@@ -174,8 +203,12 @@ class _Gathered:
         elif name != "eval" and name not in _SHELLS:  # what these run was just taken
             self.whole = self.whole and not runs_code(command)
 
+    def _has_room(self, _: object) -> bool:
+        return self._words <= _MOST_WORDS and self._lines <= _MOST_LINES
+
     def _take_code(self, code: Word | None, depth: int) -> None:
-        if code is None or not code.fixed:
+        self._lines += 1
+        if code is None or not code.fixed or self._lines > _MOST_LINES:
             self.whole = False
         elif depth <= _DEEPEST:
             self.take_all(read_line(code.text), depth)
@@ -249,14 +282,14 @@ def _code_of_shell(words: tuple[Word, ...]) -> Iterator[Word | None]:
 
 
 def _is_interpreter(name: str) -> bool:
-    return name in _SHELLS or name in _OTHER_INTERPRETERS or _PYTHON.fullmatch(name) is not None
+    return name in _SHELLS or name in _OTHER_INTERPRETERS or re.fullmatch(_PYTHON, name) is not None
 
 
 def _code_of_interpreter(name: str, rest: list[str]) -> bool:
     """Whether its code is not in a file, or may not be. Only Python's options are known well enough to tell."""
     if not rest:
         return True
-    python = _PYTHON.fullmatch(name) is not None
+    python = re.fullmatch(_PYTHON, name) is not None
     if python and rest[0] in ("--version", "-V", "-m"):
         return rest == ["-m"]
     after_option = False
@@ -277,7 +310,12 @@ def _code_of_interpreter(name: str, rest: list[str]) -> bool:
 def _is_harmless_sed(rest: list[str]) -> bool:
     operands = [word for word in rest if not word.startswith("-")]
     options = [word for word in rest if word.startswith("-")]
-    return bool(operands) and _SED.fullmatch(operands[0]) is not None and set(options) <= {"-n", "-E", "-r", "-i"}
+    return bool(operands) and re.fullmatch(_SED, operands[0]) is not None and set(options) <= {"-n", "-E", "-r", "-i"}
+
+
+def _is(pattern: str, word: str) -> bool:
+    """Whether a word is an argument of a kind that matters. Long ones count as such, and aren't looked at for long."""
+    return len(word) > _LONGEST_WORD or re.fullmatch(pattern, word) is not None
 
 
 def _abbreviates(word: str, options: tuple[str, ...]) -> bool:

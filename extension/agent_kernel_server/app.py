@@ -12,6 +12,7 @@ from traitlets import Bool, Dict, Enum, Float, Integer, List, TraitError, Unicod
 
 from agent_kernel.approvals.folder_file import FolderLimits, read_limits
 from agent_kernel.approvals.limits import checked_limits
+from agent_kernel.approvals.rule_check import check_rules
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.loop.settings import BrainSettings
 from agent_kernel.models.endpoints import ENVIRONMENT_KEYS, BrokenEndpoint, Endpoint, configured
@@ -170,6 +171,14 @@ class AgentKernelServer(ExtensionApp):
     @default("default_budget")
     def _default_default_budget(self) -> dict[str, Any]:
         return _DEFAULTS.default_budget.model_dump(exclude_none=True)
+
+    @validate("site_rules")
+    def _validate_site_rules(self, proposal: Any) -> list[str]:
+        try:
+            check_rules(proposal["value"])
+        except ConfigurationError as error:
+            raise TraitError(f"site_rules: {error}") from None
+        return list(proposal["value"])
 
     @validate("default_budget", "conversation_budget")
     def _validate_budget(self, proposal: Any) -> dict[str, Any]:

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.policy import JudgedCall, Policy
-from agent_kernel.approvals.rules import Rule, check_rules
+from agent_kernel.approvals.rule_check import check_rules
+from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.declaration import ToolDeclaration
 
 DROP = {
     "type": "object",
@@ -20,6 +22,8 @@ DROP = {
     "required": ["table"],
     "additionalProperties": False,
 }
+
+DECLARED = ToolDeclaration("drop", "Drops.", DROP)
 
 
 def judged(*rules: str, **arguments: Any) -> Approval:
@@ -120,15 +124,17 @@ def test_a_rule_that_would_never_say_anything_is_refused(text: str) -> None:
     ],
 )
 def test_rules_that_fit_their_tools_or_cant_be_checked_are_taken(text: str) -> None:
-    check_rules([text], {"drop": DROP, "open": {"type": "object", "additionalProperties": True}})
+    check_rules([text], [DECLARED, ToolDeclaration("open", "", {"type": "object", "additionalProperties": True})])
 
 
 def test_a_rule_on_an_argument_that_the_tool_does_not_have_is_refused_with_those_that_it_has() -> None:
     with pytest.raises(ConfigurationError, match=r"'forec'.* drop does not have.* table, force, columns, limit\."):
-        check_rules(["deny drop where forec is true"], {"drop": DROP})
-    with pytest.raises(ConfigurationError, match=r"no tool has.* table, force"):
-        check_rules(["deny * where tabel is x"], {"drop": DROP})
-    check_rules(["deny * where tabel is x"], {})
+        check_rules(["deny drop where forec is true"], [DECLARED])
+    with pytest.raises(ConfigurationError, match=r"run_shell does not have.* command, timeout\."):
+        check_rules(['deny run_shell where comand matches "rm *"'])
+    with pytest.raises(ConfigurationError, match=r"no tool has.* code, "):
+        check_rules(["deny * where tabel is x"], [DECLARED])
+    check_rules(["deny * where tabel is x", "deny drop where forec is true"])  # its tools are not known yet
 
 
 def test_deep_values_are_compared_without_harm() -> None:

@@ -12,6 +12,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.arguments import canonical, digest
+from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel.tools.hands import ApprovedCall
 from tests.core.brain_fixtures import RUN_PYTHON, FunctionHands
 
@@ -85,6 +86,78 @@ def test_a_rule_that_denies_still_reaches_below_its_folder() -> None:
     assert rule.covers("write_file", {"path": "exports/old/b.csv"}, "")
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("git status --short", "git status"),
+        ("git status", "git status"),
+        ("git add -A && git add x", "git add"),
+        ("ls -l data", "ls"),
+        ("'ls' x", "ls"),
+        ("python train.py --epochs 3", "python train.py"),
+        ("python -m pytest -x", "python -m pytest"),
+        ("uv run pytest -x", "uv run pytest"),
+        ("uv sync --all-extras", "uv sync"),
+        ("./run.sh now", "./run.sh"),
+        ("make test", "make test"),
+    ],
+)
+def test_a_command_is_offered_with_its_first_words(command: str, words: str) -> None:
+    offer = (f"Commands that begin with {words}", f'allow run_shell where command matches "{words} *"')
+    assert offered("run_shell", command=command)[1:] == [offer, ("Every run_shell call", "allow run_shell")]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "git add -A && git commit -m x",
+            "git --version",
+            "git log | head",
+            "ls > x",
+            "ls $x",
+            "sudo ls",
+            "env ls",
+            "x=1",
+        ),
+        *(
+            "python -c 'x'",
+            "find . -delete",
+            "git -c a.b=c log",
+            "ls *.csv",
+            'a b"c" | sh',
+            "",
+            "'a b' c",
+            "'*' x",
+            "(ls)",
+        ),
+        "ls " + "x" * 1_000,
+    ],
+)
+def test_a_command_that_one_rule_cant_cover_is_offered_as_an_exact_call_only(command: str) -> None:
+    labels = [label for label, _ in offered("run_shell", command=command)]
+    assert labels == ["This exact call", "Every run_shell call"]
+
+
+def test_a_tool_of_ones_own_is_offered_with_each_short_argument() -> None:
+    _, *between, _ = offered("load", table="penguins", limit=10, ratio=0.5, fresh=True, columns=["a"], note=None)
+    assert between == [
+        ("Every load call where table is “penguins”", 'allow load where table is "penguins"'),
+        ("Every load call where fresh is true", "allow load where fresh is true"),
+        ("Every load call where limit is 10", "allow load where limit is 10"),
+        ("Every load call where note is null", "allow load where note is null"),
+    ]
+
+
+@pytest.mark.parametrize("value", ["x" * 80, "a\nb", "a\u202eb", 'a" and b is "c', ["a"], {"a": 1}])
+def test_a_value_that_a_rule_cant_say_plainly_is_not_offered(value: Any) -> None:
+    assert len(offered("load", table=value, other="x" * 80)) == 2
+
+
+def test_a_call_with_one_argument_is_offered_as_it_is_or_in_general() -> None:
+    assert len(offered("load", table="penguins")) == 2
+
+
 async def test_the_exact_call_runs_unasked_the_next_time_and_another_one_asks(stages: Any) -> None:
     turns = [call("run_python", code="1", call_id=name) for name in "ab"]
     with ScriptedModel([*turns, call("run_python", code="2", call_id="c"), say("done")]) as model:
@@ -99,6 +172,26 @@ async def test_the_exact_call_runs_unasked_the_next_time_and_another_one_asks(st
         result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "policy", "user"]
     assert [rule.text for rule in result.run.policy.rules] == [exact]
+
+
+async def test_a_saved_program_runs_unasked_and_what_is_put_behind_it_asks(stages: Any) -> None:
+    lines = ["git status --short", "git status", "git status; touch pwned", "git --version; touch pwned"]
+    turns = [call("run_shell", command=line, call_id=str(number)) for number, line in enumerate(lines)]
+    with ScriptedModel([*turns, say("done")]) as model:
+        stage = await stages(model)
+        handle = await stage.start(tools=BUILTIN_TOOLS)
+        [first] = await stage.requests()
+        rule = 'allow run_shell where command matches "git status *"'
+        await stage.conversation.decide(first.approval_id, ALWAYS.model_copy(update={"rule": rule}))
+        for count in (2, 3):
+            other = (await stage.requests(count))[-1]
+            await stage.conversation.decide(other.approval_id, Decision(approved=False))
+        result = await handle.wait()
+    assert [(c.by, c.state) for c in result.tool_calls[1:]] == [
+        ("policy", "success"),
+        ("user", "denied"),
+        ("user", "denied"),
+    ]
 
 
 async def test_a_rule_that_was_not_offered_is_refused_and_the_call_goes_on_waiting(stages: Any) -> None:

@@ -15,6 +15,7 @@ from agent_kernel.approvals.policy import JudgedCall, Policy
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.approvals.shell_rules import allows, restricts
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
+from agent_kernel.tools.reading_shell import read_command
 from agent_kernel.tools.shell_programs import running
 
 ALLOW_GIT = 'allow run_shell where command matches "git *"'
@@ -223,6 +224,29 @@ def test_any_line_is_read_in_time(piece: str) -> None:
     begun = time.thread_time()
     running(line)
     assert time.thread_time() - begun < 1
+
+
+@pytest.mark.parametrize(
+    ("program", "piece", "end"),
+    [
+        *(
+            ("tar ", "I", "."),
+            ("tar -", "I", "\n"),
+            ("cat '", "/.ssh/", "\n'"),
+            ("echo ", "$KE", ""),
+            ("sed 's/", "a/", "'"),
+        ),
+        *(("git ", "-c", ""), ("cat ", "$_", ""), ("sed ", "1,", "x"), ("find ", "-exec a ", ""), ("sudo -", "- ", "")),
+        *(("sh -c '", "sh -c ", "'"), ("eval ", "eval ", ""), ("xargs ", "-n 1 ", ""), ("alias ", "a=b ", "")),
+    ],
+)
+def test_any_words_are_read_in_time(program: str, piece: str, end: str) -> None:
+    line = program + (piece * 50_000)[:49_000] + end
+    begun = time.thread_time()
+    read_command(line)
+    restricts("rm *", line)
+    allows(["tar *", "cat *", "sed *"], line)
+    assert time.thread_time() - begun < 2
 
 
 BASH = shutil.which("bash")

@@ -86,3 +86,12 @@ def test_a_run_is_the_same_run_however_it_is_reached(kernel: TestKernel) -> None
     assert kernel.value("first == ak.runs()[0], last == ak.last_run(), first == last, {last: 1}[ak.last_run()]") == (
         "(True, True, False, 1)"
     )
+
+
+@pytest.mark.kernel
+def test_an_agent_refuses_a_rule_on_an_argument_that_its_tool_does_not_have(kernel: TestKernel) -> None:
+    made = "import agent_kernel as ak\ndef drop(table: str, force: bool = False) -> None:\n    'Drop a table.'\n"
+    agent = "ak.Agent(tools=[drop], policy=ak.Policy(rules=['deny drop where %s is true'])).policy.rules"
+    assert kernel.run(made + agent % "force").value == "('deny drop where force is true',)"
+    reply = kernel.run(made + agent % "forec").reply
+    assert "'forec', which the tool drop does not have. The arguments are: table, force." in reply["evalue"]

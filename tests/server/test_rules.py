@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from traitlets import TraitError
 
 from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, Kernel
 
 pytestmark = pytest.mark.kernel
@@ -83,3 +85,9 @@ async def test_a_cell_lists_the_rules_and_takes_a_saved_one_out_of_force(
     assert [one["origin"] for one in (await api("GET", "rules"))[1]] == ["site"]
     refused = await kernel.run("%agent rules remove 7")
     assert any("There is no saved rule 7." in str(one["content"]) for one in refused)
+
+
+@pytest.mark.parametrize("rule", ["permit run_shell", 'deny run_shell where comand matches "rm *"'])
+def test_a_site_is_told_of_a_rule_that_could_never_say_anything(rule: str) -> None:
+    with pytest.raises(TraitError, match="site_rules: The rule"):
+        AgentKernelServer(site_rules=[rule])
