@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
 from agent_kernel.record import words
-from agent_kernel.record.markdown import safe_markdown
+from agent_kernel.record.markdown import code_span, escape_markdown, safe_markdown
 from agent_kernel.record.needed_names import needed_names
 from agent_kernel.tools.hidden import reveal
 from agent_kernel.tools.truncation import TextLimits, truncate
@@ -180,12 +180,19 @@ def _merged(cells: Iterable[Cell]) -> list[Cell]:
 
 
 def _title(run: RunView) -> str:
-    line = safe_markdown(" ".join(run.prompt.split()).lstrip("#>-*+ "))
-    return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
+    line = " ".join(run.prompt.split()).lstrip("#>-*+ ")
+    # Cut before it is made safe: half of an escape is none.
+    line = line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
+    title = safe_markdown(line)
+    return title if "\n" not in title else escape_markdown(line)
+
+
+def _what_it_is(run: RunView) -> str:
+    return f"What the agent ({escape_markdown(run.model)}) did in the run {code_span(run.run_id)}, without the agent."
 
 
 def _heading(run: RunView, cells: Sequence[Cell]) -> str:
-    parts = [f"# {_title(run)}", f"What the agent ({run.model}) did in the run `{run.run_id}`, without the agent."]
+    parts = [f"# {_title(run)}", _what_it_is(run)]
     if run.ended_at is None:
         parts.append("The run had not ended when this was written.")
     code = [cell.source for cell in cells if cell.kind == "code" and not cell.comment]

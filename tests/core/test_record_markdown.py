@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_kernel.protocol.views import MessageView
 from agent_kernel.record import render_record
+from agent_kernel.record.cells import all_cells
 from agent_kernel.record.markdown import code_span, escape_markdown, fence, safe_markdown
+from agent_kernel.record.so_far import render_so_far
 from tests.core.engines import WIDGETS, Marked, acting, markdown_it, nbconvert
 from tests.core.fuzzing import rounds
 from tests.core.record_examples import a_call, a_run, displayed, printed, says
@@ -113,22 +116,41 @@ PIECES = [
 ]
 
 
+MIXED = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
+
+
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 @rounds(300, 20_000)
 def test_nothing_acts_however_the_marks_are_mixed(engines: Engines, text: str) -> None:
     assert_inert(safe_markdown(text), engines)
 
 
-@given(
-    st.lists(st.sampled_from(PIECES), max_size=8).map("".join),
-    st.lists(st.sampled_from(PIECES), max_size=8).map("".join),
-)
+@given(MIXED, MIXED)
 @rounds(100, 5_000)
 def test_nothing_acts_in_a_record_of_mixed_marks(engines: Engines, answer: str, code: str) -> None:
     outputs = [printed(code), displayed(text_markdown=code, text_plain=answer)]
     call = a_call(1, "run_python", {"code": code}, reason=answer, outputs=outputs)
     shown = render_record(a_run(prompt=code), [says(answer, call), says(code)], [call])
     assert_inert(shown["text/markdown"], engines)
+
+
+@given(MIXED, MIXED)
+@rounds(100, 5_000)
+def test_nothing_acts_in_the_cells_of_a_run_of_mixed_marks(engines: Engines, text: str, name: str) -> None:
+    call = a_call(1, "run_python", {"code": text}, reason=text)
+    run = a_run(prompt=text, model=name, run_id=name)
+    asked = MessageView(message_id="m1", run_id="run_1", role="user", content=text)
+    for cell in all_cells(run, [asked, says(text, call), says(text)], [call]):
+        if cell.kind == "markdown":
+            assert_inert(cell.source, engines)
+
+
+@given(MIXED, MIXED)
+@rounds(100, 5_000)
+def test_nothing_acts_in_what_the_file_says_of_a_run_that_goes_on(engines: Engines, text: str, name: str) -> None:
+    call = a_call(1, name, {"code": text}, state="awaiting_approval", reason=text)
+    run = a_run(prompt=text, model=name, run_id=name, status="running")
+    assert_inert(render_so_far(run, [call], {}, None)["text/markdown"], engines)
 
 
 @pytest.mark.parametrize(
