@@ -25,6 +25,7 @@ from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts
 from agent_kernel.tools.file_cards import FileCard, file_card
 from agent_kernel.tools.files import read_file
 from agent_kernel.tools.function import Tool, as_tool
+from agent_kernel.tools.langchain import is_langchain
 from agent_kernel.tools.notebooks import read_notebook
 from agent_kernel.tools.pictures import read_picture
 from agent_kernel.tools.registry import ToolRegistry
@@ -72,7 +73,11 @@ def with_timeouts(tools: tuple[Tool, ...], timeouts: Mapping[str, float]) -> tup
 
 def named_tools(names: Iterable[str], namespace: Mapping[str, Any]) -> tuple[Any, ...]:
     """What `--tools a,b` means: a name is the user's variable if there is one that is a tool, else a built-in tool."""
-    return tuple(namespace[name] if callable(namespace.get(name)) else name for name in names)
+    return tuple(namespace[name] if _may_be_tool(namespace.get(name)) else name for name in names)
+
+
+def _may_be_tool(value: Any) -> bool:
+    return callable(value) or is_langchain(value)  # LangChain's tools can't be called
 
 
 def preview_of(name: str, arguments_json: str, place: Place | None) -> FileCard | None:

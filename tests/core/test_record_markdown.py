@@ -134,6 +134,18 @@ def test_nothing_acts_in_a_record_of_mixed_marks(engines: Engines, answer: str, 
     assert_inert(shown["text/markdown"], engines)
 
 
+OPEN = ["- a\n", "  ```\n", "   ~~~\n", "> ```\n", "`````\n", "$$\n", "|a|b|\n|-|-|\n|", "[^1]:\n", "a\n: b\n", "\t- "]
+
+
+@given(st.lists(st.sampled_from([*PIECES, *OPEN]), max_size=10).map("".join))
+@rounds(100, 20_000)
+def test_no_answer_takes_the_transcript_into_its_own_blocks(engines: Engines, answer: str) -> None:
+    call = a_call(1, "run_python", {"code": "print(1)"})
+    text = render_record(a_run(), [says("", call), says(answer)], [call])["text/markdown"]
+    for name, engine in engines.items():
+        assert "<summary>Transcript: 1 tool call (1 done)</summary>" in engine(text), (name, text)
+
+
 @given(MIXED, MIXED)
 @rounds(100, 5_000)
 def test_nothing_acts_in_the_cells_of_a_run_of_mixed_marks(engines: Engines, text: str, name: str) -> None:

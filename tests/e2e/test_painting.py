@@ -31,7 +31,8 @@ TEX = [
 ]
 ANSWER = "\n\n".join([f"$${tex}$$\n\nIt is ${tex}$." for tex in TEX])
 COVERED = """() => {
-  const answers = [...document.querySelectorAll("[data-role=answer], .agent-record > div, .agent-record > details > div")];
+  const places = "[data-role=answer], .agent-record > div, .agent-record > details > div";
+  const answers = [...document.querySelectorAll(places)];
   const root = document.querySelector(".agent-record, .ak-run");
   const outside = [...root.querySelectorAll("p, summary, pre, button, strong")]
     .filter((one) => !answers.some((answer) => answer.contains(one)));

@@ -131,3 +131,8 @@ def test_a_generator_is_shown_as_it_goes_and_can_be_stopped(tools: TestKernel, k
 def test_a_langchain_tool_is_told_the_calls_own_id_and_may_run_unasked(tools: TestKernel) -> None:
     found = tools.value("result(ak.tool(named, approval='allow', read_only=True), x=1)")
     assert found == repr(("success", f"1 {tools.value('ak.last_run().tool_calls[0].tool_call_id')[1:-1]}"))
+
+
+def test_a_cell_may_name_a_langchain_tool(tools: TestKernel) -> None:
+    tools.run("from agent_kernel.notebook.toolbox import named_tools")
+    assert tools.value("named_tools(['named', 'run_python'], globals()) == (named, 'run_python')") == "True"
