@@ -29,9 +29,9 @@ def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> None:
     append(sql, "outcome", _of_call(call) | fields)
 
 
-def record_undo(sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None) -> None:
+def record_undo(sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None, *, by: DecidedBy) -> None:
     """Add that what a call wrote was taken back. `decided_by` is who did that."""
-    append(sql, "undo", _of_call(call) | {"at": utc_now(), "by": "user", "decided_by": decided_by, "reason": None})
+    append(sql, "undo", _of_call(call) | {"at": utc_now(), "by": by, "decided_by": decided_by, "reason": None})
 
 
 def record_stop(

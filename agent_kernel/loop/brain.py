@@ -33,7 +33,7 @@ from agent_kernel.loop.turns.results import read_result
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.views import ListedCall, ListedRule, ListedRun, RunView, ToolCallView, UsageReport
-from agent_kernel.protocol.vocabulary import UnknownAnswer
+from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
 from agent_kernel.tools.hands import Hands
 
 DEFAULT_SETTINGS = BrainSettings()
@@ -275,6 +275,18 @@ class Brain:
         call = await self._host.log.read(lambda sql: ledger.find_approval(sql, approval_id))
         conversation = await self.conversation(call.conversation_id)
         return await conversation.answer_unknown(call.tool_call_id, answer, decided_by=decided_by)
+
+    async def undo(self, approval_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> ToolCallView:
+        """Put back the file that a call replaced, while the run goes on or after it. Raises `UnknownApproval`,
+        `IllegalTransition`, `UndoRefused`, `KernelGone`."""
+        call = await self.find_call(approval_id)
+        conversation = await self.conversation(call.conversation_id)
+        await conversation.undo_call(call.tool_call_id, by=by, decided_by=decided_by)
+        return await self.find_call(approval_id)
+
+    async def find_call(self, approval_id: str) -> ToolCallView:
+        """Raises `UnknownApproval`."""
+        return await self._host.log.read(lambda sql: ledger.find_approval(sql, approval_id))
 
     async def run(self, run_id: str) -> RunView:
         """Raises `UnknownRun`."""

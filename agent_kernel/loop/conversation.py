@@ -16,6 +16,7 @@ from agent_kernel.log.runs import ConversationRow
 from agent_kernel.loop.clients.feed import Feed, Subscription
 from agent_kernel.loop.clients.snapshots import Snapshot, read_snapshot
 from agent_kernel.loop.clients.standing import Standing, read_standing
+from agent_kernel.loop.commits import Commit
 from agent_kernel.loop.run import ActiveRun
 from agent_kernel.loop.runs import declared, lifetime, retrying, stopping
 from agent_kernel.loop.runs.queue import Host, RunHandle, RunQueue
@@ -272,12 +273,30 @@ class Conversation:
                 return call.run_id
         return await self._send(unknowns.again(call), decided_by)
 
-    async def undo_call(self, tool_call_id: str, *, decided_by: str | None = None) -> None:
-        """Put back the file that a call of the run at hand replaced. Raises `UnknownToolCall`, `AlreadyDecided`,
-        `IllegalTransition`, `UndoRefused`, `KernelGone`."""
+    async def undo_call(self, tool_call_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> None:
+        """Put back the file that a call replaced, of a run that goes on or of one that is over. Raises
+        `UnknownToolCall`, `IllegalTransition`, `UndoRefused`, `KernelGone`, `CarriedOutElsewhere`."""
         async with self._queue.at_hand() as active:
-            run = await self._run_of(tool_call_id, active)
-            await undoing.undo(run, await self._read_call(tool_call_id), decided_by)
+            if active is None:
+                await self.refuse_elsewhere()
+                last = self._queue.last or await declared.before_restart(self._host, self)
+                hands = last.hands if last is not None else None
+            else:
+                hands = active.setting.hands
+            undone = await undoing.put_back(hands, await self._read_call(tool_call_id), by, decided_by)
+            await self._host.log.write(lambda transaction: undone.write(Commit(transaction, self.row)))
+            now = self._queue.active
+            if now is not None and now.accepting and not now.is_ending and await take_message(now, undone.told):
+                return
+        if self._queue.is_busy:
+            # Not among what is still written of the run that ends just now.
+            self._host.tasks.spawn(self._tell_of(undone), f"word of an undo in {self.conversation_id}")
+        else:
+            await self._tell_of(undone)
+
+    async def _tell_of(self, undone: undoing.Undone) -> None:
+        await self._queue.drained()
+        await self._host.log.write(lambda transaction: undoing.tell_between_runs(Commit(transaction, self.row), undone))
 
     async def tool_result(self, tool_call_id: str, output: str) -> None:
         """A page's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""

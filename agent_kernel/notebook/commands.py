@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from IPython.core.error import UsageError
 
 from agent_kernel.approvals.folder_file import read_limits
-from agent_kernel.notebook.run import RunState, WaitingRun
+from agent_kernel.notebook.run import Host, RunState, WaitingRun
 from agent_kernel.notebook.toolbox import FOLDER
+from agent_kernel.notebook.undo import KeptChange
 from agent_kernel.record.words import rule_words
 from agent_kernel.tools.hidden import reveal
 
@@ -87,6 +88,35 @@ def remove_rule(run: RunState | None, number: str) -> str:
     assert rule.rule_id is not None
     run.host.remove_rule(run.conversation_id, rule.rule_id)
     return f"Removed: {reveal(rule.text)}. Calls that it allowed ask again, in runs that are under way too."
+
+
+def undo(runs: Sequence[RunState], changes: Sequence[KeptChange], default: Host) -> str:
+    """Undo the last change of a file that can be, by the host of its run. Raises `AgentKernelError`."""
+    change = next((one for one in reversed(changes) if one.state == "as_left"), None)
+    if change is None:
+        return changed_files(changes)
+    _host_of(change, runs, default).undo(change.approval_id)
+    left = sum(one.state == "as_left" for one in changes) - 1
+    more = f"\n{left} more can be undone; %agent undo list shows them." if left else ""
+    return f"Undone: {reveal(change.path)} {_way_back(change)}. The model is told.{more}"
+
+
+def changed_files(changes: Sequence[KeptChange]) -> str:
+    """What calls of this kernel changed in files, the last first."""
+    if not changes:
+        return "There is nothing to undo: no call has changed a file in this kernel, or it is too long ago."
+    words = {"as_left": "can be undone", "changed": "was changed since", "undone": "undone"}
+    lines = [f"  {reveal(one.path)}: {words[one.state]}" for one in reversed(changes)]
+    can = any(one.state == "as_left" for one in changes)
+    return "\n".join([*lines, "%agent undo undoes the last one that can be." if can else "None of them can be undone."])
+
+
+def _host_of(change: KeptChange, runs: Sequence[RunState], default: Host) -> Host:
+    return next((run.host for run in runs if run.run_id == change.run_id), default)
+
+
+def _way_back(change: KeptChange) -> str:
+    return "is as it was before" if change.changed_at else "is removed again"
 
 
 def history(runs: Sequence[RunState]) -> str:

@@ -160,6 +160,14 @@ class EmbeddedHost:
 
         asyncio.run_coroutine_threadsafe(remove(), self._loop).result()
 
+    def undo(self, approval_id: str) -> None:
+        attended = self._attended()
+
+        async def undo() -> None:
+            await (await self._open(attended)).undo(approval_id, by="script")
+
+        asyncio.run_coroutine_threadsafe(undo(), self._loop).result()
+
     def _attended(self) -> bool:
         return somebody_is_there(self._shop.shell) and _have_widgets()
 

@@ -51,8 +51,8 @@ IsOpen = Callable[[str | None], bool]
 current_call: contextvars.ContextVar[str | None] = contextvars.ContextVar("agent_kernel_current_call", default=None)
 """The approval of the call whose code this is. A call's code may itself start a run and wait for it."""
 
-current_base: contextvars.ContextVar[str] = contextvars.ContextVar("agent_kernel_current_base", default="")
-"""As `ApprovedCall.base`, of the same call."""
+current_entry: contextvars.ContextVar[Entry | None] = contextvars.ContextVar("agent_kernel_current_entry", default=None)
+"""The same call, as the mailbox has it."""
 
 
 _current_place: contextvars.ContextVar[Place | None] = contextvars.ContextVar("agent_kernel_place", default=None)
@@ -192,8 +192,8 @@ class _Execution:
         outcome = Outcome("error", "The call could not be run: Agent Kernel itself failed.")
         token = current_call.set(self._entry.call.approval_id)
         named = current_tool_call_id.set(self._entry.call.tool_call_id)
-        base = current_base.set(self._entry.call.base)
         place = _current_place.set(self._entry.call.place)
+        entry = current_entry.set(self._entry)
         displays = current_displays.set(self._displays)
         try:
             with self._gate.watched(self._interrupted):
@@ -207,8 +207,8 @@ class _Execution:
             self._mailbox.rest(self._entry)
             current_call.reset(token)
             current_tool_call_id.reset(named)
-            current_base.reset(base)
             _current_place.reset(place)
+            current_entry.reset(entry)
             current_displays.reset(displays)
             if self._is_by_user():
                 # Before the outcome is known: the model is not asked on.

@@ -96,6 +96,20 @@ class Run:
         """Stop the run. The call that runs is interrupted; what it did before that stays."""
         self._state.stop("script")
 
+    def undo(self) -> list[str]:
+        """Put back the files that the run's calls changed, the last first, and return their paths.
+
+        A file that was changed since is left as it is, and so are those before it that only its old content would
+        bring back. The model is told in the next prompt.
+        """
+        from agent_kernel.notebook.undo import backups
+
+        undone: list[str] = []
+        while last := [one for one in backups.changes() if one.run_id == self.run_id and one.state == "as_left"]:
+            self._state.host.undo(last[-1].approval_id)
+            undone.append(last[-1].path)
+        return undone
+
     def to_cells(self, *, whole: bool = False) -> "list[NotebookNode]":
         """The run's code as cells of a notebook (nbformat 4), in the order in which it ran; none until it has ended.
 

@@ -138,6 +138,7 @@ class _Requests:
             "preview": self._preview,
             "waiting": self._waiting,
             "undo": self._undo,
+            "changes": self._changes,
             "picture": self._picture,
             "environment": self._environment,
             "serve": self._serve,
@@ -235,6 +236,12 @@ class _Requests:
         except ToolFailed as refusal:
             return {"refusal": str(refusal)}
         return {"refusal": None}
+
+    async def _changes(self, _: dict[str, Any]) -> dict[str, Any]:
+        from agent_kernel.notebook.undo import backups
+
+        changes = await asyncio.to_thread(backups.changes)
+        return {"changes": [{"approval_id": one.approval_id, "state": one.state} for one in changes]}
 
     async def _preview(self, content: dict[str, Any]) -> dict[str, Any]:
         from agent_kernel.notebook.toolbox import preview_of

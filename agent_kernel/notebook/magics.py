@@ -24,6 +24,7 @@ from agent_kernel.notebook.remote import look_for_server
 from agent_kernel.notebook.run import WaitingRun
 from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.notebook.toolbox import named_tools
+from agent_kernel.notebook.undo import backups
 from agent_kernel.notebook.warming import warm_up_here
 from agent_kernel.notebook.workshop import workshop
 from agent_kernel.protocol.ids import new_conversation_id
@@ -42,6 +43,7 @@ HELP = """\
 %agent config NAME=VALUE    defaults of this kernel's prompts: model, policy, wait, effort, tools
 %agent rules                the policy and every rule in force, with who made it
 %agent rules remove N       take a saved rule out of force
+%agent undo                 put back the last file that a call changed; `undo list`: all that can be
 %agent code                 the code of the last run, in the next cell
 %agent history              what was asked in this kernel
 
@@ -121,6 +123,8 @@ class AgentMagics(Magics):
             "stop": lambda: commands.stop(shop.open_runs()),
             "new": self._begin_anew,
             "rules": lambda: commands.rules(shop.last_run),
+            "undo": lambda: commands.undo(shop.runs(), backups.changes(), host_for(shop, None)),
+            "undo list": lambda: commands.changed_files(backups.changes()),
             "code": self._fill_next_input,
             "history": lambda: commands.history(shop.runs()),
         }

@@ -99,6 +99,10 @@ class Host(Protocol):
         """The main thread has waited for the end; where no cards were shown, the record is shown now."""
         ...
 
+    def undo(self, approval_id: str) -> None:
+        """Put back the file that a call replaced. Raises `AgentKernelError` where it is not as the call left it."""
+        ...
+
     def remove_rule(self, conversation_id: str, rule_id: str) -> None:
         """Take a saved rule that covers a conversation out of force. Raises `AgentKernelError`."""
         ...

@@ -82,6 +82,10 @@ class ServedHost:
         install()
         self._ask("remove_rule", conversation_id=conversation_id, rule_id=rule_id)
 
+    def undo(self, approval_id: str) -> None:
+        install()
+        self._ask("undo", approval_id=approval_id)
+
     def _ask(self, topic: str, **fields: Any) -> dict[str, Any]:
         """Raises `ServerSilent`."""
         through_gateway = not is_served(self._shop.shell)

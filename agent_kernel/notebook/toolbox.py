@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
 from agent_kernel.models.images import NoPicture, decode, plain_picture
-from agent_kernel.notebook.executor import approved_place, current_base, current_call
+from agent_kernel.notebook.executor import approved_place, current_entry
 from agent_kernel.notebook.inspecting import inspect_variables
 from agent_kernel.notebook.undo import backups
 from agent_kernel.notebook.values import ToolText
@@ -137,9 +137,12 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
 def _change_file(name: str, **arguments: Any) -> str:
     change = planned_change(FOLDER, name, arguments, approved_place())
     assert change is not None
-    if base := current_base.get():
-        refuse_another_base(change, base, arguments["path"])
-    return backups.carry_out(current_call.get(), change, arguments["path"])
+    entry = current_entry.get()
+    if entry is None:
+        return backups.carry_out(None, change, arguments["path"])
+    if entry.call.base:
+        refuse_another_base(change, entry.call.base, arguments["path"])
+    return backups.carry_out(entry.call.approval_id, change, arguments["path"], entry.run_id)
 
 
 def _run_shell(**arguments: Any) -> ToolText:

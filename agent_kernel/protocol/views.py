@@ -360,6 +360,20 @@ class ToolCallView(View):
     """Of a file tool's call: what it was judged by, and may open."""
 
 
+class FileChangeView(View):
+    """A change of a file by a call that succeeded, whose kernel knows the way back, or has gone back."""
+
+    approval_id: str
+    tool_call_id: str
+    run_id: str
+    tool_name: str
+    path: str
+    state: Literal["as_left", "changed", "undone"]
+    """Of the file: as the call left it, so that it can be put back; changed since; or put back."""
+    changed_at: str | None
+    """As `ToolCallView.undo`."""
+
+
 class RunView(View):
     run_id: str
     conversation_id: str

@@ -30,6 +30,10 @@ class ApprovedCall:
     """The only one that a file tool's call may open; `None` where it was approved for whatever its path leads to."""
 
 
+ChangeState = Literal["as_left", "changed", "undone"]
+"""Whether a file is as a call left it, was changed since, or was put back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     status: Literal["success", "error", "cancelled", "unknown"]

@@ -48,6 +48,15 @@ class OutcomeHandler(AgentKernelHandler):
         self.send(await (await self.brain()).answer_unknown(approval_id, answer, decided_by=self.person))
 
 
+class UndoHandler(AgentKernelHandler):
+    """Put back the file that a call replaced, while its run goes on or after it."""
+
+    @web.authenticated
+    @authorized("execute")
+    async def post(self, approval_id: str) -> None:
+        self.send(await (await self.brain()).undo(approval_id, decided_by=self.person))
+
+
 class PolicyHandler(AgentKernelHandler):
     """Switch the policy of a conversation."""
 

@@ -20,6 +20,7 @@ from agent_kernel_server.answers import (
     OutcomeHandler,
     PolicyHandler,
     RetryHandler,
+    UndoHandler,
 )
 from agent_kernel_server.channel import ChannelHandler
 from agent_kernel_server.page_contents import PageContents
@@ -144,6 +145,15 @@ class ApprovalsHandler(AgentKernelHandler):
         self.send(self.of_notebook(calls))
 
 
+class ChangesHandler(AgentKernelHandler):
+    """The changes of files by a kernel's calls that can be undone, or were."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        self.send(await self.service.list_changes(self.get_query_argument("kernel_id")))
+
+
 class RulesHandler(AgentKernelHandler):
     """The site's rules and those that people saved. None is made here: a rule comes from an answer to a card."""
 
@@ -231,6 +241,8 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/approvals", ApprovalsHandler),
     (rf"{_API}/approvals/{_ID}", ApprovalHandler),
     (rf"{_API}/approvals/{_ID}/outcome", OutcomeHandler),
+    (rf"{_API}/approvals/{_ID}/undo", UndoHandler),
+    (rf"{_API}/changes", ChangesHandler),
     (rf"{_API}/rules", RulesHandler),
     (rf"{_API}/rules/{_ID}", RuleHandler),
     (rf"{_API}/(.*)", UnknownRouteHandler),

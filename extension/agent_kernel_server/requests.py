@@ -22,6 +22,7 @@ from agent_kernel.errors import (
     LogUnavailable,
     NotFound,
     TooManyConversations,
+    UndoRefused,
 )
 from agent_kernel.loop.brain import Brain
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
@@ -50,7 +51,7 @@ def refusal_for(error: AgentKernelError) -> Refusal:
         return Refusal(404, message)
     if isinstance(error, AlreadyDecided):
         return Refusal(409, message, **error.first)
-    if isinstance(error, DigestMismatch | IllegalTransition | KernelGone):
+    if isinstance(error, DigestMismatch | IllegalTransition | KernelGone | UndoRefused):
         return Refusal(409, message)
     if isinstance(error, InvalidArguments):
         return Refusal(400, message, field="edited_input")

@@ -1,19 +1,21 @@
 """Service owns what the extension runs: the brain, the kernels it serves, the open channels and the tasks."""
 
 import asyncio
+from contextlib import suppress
 from logging import Logger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable
+from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
 from agent_kernel.log.opening import LOCAL
 from agent_kernel.loop.brain import Brain, Recovered
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.loop.tool_calls.undoing import file_change
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.views import ListedCall, ListedRun, ModelsView
+from agent_kernel.protocol.views import FileChangeView, ListedCall, ListedRun, ModelsView
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
 from agent_kernel.tools.hands import Hands
@@ -160,6 +162,17 @@ class Service:
     async def list_models(self) -> ModelsView:
         """What the endpoints offer. It holds no key."""
         return await self._models.listed()
+
+    async def list_changes(self, kernel_id: str) -> list[FileChangeView]:
+        """What a kernel's calls changed in files, as long as the kernel knows the way back. The oldest come first."""
+        brain = await self.brain()
+        listed: list[FileChangeView] = []
+        for change in await self.kernels.changes(kernel_id):
+            with suppress(UnknownApproval):  # a conversation that was deleted
+                call = await brain.find_call(change.approval_id)
+                if (await brain.conversation(call.conversation_id)).kernel_id == kernel_id:
+                    listed.append(file_change(call, change.state))
+        return listed
 
     def is_shown(self, run_id: str) -> bool:
         """Whether a page that is open shows a run just now."""

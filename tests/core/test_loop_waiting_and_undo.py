@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import AlreadyDecided, IllegalTransition, UndoRefused
+from agent_kernel.errors import IllegalTransition, UndoRefused
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.hands import ApprovedCall, Outcome
@@ -84,7 +84,7 @@ async def test_what_a_call_wrote_is_undone_and_the_model_hears_of_it_before_it_g
     assert "I have undone your run_python call" in model.requests[-1].messages[-1]["content"]
 
 
-async def test_nothing_is_undone_where_the_file_was_changed_or_the_run_is_over(stages: Any) -> None:
+async def test_nothing_is_undone_where_the_file_was_changed(stages: Any) -> None:
     turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("ok")]
     with ScriptedModel(turns) as model:
         stage = await stages(model)
@@ -96,9 +96,44 @@ async def test_nothing_is_undone_where_the_file_was_changed_or_the_run_is_over(s
             await stage.conversation.undo_call("a")
         await stage.conversation.cancel_call(waiting.tool_call_id)
         await handle.wait()
-        with pytest.raises(AlreadyDecided, match="its run is over"):
+        with pytest.raises(UndoRefused, match="changed since"):
             await stage.conversation.undo_call("a")
     assert stage.of("tool_undone") == []
+
+
+async def test_what_a_call_wrote_is_undone_after_the_run_and_the_model_of_the_next_prompt_hears_of_it(
+    stages: Any,
+) -> None:
+    with ScriptedModel([call("run_python", code="1", call_id="a"), say("Written."), say("I see.")]) as model:
+        stage = await stages(model)
+        keeps(stage)
+        await (await stage.start(policy="allow")).wait()
+        [written] = (await stage.conversation.view()).tool_calls
+        undone = await stage.brain.undo(written.approval_id, decided_by="ana")
+        assert (undone.undone, stage.hands.undone) == (True, ["a"])
+        with pytest.raises(UndoRefused, match="undone already"):
+            await stage.brain.undo(written.approval_id)
+        await (await stage.start("And now?", policy="allow")).wait()
+    told = [message["content"] for message in model.requests[-1].messages if message["role"] == "user"]
+    assert told[1] == "I have undone your run_python call: None is as it was before."
+    assert told[2].startswith("And now?")
+    assert [event.decided_by for event in stage.of("tool_undone")] == ["ana"]
+
+
+async def test_an_earlier_runs_change_is_undone_while_a_later_run_goes_on_and_its_model_hears_of_it(
+    stages: Any,
+) -> None:
+    turns = [call("run_python", code="1", call_id="a"), say("Written."), call("run_python", code="2"), say("ok")]
+    with ScriptedModel(turns) as model:
+        stage = await stages(model)
+        keeps(stage)
+        await (await stage.start(policy="allow")).wait()
+        handle = await stage.start("Go on.", policy="ask")
+        [waiting] = await stage.requests()
+        await stage.conversation.undo_call("a", by="script")
+        await stage.conversation.cancel_call(waiting.tool_call_id)
+        await handle.wait()
+    assert "I have undone your run_python call" in model.requests[-1].messages[-1]["content"]
 
 
 async def test_the_model_hears_of_an_undo_though_the_run_was_parked_meanwhile(stages: Any) -> None:

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
-from agent_kernel.errors import AgentKernelError, KernelGone, UnknownRule
+from agent_kernel.errors import AgentKernelError, KernelGone, UnknownApproval, UnknownRule
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.runs.queue import RunHandle
@@ -32,6 +32,8 @@ from agent_kernel_server.kernels.messages import (
     CancelRun,
     Hello,
     Interrupted,
+    KeptChange,
+    KeptChanges,
     KernelEvent,
     RunDeclaration,
     refused_result,
@@ -88,6 +90,7 @@ class AttachedKernel:
         self._stops: dict[str, StopCause] = {}
         """Why some of them are to end at once."""
         self._misdirected = False
+        self._undoing = asyncio.Lock()
         self._greeting: asyncio.Task[None] | None = None
         self._restart_pending = False
         # The brain holds them: one that was deleted is let go of.
@@ -187,6 +190,8 @@ class AttachedKernel:
             case "interrupt":
                 known = not self._reach.tells_interrupts or await self.interrupts.came_within(question.seconds)
                 return {"asked_for": known}
+            case "undo":
+                return await self._undo(question)
             case _:
                 assert_never(question.topic)
 
@@ -198,6 +203,28 @@ class AttachedKernel:
         with suppress(UnknownRule):
             await conversation.remove_rule(question.rule_id, by="script")
         return {}
+
+    async def _undo(self, question: Ask) -> dict[str, Any]:
+        """A kernel speaks for its own calls only. It asks again until it is answered."""
+        brain = await self._brain()
+        async with self._undoing:
+            call = await brain.find_call(question.approval_id or "")
+            if (await brain.conversation(call.conversation_id)).kernel_id != self.kernel_id:
+                raise UnknownApproval(call.approval_id)
+            if not call.undone:
+                await brain.undo(call.approval_id, by="script")
+        return {}
+
+    async def changes(self) -> tuple[KeptChange, ...]:
+        """The changes of files whose way back the kernel knows. None where it does not answer in time."""
+        link = self.link
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await link.ensure_installed()
+                return KeptChanges.model_validate(await link.control("changes", {})).changes
+        except (TimeoutError, RequestRefused, KernelGone, ValidationError) as error:
+            self._log.debug("The kernel did not say what can be undone: %s", error)
+            return ()
 
     async def _open_runs(self) -> list[dict[str, Any]]:
         """Those of this kernel: what of each waits for a person, and its notebook where several use the kernel."""

@@ -5,7 +5,7 @@ anything that waits for the kernel, so the bridge does.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from logging import Logger
 from typing import Any
 
@@ -21,6 +21,7 @@ from agent_kernel.protocol.views import ModelsView
 from agent_kernel_server.kernels.attach import AttachedKernel
 from agent_kernel_server.kernels.gateway import GatewayReach, take_over
 from agent_kernel_server.kernels.hands import KernelHands
+from agent_kernel_server.kernels.messages import KeptChange
 from agent_kernel_server.kernels.reach import Listener, LocalReach, Reach
 from agent_kernel_server.notebooks import RecordKeeper
 
@@ -75,6 +76,11 @@ class KernelBridge:
         if attached is None or (declared_by_a_cell and not await attached.still_has(spec.run_id)):
             return None
         return await attached.hands(conversation, spec.run_id, spec)
+
+    async def changes(self, kernel_id: str) -> Sequence[KeptChange]:
+        """See `AttachedKernel.changes`; none of a kernel that is not there."""
+        attached = await self._find(kernel_id)
+        return await attached.changes() if attached is not None else ()
 
     async def _find(self, kernel_id: str) -> AttachedKernel | None:
         """The kernel's owner, also for one at a gateway, which outlives a server that forgets it."""

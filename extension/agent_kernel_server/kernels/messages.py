@@ -23,6 +23,7 @@ from agent_kernel.protocol.views import (
 from agent_kernel.protocol.vocabulary import Approval, Effort, PolicyMode, StopCause
 from agent_kernel.tools.builtin import no_looser
 from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.hands import ChangeState
 
 EVENT_TOPIC = b"agent_kernel"
 EVENT_TYPE = "agent_kernel_event"
@@ -88,11 +89,13 @@ class Ask(KernelMessage):
 
     event: Literal["ask"]
     question_id: Identifier
-    topic: Literal["usage", "models", "waiting", "remove_rule", "interrupt"]
+    topic: Literal["usage", "models", "waiting", "remove_rule", "interrupt", "undo"]
     conversation_id: Identifier | None = None
     rule_id: Identifier | None = None
     """The rule to be removed, and a conversation of this kernel that it covers. Nothing can be asked for that makes a
     rule."""
+    approval_id: Identifier | None = None
+    """Of the call of this kernel whose change of a file is to be undone."""
     days: int = Field(default=STATS_DAYS, ge=1, le=MOST_DAYS)
     seconds: float = Field(default=0, ge=0)
     """For `interrupt`: whether somebody has asked Jupyter for one within so many."""
@@ -182,6 +185,17 @@ class Judged(KernelMessage):
     approval: Approval
     place: Place | None = None
     may_edit: bool = False
+
+
+class KeptChange(KernelMessage):
+    approval_id: Identifier
+    state: ChangeState
+
+
+class KeptChanges(KernelMessage):
+    """The changes of files whose way back a kernel knows."""
+
+    changes: tuple[KeptChange, ...] = Field(default=(), max_length=200)
 
 
 class OutcomeContent(KernelMessage):

@@ -10,6 +10,7 @@ import { helpsWhereMissing } from "./missing";
 import { codeOf, decorateRecords } from "./records";
 import { reportsRemoved } from "./removed";
 import style from "./style.css";
+import { UndoOffers } from "./undo";
 import { WaitingRuns } from "./waiting";
 
 const CATEGORY = "Agent Kernel";
@@ -45,6 +46,17 @@ const cells: JupyterFrontEndPlugin<void> = {
       },
     });
     palette?.addItem({ command, category: CATEGORY });
+  },
+};
+
+const undo: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:undo",
+  description: "Puts back files that calls changed, from the records of their runs.",
+  autoStart: true,
+  requires: [INotebookTracker],
+  activate: ({ serviceManager }, tracker: INotebookTracker) => {
+    const offers = new UndoOffers(serviceManager.serverSettings);
+    tracker.widgetAdded.connect((_, panel) => offers.watch(panel));
   },
 };
 
@@ -91,4 +103,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [keys, cells, missing, removed, waits];
+export default [keys, cells, undo, missing, removed, waits];

@@ -1,0 +1,117 @@
+/** Undo in records, after their run: what a call changed in a file is put back, as long as the kernel knows the way.
+ *
+ * A record comes from the file, and says which run it is of; what can be undone, and what it is called, the server says,
+ * of the notebook's own kernel only. Buttons stand in the page, not in the notebook. */
+import { URLExt } from "@jupyterlab/coreutils";
+import type { NotebookPanel } from "@jupyterlab/notebook";
+import { ServerConnection } from "@jupyterlab/services";
+import { RECORD } from "../../src/notebook";
+import { type FileChange, type Offer, offersOf } from "./changes";
+
+const ROWS = "agent-kernel-undo";
+const RUN = "data-agent-record";
+/** Cells that run one after another change files together. */
+const SETTLE_MS = 300;
+
+export class UndoOffers {
+  constructor(private readonly settings: ServerConnection.ISettings) {}
+
+  watch(panel: NotebookPanel): void {
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const look = (): void => {
+      clearTimeout(due);
+      due = setTimeout(() => void this.look(panel).catch(() => show(panel, [])), SETTLE_MS);
+    };
+    const changes = new MutationObserver((records) => {
+      if (records.some(({ addedNodes }) => [...addedNodes].some(holdsRecord))) look();
+    });
+    changes.observe(panel.content.node, { childList: true, subtree: true });
+    // A cell that ends may have changed a file; a kernel that is started anew knows no way back.
+    panel.sessionContext.statusChanged.connect((_, status) => {
+      if (status !== "busy" && recordsOf(panel).length > 0) look();
+    });
+    panel.sessionContext.kernelChanged.connect(look);
+    panel.disposed.connect(() => {
+      clearTimeout(due);
+      changes.disconnect();
+    });
+    look();
+  }
+
+  private async look(panel: NotebookPanel): Promise<void> {
+    const kernelId = panel.sessionContext.session?.kernel?.id;
+    if (panel.isDisposed || recordsOf(panel).length === 0) return;
+    const asked = kernelId === undefined ? null : await this.request(`changes?kernel_id=${encodeURIComponent(kernelId)}`, "GET");
+    // Without the server extension, or its log, there is nothing to undo.
+    const changes: unknown = asked?.ok === true ? await asked.json() : [];
+    if (!panel.isDisposed) show(panel, Array.isArray(changes) ? (changes as FileChange[]) : [], (offer, row) => void this.undo(panel, offer, row));
+  }
+
+  private async undo(panel: NotebookPanel, offer: Offer, row: HTMLElement): Promise<void> {
+    let refusal = "The server did not answer. Nothing is known of the file; try again.";
+    try {
+      const answer = await this.request(`approvals/${encodeURIComponent(offer.approvalId)}/undo`, "POST");
+      if (answer.ok) refusal = "";
+      else refusal = ((await answer.json()) as { message?: string }).message ?? refusal;
+    } catch {
+      // said below
+    }
+    if (refusal === "") await this.look(panel);
+    else say(row, `Not undone. ${refusal}`);
+  }
+
+  private request(path: string, method: "GET" | "POST"): Promise<Response> {
+    const address = URLExt.join(this.settings.baseUrl, "agent-kernel/api", path);
+    return ServerConnection.makeRequest(address, { method }, this.settings);
+  }
+}
+
+function holdsRecord(node: Node): boolean {
+  return node instanceof Element && (node.matches(RECORD) || node.querySelector(RECORD) !== null);
+}
+
+function recordsOf(panel: NotebookPanel): HTMLElement[] {
+  return [...panel.content.node.querySelectorAll<HTMLElement>(`.jp-OutputArea-output [${RUN}]`)];
+}
+
+function show(panel: NotebookPanel, changes: readonly FileChange[], press: (offer: Offer, row: HTMLElement) => void = () => undefined): void {
+  for (const record of recordsOf(panel)) {
+    const offers = offersOf(record.getAttribute(RUN) ?? "", changes);
+    const old = record.querySelector<HTMLElement>(`.${ROWS}`);
+    const said = JSON.stringify(offers);
+    if (old?.dataset["said"] === said) continue; // what has the focus keeps it
+    old?.remove();
+    if (offers.length > 0) record.append(rowsOf(offers, said, press));
+  }
+}
+
+function rowsOf(offers: readonly Offer[], said: string, press: (offer: Offer, row: HTMLElement) => void): HTMLElement {
+  const rows = document.createElement("div");
+  rows.className = `agent-kernel-actions ${ROWS}`;
+  rows.dataset["said"] = said;
+  for (const offer of offers) {
+    const row = rows.appendChild(document.createElement("div"));
+    if (offer.button !== null) {
+      const button = row.appendChild(document.createElement("button"));
+      button.type = "button";
+      button.textContent = offer.button;
+      button.addEventListener("click", () => {
+        if (button.getAttribute("aria-disabled") === "true") return;
+        button.setAttribute("aria-disabled", "true");
+        say(row, "Undoing…");
+        press(offer, row);
+      });
+    }
+    row.appendChild(document.createElement("span")).textContent = offer.words;
+  }
+  return rows;
+}
+
+/** In place of what stood beside the button. What was refused can be tried again. */
+function say(row: HTMLElement, words: string): void {
+  const span = row.querySelector("span");
+  if (span === null) return;
+  span.setAttribute("role", "status");
+  span.textContent = words;
+  if (words !== "Undoing…") row.querySelector("button")?.removeAttribute("aria-disabled");
+}
