@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing import FakeOpenAI, call, calls, say
 from tests.server.client import Api, Kernel
 
 LINES = 20_000
@@ -78,3 +78,40 @@ async def test_files_of_any_size_are_compared_while_the_server_and_the_kernel_go
         assert json.loads(await kernel.text("print(1)")) == 1
     await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
     await api.ended(conversation_id)
+
+
+async def test_a_change_is_undone_after_its_run_while_the_file_is_as_the_call_left_it(
+    api: Api, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
+) -> None:
+    report, notes = tmp_path / "report.md", tmp_path / "notes.md"
+    report.write_text("old\n")
+    writes = [call("write_file", path=str(path), content="new\n", call_id=path.stem) for path in (report, notes)]
+    model.add(calls(*writes), say("Done."), say("I see."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api.start_run(conversation_id)
+    for _ in writes:
+        await api("POST", "approvals", (await api.next_approval())["approval_id"], body={"approved": True})
+    ended = {one["tool_call_id"]: one["approval_id"] for one in (await api.ended(conversation_id))["tool_calls"]}
+
+    async def states() -> dict[str, str]:
+        status, changes = await api("GET", "changes", params={"kernel_id": kernel.kernel_id})
+        assert status == 200
+        return {Path(change["path"]).stem: change["state"] for change in changes}
+
+    assert await states() == {"report": "as_left", "notes": "as_left"}
+    notes.write_text("mine\n")
+    assert await states() == {"report": "as_left", "notes": "changed"}
+    status, refused = await api("POST", "approvals", ended["notes"], "undo")
+    assert (status, refused["message"]) == (409, "The file was changed since. Nothing was put back.")
+    status, undone = await api("POST", "approvals", ended["report"], "undo")
+    assert (status, undone["undone"]) == (200, True)
+    assert (report.read_text(), notes.read_text()) == ("old\n", "mine\n")
+    assert await states() == {"report": "undone", "notes": "changed"}
+    status, refused = await api("POST", "approvals", ended["report"], "undo")
+    assert (status, refused["message"]) == (409, "This change was undone already.")
+    await api.start_run(conversation_id, "And now?")
+    await api.ended(conversation_id)
+    said = [message["content"] for message in model.requests[-1].body["messages"] if message["role"] == "user"]
+    assert said[1] == f"I have undone your write_file call: {report} is as it was before."
+    _, other = await api("GET", "changes", params={"kernel_id": "another"})
+    assert other == []

@@ -1,0 +1,80 @@
+"""What `%agent undo` and a run put back after the run, with no server."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_kernel.errors import ToolFailed
+from agent_kernel.notebook.undo import KEPT_BYTES, KEPT_IN_ALL, Backups
+from agent_kernel.tools.changes import planned_change
+from tests.notebooks.kernel import TestKernel
+
+WRITES = """\
+from agent_kernel.testing import ScriptedModel, call, calls, say
+import agent_kernel as ak
+from pathlib import Path
+a, b = Path(FOLDER, "a.md"), Path(FOLDER, "b.md")
+a.write_text("old\\n")
+turns = [call("write_file", path=str(path), content=text) for path, text in ((a, "1\\n"), (b, "2\\n"), (a, "3\\n"))]
+model = ScriptedModel([*turns, say("Written."), say("I see.")])
+agent = ak.Agent(model=model, policy="allow")
+run = agent.run("Write.")
+"""
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_agent_undo_puts_back_the_last_change_and_says_what_else_can_be(kernel: TestKernel, tmp_path: Path) -> None:
+    assert kernel.run("%load_ext agent_kernel\n%agent undo").streams().startswith("There is nothing to undo")
+    kernel.run(WRITES.replace("FOLDER", repr(str(tmp_path))))
+    a, b = tmp_path / "a.md", tmp_path / "b.md"
+    assert kernel.run("%agent undo").streams() == (
+        f"Undone: {a} is as it was before. The model is told.\n1 more can be undone; %agent undo list shows them.\n"
+    )
+    assert a.read_text() == "1\n"
+    b.write_text("mine\n")
+    listed = kernel.run("%agent undo list").streams()
+    assert f"  {b}: was changed since\n  {a}: can be undone\n  {a}: undone\n" in listed
+    assert kernel.value("run.undo()") == repr([str(a)])
+    assert a.read_text() == "old\n"
+    assert kernel.run("%agent undo").streams().endswith("None of them can be undone.\n")
+    assert b.read_text() == "mine\n"
+    kernel.run("agent.run('And now?')")
+    said = "len([m for m in model.requests[-1].messages if 'I have undone your write_file call' in m['content']])"
+    assert kernel.value(said) == "2"
+
+
+def wrote(backups: Backups, root: Path, approval_id: str, content: str, path: str = "a.md") -> None:
+    change = planned_change(root, "write_file", {"path": path, "content": content})
+    assert change is not None
+    backups.carry_out(approval_id, change, path, "run_1")
+
+
+def states(backups: Backups) -> dict[str, str]:
+    return {one.approval_id: one.state for one in backups.changes()}
+
+
+def test_only_the_last_change_of_a_file_can_be_undone_and_then_the_one_before_it(tmp_path: Path) -> None:
+    backups = Backups()
+    wrote(backups, tmp_path, "first", "1\n")
+    wrote(backups, tmp_path, "second", "2\n")
+    assert states(backups) == {"first": "changed", "second": "as_left"}
+    with pytest.raises(ToolFailed, match="was changed since"):
+        backups.undo("first")
+    backups.undo("second")
+    assert states(backups) == {"second": "undone", "first": "as_left"}
+    backups.undo("first")
+    assert not (tmp_path / "a.md").exists()
+    with pytest.raises(ToolFailed, match="was undone already"):
+        backups.undo("first")
+
+
+def test_what_is_kept_of_old_files_is_bounded(tmp_path: Path) -> None:
+    backups = Backups()
+    for number in range(KEPT_IN_ALL // KEPT_BYTES + 3):
+        name = f"{number}.txt"
+        (tmp_path / name).write_bytes(b"x" * KEPT_BYTES)
+        wrote(backups, tmp_path, str(number), "new\n", name)
+    assert list(states(backups)) == [str(number) for number in range(3, KEPT_IN_ALL // KEPT_BYTES + 3)]
+    with pytest.raises(ToolFailed, match="no longer kept"):
+        backups.undo("0")
