@@ -135,6 +135,21 @@ async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages:
     )
 
 
+async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_the_rule_covers(stages: Any) -> None:
+    hands = FunctionHands(links={"data/x.csv": "/home/ana/y.csv"})
+    asked = calls(*[call("write_file", path=f"data/{name}.csv", content="1") for name in "xz"])
+    with ScriptedModel([asked, say("ok")]) as model:
+        stage = await stages(model, hands=hands)
+        handle = await stage.start(tools=(WRITE,))
+        requests = await stage.requests(2)
+        del hands.links["data/x.csv"]  # no link for the moment in which the rule is saved
+        plain = next(one for one in requests if "data/z" in one.tool_input)
+        always = Decision(approved=True, scope="conversation", rule=CSV)
+        await stage.conversation.decide(plain.approval_id, always)
+        await handle.wait()
+    assert {ran.place for ran in hands.ran} == {inside("data/x.csv"), inside("data/z.csv")}
+
+
 async def test_a_path_that_was_edited_is_bound_to_its_own_place(stages: Any) -> None:
     hands = FunctionHands(links={"b.csv": "/big/b.csv"})
     with ScriptedModel([call("write_file", path="a.csv", content="1"), say("ok")]) as model:

@@ -90,7 +90,8 @@ async def judge_waiting(run: ActiveRun) -> None:
         judgement = await judge(run, call.tool_name, call.tool_input, edited=call.edited, cap="ask")
         if judgement.approval == "ask":
             continue
-        verdict = ledger.Verdict(judgement.approval == "allow", "policy", judgement.reason)
+        # Bound to the place that the rule covers: where the path led when the card was shown may be another one.
+        verdict = ledger.Verdict(judgement.approval == "allow", "policy", judgement.reason, place=judgement.place)
         try:
             decided = await decide_without_asking(run, call, verdict)
         except (AlreadyDecided, IllegalTransition):
