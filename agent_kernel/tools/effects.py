@@ -82,6 +82,8 @@ FUNCTIONS = _functions(
         """
         os mkdir makedirs truncate ftruncate mknod mkfifo utime
         shutil make_archive
+        tarfile.open() extract
+        zipfile.ZipFile() extract
         pathlib.Path write_text write_bytes touch mkdir rename replace symlink_to hardlink_to
         numpy save savez savez_compressed savetxt
         pandas ExcelWriter
@@ -131,8 +133,8 @@ FUNCTIONS = _functions(
         "Uses the network:",
         0,
         """
-        requests get post put patch delete head options request
-        httpx get post put patch delete head request stream
+        requests get post put patch delete head options
+        httpx get post put patch delete head
         urllib.request urlopen urlretrieve
         urllib urlopen urlretrieve
         webbrowser open open_new open_new_tab
@@ -172,6 +174,14 @@ FUNCTIONS = _functions(
         redis Redis from_url
         wandb init login
         ray init
+        """,
+    ),
+    (
+        "Uses the network:",
+        1,
+        """
+        requests request
+        httpx request stream
         """,
     ),
     (
@@ -336,6 +346,7 @@ FUNCTIONS = _functions(
 
 MODULES: dict[str, Effect] = {
     **dict.fromkeys(("sh", "plumbum"), "Runs shell commands:"),
+    **dict.fromkeys(("ctypes.cdll", "ctypes.windll", "ctypes.pydll"), "Loads native code:"),
     **dict.fromkeys(
         words("""
         requests httpx aiohttp urllib3 urllib.request httplib2 http.client http.server pycurl socket socketserver
@@ -405,14 +416,17 @@ METHODS: dict[str, Effect] = {
     **dict.fromkeys(
         words("""
         insert_one insert_many update_one update_many replace_one delete_one delete_many bulk_write find_one_and_delete
-        drop_database drop_collection drop_all create_all flushall flushdb
+        drop_database drop_collection drop_all create_all flushall flushdb saveAsTable insertInto
         """),
         "Changes a database:",
     ),
 }
 """Of whatever object, because hardly anything else has methods of these names."""
 
-MENTIONED = words("unlink rmdir rmtree write_text write_bytes extractall")
+MENTIONED: dict[str, Effect] = {
+    **dict.fromkeys(words("unlink rmdir rmtree"), "Deletes files:"),
+    **dict.fromkeys(words("write_text write_bytes extractall"), "Writes files:"),
+}
 """Methods that count without being called, too."""
 
 PATH_EFFECTS: dict[str, Effect] = {

@@ -35,6 +35,7 @@ _PATHLIKE = re.compile(r"(?i)(?:path|file|folder|dir|dest|target)s?\d?$|^(?:p|f|
 _ACTIVE_HTML = re.compile(
     r"(?i)<\s*(?:script|iframe|object|embed|form|meta|link|base|svg)|\bon\w+\s*=|javascript:|srcdoc"
 )
+_SPARK_WRITERS = words("parquet csv json orc text jdbc save")
 _SYSTEM_CALLS = ("os.exec", "os.spawn", "os.posix_spawn")
 
 
@@ -61,9 +62,8 @@ class Calls:
         for meaning in self._names.meanings(node):
             for does in effects.FUNCTIONS.get(meaning, ()):
                 yield does.effect, self._names.code(node)
-        if isinstance(node, ast.Attribute) and node.attr in effects.MENTIONED and not self._names.meanings(node):
-            is_deletion = node.attr.startswith(("rm", "unlink"))
-            yield "Deletes files:" if is_deletion else "Writes files:", self._names.code(node)
+        if isinstance(node, ast.Attribute) and node.attr in effects.MENTIONED:
+            yield effects.MENTIONED[node.attr], self._names.code(node)
 
     def keyword(self, node: ast.keyword) -> Iterator[Finding]:
         """Arguments that say what their call does, whatever it is."""
@@ -152,6 +152,9 @@ class Calls:
     def _attribute_read(self, node: ast.Call) -> Iterator[Finding]:
         """`getattr(os, name)`: what it is can't be told where the name is made as the code runs."""
         texts = self._names.texts(_argument(node, 1))
+        for text in texts:
+            if text.text in effects.MENTIONED:
+                yield effects.MENTIONED[text.text], self._names.code(node)
         if self._is_core(_argument(node, 0)) and not (texts and all(text.whole for text in texts)):
             yield "Runs code it builds:", self._names.code(node)
 
@@ -239,12 +242,14 @@ class Calls:
         text = self._names.code(receiver)
         if method in reading_queries.METHODS or (method == "eval" and node.args):
             yield from self._queried(node, method, text)
-        elif method == "commit" and reading_queries.is_connection(text):
-            yield "Changes a database:", self._names.code(node)
         elif method == "pop" and isinstance(receiver, ast.Name) and len(node.args) == 1:
             # Of a table of an earlier cell. What this code has made is its own, and more often no table.
             if self._names.texts(node.args[0]) and not self._names.is_bound(receiver.id):
                 yield "Deletes columns:", self._names.code(node)
+        elif reading_queries.changes_by_name(method, text, has_arguments=bool(node.args or node.keywords)):
+            yield "Changes a database:", self._names.code(node)
+        elif method in _SPARK_WRITERS and ".write" in text:
+            yield "Writes files:", self._shown(node, 0)
         elif effects.REMOTE_DELETE.fullmatch(method) or (method == "delete" and effects.REMOTE_THING.search(text)):
             yield "Deletes remote data:", self._names.code(node)
         elif method == "rm":
@@ -267,6 +272,9 @@ class Calls:
 
     def _opened_by_method(self, node: ast.Call, receiver: ast.expr) -> Iterator[Finding]:
         """`path.open(mode)`, or `files.open(path, mode)`; not `image.open(path)`."""
+        if _has_unknown_arguments(node):
+            yield "Writes files:", self._names.code(node)
+            return
         for position, argument in enumerate([*node.args[:2], *(k.value for k in node.keywords if k.arg == "mode")]):
             texts = self._names.texts(argument)
             is_mode = bool(texts) and all(_MODE.fullmatch(text.text) for text in texts)
@@ -287,6 +295,8 @@ class Calls:
         texts = self._names.texts(argument)
         if not texts:
             is_database = method in reading_queries.EXECUTES or reading_queries.is_connection(receiver)
+            if isinstance(argument, ast.Name | ast.Attribute) and self._names.code(argument)[:1].isupper():
+                return  # `session.query(Order)`: a class is no text
             if is_database and method != "eval":
                 yield "Not checked:", self._names.code(node)
             elif method in ("query", "eval"):
@@ -457,6 +467,10 @@ def _argument(node: ast.Call, position: int, *names: str) -> ast.expr | None:
     if position < len(node.args):
         return node.args[position]
     return next((keyword.value for keyword in node.keywords if keyword.arg in names), None)
+
+
+def _has_unknown_arguments(node: ast.Call) -> bool:
+    return any(isinstance(argument, ast.Starred) for argument in node.args) or any(k.arg is None for k in node.keywords)
 
 
 def _is_constant(node: ast.expr | None, *, value: object) -> bool:

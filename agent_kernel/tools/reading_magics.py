@@ -70,7 +70,12 @@ _OPTIONS = re.compile(r"^(?:-[nrpTsSlfmu]\s*\S+\s+|-\w+\s+)*")
 def magic(name: str, line: str, body: str | None, read_code: Nested, read_command: Nested) -> Iterator[Finding]:
     """What a magic does; `body` is the cell's, if it is a cell magic."""
     shown = f"{'%' if body is None else '%%'}{name} {line}".strip()
-    if name in _COMMANDS:
+    program = next((word for word in line.split() if not word.startswith("-")), "").rpartition("/")[2]
+    if name == "script" and program not in _SHELLS:
+        # In a language that has a magic of its own, or in one that nothing is known of.
+        yield "Runs shell commands:", shown
+        name, line = program.rstrip("0123456789."), ""
+    elif name in _COMMANDS:
         found = read_command(f"{name} {line}")
         if not found and name not in _LOOKING:
             yield "Runs shell commands:", shown

@@ -57,6 +57,8 @@ class Names:
         """Statements that run once and always; others may not, so what they bind may be something else."""
         self._known: dict[str, _Known] = {}
         self._stars: dict[str, None] = {}
+        self._any_star = False
+        """Whether any name may be anything."""
         self._meanings: dict[ast.AST, tuple[str, ...]] = {}
         self._texts: dict[ast.AST, tuple[Text, ...]] = {}
         self.unclear: dict[str, None] = {}
@@ -89,7 +91,9 @@ class Names:
     def is_own(self, node: ast.Name) -> bool:
         """Whether the program itself has made what a name stands for here."""
         known = self._known.get(node.id)
-        return known is not None and known.since is not None and known.since < (node.lineno, node.col_offset)
+        if known is None or known.since is None or self._any_star:
+            return False
+        return known.since < (node.lineno, node.col_offset)
 
     def is_made_here(self, node: ast.Name) -> bool:
         """Whether the program has set a variable before."""
@@ -277,6 +281,7 @@ class Names:
     def _import_from(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
             if alias.name == "*":
+                self._any_star = True
                 if (node.module or "") in usual_names.NAMES:
                     self._stars[node.module or ""] = None
             else:
@@ -401,6 +406,8 @@ def _attribute_of(meaning: str, attribute: str) -> str:
     """`""` where it is of no interest."""
     if attribute in usual_names.LOOKED_THROUGH:
         return same(attribute)
+    if attribute == "__call__":
+        return meaning
     if meaning.startswith("pathlib.Path()"):
         # Paths are told from the texts in them.
         return "pathlib.Path()" if attribute in ("parent", "parents") else f"pathlib.Path().{attribute}"

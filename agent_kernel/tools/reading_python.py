@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from agent_kernel.tools import effects, reading_secrets, usual_names
+from agent_kernel.tools.effects import words
 from agent_kernel.tools.findings import Finding
 from agent_kernel.tools.reading_calls import Calls, dropped, environment_read
 from agent_kernel.tools.reading_magics import Nested, is_magic_without_a_mark, plain_python
@@ -24,9 +25,10 @@ _DEEPEST = 4
 _WITHIN = 100_000
 """Characters of code and commands within the code that are read, all together."""
 _CALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)[ \t]*+\(")
-_REACHES_DEEP = frozenset(
-    {"__subclasses__", "__globals__", "__builtins__", "__code__", "f_builtins", "f_globals", "__loader__"}
-)
+_REACHES_DEEP = words("""
+    __subclasses__ __globals__ __builtins__ __code__ __loader__ __getattribute__ f_builtins f_globals
+    """)
+"""Attributes that lead to anything by ways that can't be followed."""
 
 
 def read_python(code: str) -> list[Finding]:

@@ -27,6 +27,8 @@ _QUESTION = re.compile(r"\s*[(]*\s*(?:select|with|show|describe|explain|from)\b"
 _CONNECTION = re.compile(
     r"(?i)(?:^|[._])(?:con|conn|connection|cur|cursor|db|engine|session|client|database|bq|tx)\d?$"
 )
+_ROWS = re.compile(r"\.(?:query|filter|filter_by|exclude)\b|\b[A-Z]\w*\.objects\b")
+"""What gives rows of a database, in the code before a method."""
 _TABLE_CALLS = re.compile(r"__|@\s*\w[\w.]*\s*\(")
 """In a text for a table's `query` or `eval`: a call of a function of the user's."""
 _CALLS = re.compile(r"__|@|\.\w+\s*\(|import")
@@ -40,6 +42,15 @@ def changes(statement: str) -> Iterator[Finding]:
 
 def is_connection(receiver: str) -> bool:
     return _CONNECTION.search(receiver[-100:]) is not None
+
+
+def changes_by_name(method: str, receiver: str, *, has_arguments: bool) -> bool:
+    """Methods that need no text: `connection.commit()`, `session.query(Order).delete()`, `shop.orders.drop()`."""
+    if method == "commit":
+        return is_connection(receiver)
+    if method == "drop":  # of a table in memory it has arguments
+        return not has_arguments
+    return method in ("delete", "update") and _ROWS.search(receiver[-1_000:]) is not None
 
 
 def runs_code(text: str, *, whole: bool) -> bool:

@@ -57,6 +57,12 @@ RISKY: dict[str, tuple[str, ...]] = {
         "rm -rf data",
         "exec(\"import os\\nos.remove('orders.csv')\")",
         "import fsspec\nfsspec.filesystem('file').rm('data', recursive=True)",
+        "%%script python\nimport os\nos.remove('orders.csv')",
+        "import os\nos.spawnlp(os.P_WAIT, 'rm', 'rm', '-rf', 'data')",
+        "import glob, os\nfor name in glob.glob('*.csv'):\n    os.unlink(name)",
+        "from pathlib import Path\ngone = Path('orders.csv').unlink\ngone()",
+        "getattr(path, 'unlink')()",
+        "os = []\nfrom helpers import *\nos.remove('orders.csv')",
     ),
     "Writes files:": (
         "open('report.txt', 'w').write(text)",
@@ -117,6 +123,9 @@ RISKY: dict[str, tuple[str, ...]] = {
         "import wave\nwave.open('x.wav', 'wb')",
         "import logging\nlogging.FileHandler('run.log', mode='w')",
         "import cv2\ncv2.imwrite('x.png', image)",
+        "import tarfile\ntarfile.open('a.tar').extract('a')",
+        "orders.write.mode('overwrite').parquet('orders')",
+        "path.open(**options)",
     ),
     "Changes permissions:": (
         "import os\nos.chmod('/etc/hosts', 0o777)",
@@ -172,6 +181,8 @@ RISKY: dict[str, tuple[str, ...]] = {
         "import operator, os\noperator.attrgetter('system')(os)('make')",
         "import operator, os\noperator.methodcaller('system', 'make')(os)",
         "import commands\ncommands.getoutput('make')",
+        "import os\nos.system.__call__('make')",
+        "%%script python3\nimport os\nos.system('make')",
     ),
     "Installs packages:": (
         "%pip install polars",
@@ -271,6 +282,10 @@ RISKY: dict[str, tuple[str, ...]] = {
         "%%sql\nDELETE FROM orders",
         "connection.commit()",
         "cursor.execute('GRANT ALL ON orders TO public')",
+        "session.query(Order).delete()",
+        "mongo.shop.orders.drop()",
+        "orders.write.saveAsTable('orders')",
+        "Order.objects.filter(price=0).update(price=1)",
     ),
     "Runs code it builds:": (
         "exec(code)",
@@ -315,6 +330,9 @@ RISKY: dict[str, tuple[str, ...]] = {
         "__loader__.load_module(name)",
         "e = [exec][0]\ne(code)",
         "from builtins import exec as show\nshow(code)",
+        "import os\nos.__getattribute__('system')('make')",
+        "type(os).__getattribute__(os, 'system')('make')",
+        "import base64\nexec(base64.b64decode(text))",
     ),
     "Loads data that may run code:": (
         "import pickle\npickle.load(open('model.pkl', 'rb'))",
@@ -345,6 +363,7 @@ RISKY: dict[str, tuple[str, ...]] = {
         "import numpy as np\nnp.ctypeslib.load_library('x', '.')",
         "%%cython\ndef f(): pass",
         "import ctypes\nctypes.memmove(a, b, 8)",
+        "from ctypes import cdll\ncdll.msvcrt.system(b'make')",
     ),
     "Stops processes:": (
         "import os\nos.kill(pid, 9)",

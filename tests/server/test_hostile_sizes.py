@@ -20,6 +20,7 @@ HOSTILE = {
     "dense calls": "f(1)\n" * 19_000,
     "one command, many times": "import os\nc = '" + "rm x; " * 5_000 + "'\n" + "os.system(c)\n" * 4_000,
     "deep subscripts": ("del a" + "[0]" * 80 + "\n") * 390,
+    "code within code": "c = '" + "f(1);" * 300 + "'\n" + "".join(f"exec(c + '{n}')\n" for n in range(5_000)),
     "a million hidden characters": "x = '" + "\u200b" * 1_000_000 + "'",
     "all tags": "#" + "a" * 1_000_000 + "".join(map(chr, range(0xE0000, 0xE1000))),
 }
