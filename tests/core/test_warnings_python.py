@@ -131,6 +131,10 @@ def test_what_may_lie_beyond_a_temporary_folder_is_told(code: str, detail: str) 
     assert shown(code).get("Deletes files:") == detail
 
 
+def test_what_is_moved_into_a_temporary_folder_is_told() -> None:
+    assert "Writes files:" in shown("d = tempfile.mkdtemp()\nshutil.move('orders.csv', d)")
+
+
 def test_a_path_that_is_set_twice_is_shown_as_it_is_written() -> None:
     assert shown("path = 'a.txt'\nif late:\n    path = 'b.txt'\nopen(path, 'w')") == {"Writes files:": "path"}
 
