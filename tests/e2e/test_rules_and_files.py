@@ -72,3 +72,25 @@ def test_undo_puts_back_the_file_and_the_model_is_told(open_notebook: OpenNotebo
     answer.open()
     expect(notebook.record()).to_contain_text("Then I leave it as it was.")
     assert "I have undone your write_file call: report.md" in model.requests()[-1][-1]["content"]
+
+
+def test_a_program_that_was_allowed_runs_unasked_and_what_is_put_behind_it_asks(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    lines = ["echo one && echo two", "echo three", "echo four; touch pwned"]
+    turns = [Gate(call("run_shell", command=line)) for line in lines]
+    for turn in turns:
+        turn.open()
+    model.says(*turns, say("Said."))
+    notebook = open_notebook([LOAD, "%%agent\nSay it."])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.press("Always allow")
+    notebook.card().get_by_text("Commands that begin with echo").click()
+    expect(notebook.card()).to_contain_text('allow run_shell where command matches "echo *" in this conversation')
+    notebook.press("Save rule and approve")
+    notebook.wait_for_state("success")
+    notebook.wait_for_state("success", 1)
+    notebook.wait_for_state("awaiting_approval", 2)
+    notebook.press_until_reason("Not that", 2)
+    expect(notebook.record()).to_contain_text("Said.")
