@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from jupyter_server.auth import Authorizer
 
+from agent_kernel.loop import brain
 from agent_kernel.testing import FakeOpenAI, say
 from tests.server.client import Api
 
@@ -34,6 +35,16 @@ ROUTES = [
     ("GET", ("rules",)),
     ("DELETE", ("rules", "r")),
 ]
+
+
+async def test_too_many_conversations_in_which_nothing_was_asked_are_refused(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brain, "MOST_EMPTY", 2)
+    for _ in range(2):
+        await api.new_conversation()
+    status, body = await api("POST", "conversations", body={})
+    assert (status, "Start a run in one of them" in body["message"]) == (429, True)
 
 
 async def test_status_names_the_version_the_protocol_and_the_model_and_no_secret(api: Api, model: FakeOpenAI) -> None:
