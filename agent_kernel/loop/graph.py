@@ -81,9 +81,13 @@ def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]
     return graph.compile()
 
 
+async def compiled() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]":
+    return run_graph() if run_graph.cache_info().currsize else await asyncio.to_thread(run_graph)
+
+
 async def run_to_end(run: ActiveRun) -> None:
     """Go round until the model asks for no more calls, or the run is stopped or fails."""
-    graph = run_graph() if run_graph.cache_info().currsize else await asyncio.to_thread(run_graph)
+    graph = await compiled()
     entry = list(run.step.calls)
     while run.accepting:
         # Each step is two supersteps; the run's own budget is what limits it.

@@ -182,3 +182,32 @@ test("what was added stands where it was in a page that comes after many events"
   const snapshot = { ...recording.session().snapshot, messages: [message("first"), message("second")] } as unknown as ConversationView;
   expect(fromSnapshot(snapshot, recording.run).items.map((item) => item.kind)).toEqual(["answer", "raise", "answer"]);
 });
+
+describe("a run that repeats itself", () => {
+  const WHAT = "run_python gave the same result to the same arguments three times";
+  const named = (root: HTMLElement, name: string): HTMLElement | null => root.querySelector(`[role=group][aria-label="${name}"]`);
+
+  test("says what it repeats, and goes on at a click or Ctrl Enter", async () => {
+    const root = await show((run) => run.repeat(WHAT));
+    expect(said(root.querySelector(".ak-status"))).toBe("Waiting for you");
+    const card = named(root, "The agent repeats itself")!;
+    expect(said(card)).toContain(`${WHAT}. The run is paused`);
+    expect(card.querySelector("[role=meter], input")).toBeNull();
+    expect(buttons(card)).toEqual(["Continue"]);
+    await press(root, "Continue");
+    expect(answers()).toMatchObject([{ pause_id: brain.recording!.view.paused.pause_id, add: { tokens: null, steps: null } }]);
+    await happens((run) => run.raise({}, "ben"));
+    expect(named(root, "The agent repeats itself")).toBeNull();
+    expect(said(root.querySelector(".ak-raised"))).toContain(`The agent repeated itself: ${WHAT}. Told to go on by ben,`);
+  });
+
+  test("the budget of a conversation counts the runs before, and is named", async () => {
+    const root = await show((run) => run.pauseConversation(["tool_calls"], { tool_calls: 20 }, { tool_calls: 17 }));
+    const card = named(root, "Conversation\u2019s budget reached")!;
+    expect(card.querySelector("[role=meter]")!.getAttribute("aria-valuemax")).toBe("20");
+    expect(card.querySelector("input")!.value).toBe("10");
+    await press(root, "Continue");
+    await happens((run) => run.raise({ tool_calls: 10 }));
+    expect(said(root.querySelector(".ak-raised"))).toContain("Budget of the conversation raised by you,");
+  });
+});

@@ -15,7 +15,7 @@ from agent_kernel.log.journal import Mark
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run
 from agent_kernel.log.store import Log
 from agent_kernel.loop.commits import Commit
-from agent_kernel.loop.graph import run_to_end
+from agent_kernel.loop.graph import compiled, run_to_end
 from agent_kernel.loop.run import ActiveRun, RunResult, RunSetting, Step
 from agent_kernel.loop.runs.parking import keep_past
 from agent_kernel.loop.runs.specs import limits_text, stored
@@ -203,6 +203,7 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
     """Run to the end, whatever the end is. `None` where the run was parked."""
     broken: Exception | None = None
     try:
+        await compiled()  # what is imported once is not the run's time
         async with limited_in_time(run):
             await run_to_end(run)
         await run.commits.settled()

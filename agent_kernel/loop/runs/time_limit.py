@@ -19,6 +19,8 @@ async def limited_in_time(run: ActiveRun) -> AsyncIterator[None]:
     """For the time in which a run goes on."""
     limit = _TimeLimit(run)
     run.meter.on_change = limit.arm
+    if run.view.paused is None:
+        run.meter.go_on()
     limit.arm()
     try:
         yield

@@ -30,18 +30,14 @@ class Meter:
 
     def __init__(self, spent: float = 0.0) -> None:
         self._spent = spent
-        self._since: float | None = time.monotonic()
+        self._since: float | None = None
         self.on_change: Callable[[], None] | None = None
         """Called when it begins to stand, or goes on."""
 
     @classmethod
     def of(cls, run: RunView) -> Self:
-        """The meter of a run that begins now, or goes on as its row has it."""
-        if run.paused is None:
-            return cls(run.usage.seconds)
-        meter = cls(run.paused.seconds)
-        meter.pause()
-        return meter
+        """The meter of a run that is about to begin, or to go on as its row has it. It stands."""
+        return cls(run.usage.seconds if run.paused is None else run.paused.seconds)
 
     @property
     def stands(self) -> bool:

@@ -21,7 +21,7 @@ import { AllowPanel } from "./allow";
 import { usePageId } from "./ids";
 import { ReasonPanel } from "./reason";
 import { Question } from "./question";
-import { decidedBy, Sayings } from "./sayings";
+import { decidedBy, Sayings, timedOut } from "./sayings";
 import { UndoRow } from "./undo";
 import { Plain } from "./text";
 
@@ -187,6 +187,7 @@ function Content(props: CardProps): JSX.Element | null {
     case "success":
       return <><Ran call={call} shown={props.fold === "shown"} /><UndoRow call={call} undo={props.undo} /></>;
     case "error":
+      return <><Ran call={call} /><EndNote call={call} /></>;
     case "unknown":
       return <Ran call={call} />;
     case "cancelled":
@@ -257,6 +258,11 @@ function Ran({ call, shown = false }: { call: Call; shown?: boolean }): JSX.Elem
       {call.outputFile !== null && <div class="ak-out ak-note">All of the output is in <code><Plain text={call.outputFile} /></code></div>}
     </>
   );
+}
+
+/** "Timed out after 30 s.": a call that failed because it took too long. */
+function EndNote({ call }: { call: Call }): JSX.Element | null {
+  return timedOut(call) ? <OutputNote text={call.reason ?? ""} /> : null;
 }
 
 /** What the tool gave back, for tools that show nothing by themselves. */

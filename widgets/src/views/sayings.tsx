@@ -93,9 +93,14 @@ function Cancellation({ call }: { call: Call }): JSX.Element {
   return <><Plain text={reason} />{reason.includes(meaning) ? "" : <span class="ak-muted">{meaning}</span>}</>;
 }
 
+/** Whether a call has failed because it took too long: the log says so in these words (`tool_calls/timing`). */
+export function timedOut(call: Call): boolean {
+  return call.state === "error" && (call.reason ?? "").startsWith("Timed out after ");
+}
+
 function FoldedError({ call }: { call: Call }): JSX.Element {
   const failure = call.outputs.blocks.findLast((block) => block.kind === "error");
-  const text = failure?.kind === "error" ? failure.text : (call.result ?? "");
+  const text = timedOut(call) ? (call.reason ?? "") : failure?.kind === "error" ? failure.text : (call.result ?? "");
   return <div class="ak-sub"><p><code><Plain text={errorLine(text)} /></code></p></div>;
 }
 

@@ -68,9 +68,22 @@ export class Recording {
     this.send({ type: "error", code: "BUDGET_EXCEEDED", message: "Budget reached.", tool_call_id: null, details: { pause_id: this.view.paused.pause_id } });
     return this.send({ type: "run", run: this.view });
   }
+  /** @param {string} repeated */
+  repeat(repeated) {
+    this.pause([], {});
+    this.view = { ...this.view, paused: { ...this.view.paused, repeated } };
+    return this.send({ type: "run", run: this.view });
+  }
+  /** @param {object} limits @param {object} spent */
+  pauseConversation(reached, limits, spent) {
+    const none = { tokens: null, usd: null, tool_calls: null, seconds: null, steps: null };
+    this.pause(reached, {});
+    this.view = { ...this.view, paused: { ...this.view.paused, of: "conversation" }, conversation_budget: { limits: { ...none, ...limits }, spent: { ...this.view.usage, ...spent }, raised: none, without_usd: false } };
+    return this.send({ type: "run", run: this.view });
+  }
   /** @param {object} add @param {string | null} decided_by */
   raise(add, decided_by = null, without_usd = false) {
-    const raise = { pause_id: this.view.paused.pause_id, add: { tokens: null, usd: null, tool_calls: null, seconds: null, steps: null, ...add }, without_usd, at: this.time(), decided_by, steps: this.view.usage.steps };
+    const raise = { pause_id: this.view.paused.pause_id, add: { tokens: null, usd: null, tool_calls: null, seconds: null, steps: null, ...add }, without_usd, of: this.view.paused.of ?? "run", repeated: this.view.paused.repeated ?? "", at: this.time(), decided_by, steps: this.view.usage.steps };
     this.view = { ...this.view, paused: null, raises: [...this.view.raises, raise] };
     return this.send({ type: "run", run: this.view });
   }

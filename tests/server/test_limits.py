@@ -1,0 +1,51 @@
+"""Limits that hold in a kernel of a server: a site's timeouts and its budget of conversations."""
+
+import json
+from typing import Any
+
+import pytest
+from traitlets import TraitError
+
+from agent_kernel.testing import FakeOpenAI, call
+from agent_kernel_server.app import AgentKernelServer
+from tests.server.client import Api, Kernel
+from tests.server.test_announced_runs import ASK, notebook, open_kernel, the_run
+
+__all__ = ["notebook", "open_kernel"]
+pytestmark = pytest.mark.kernel
+
+
+@pytest.fixture
+def extension_traits() -> dict[str, Any]:
+    return {"tool_timeouts": {"run_python": 0.5}, "conversation_budget": {"steps": 2}}
+
+
+async def test_a_sites_timeout_interrupts_a_call_in_its_kernel_and_its_budget_of_a_conversation_ends_the_run(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI
+) -> None:
+    code = "print('so far')\nwhile True: pass"
+    model.add(call("run_python", code=code), call("run_python", code="2"))
+    await open_kernel.run(ASK.replace("%%agent", "%%agent --policy allow"))
+    conversation_id, run_id = await the_run(api)
+    await api.ended(conversation_id)
+    view = (await api("GET", "conversations", conversation_id))[1]
+    timed_out, quick = view["tool_calls"]
+    assert (timed_out["state"], timed_out["reason"]) == ("error", "Timed out after 0.5 s.")
+    assert "so far" in timed_out["result"]
+    assert quick["state"] == "success"
+    assert view["runs"][0]["conversation_budget"]["limits"]["steps"] == 2
+    # No page shows it, so that nobody can be asked for more.
+    assert view["runs"][0]["error"]["message"].startswith("The budget of this conversation is reached: 2 of 2 steps.")
+    body = {"pause_id": "any", "add": {"steps": -1}}
+    status, refused = await api("POST", "conversations", conversation_id, "runs", run_id, "budget", body=body)
+    assert status == 400
+    assert "steps" in json.dumps(refused)
+
+
+@pytest.mark.parametrize("value", [-1, 0, True, float("nan"), "5"])
+@pytest.mark.parametrize("name", ["default_budget", "conversation_budget"])
+def test_a_sites_limit_that_is_no_number_above_0_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(TraitError, match=f"{name}: steps must be a whole number above 0"):
+        AgentKernelServer(**{name: {"steps": value}})
+    with pytest.raises(TraitError, match="tool_timeouts: run_python must be"):
+        AgentKernelServer(tool_timeouts={"run_python": value})
