@@ -8,7 +8,6 @@ from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.notebook.run import Host, RunState, WaitingRun
 from agent_kernel.notebook.toolbox import FOLDER
 from agent_kernel.notebook.undo import KeptChange
-from agent_kernel.record.words import rule_words
 from agent_kernel.tools.hidden import reveal
 
 PROMPT_CHARACTERS = 60
@@ -62,6 +61,8 @@ def limits() -> list[str]:
 
 def rules(run: RunState | None) -> str:
     """The policy of a run, and each rule in force with who made it. Saved ones have a number, by which they go."""
+    from agent_kernel.record.words import rule_words  # it brings the parsers of Markdown and HTML
+
     if run is None or run.view is None:
         return "No agent has run in this kernel yet. A run asks before it acts, unless its policy says otherwise."
     policy = run.view.policy
