@@ -196,9 +196,9 @@ describe("a run that repeats itself", () => {
     expect(buttons(card)).toEqual(["Continue"]);
     await press(root, "Continue");
     expect(answers()).toMatchObject([{ pause_id: brain.recording!.view.paused.pause_id, add: { tokens: null, steps: null } }]);
-    await happens((run) => run.raise({}, "ben"));
+    await happens((run) => run.raise({}));
     expect(named(root, "The agent repeats itself")).toBeNull();
-    expect(said(root.querySelector(".ak-raised"))).toContain(`The agent repeated itself: ${WHAT}. Told to go on by ben,`);
+    expect(said(root.querySelector(".ak-raised"))).toContain(`The agent repeated itself: ${WHAT}. Told to go on by you,`);
   });
 
   test("the budget of a conversation counts the runs before, and is named", async () => {
