@@ -2,9 +2,9 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.views import Place, Warning
@@ -20,8 +20,15 @@ _COMPARED_CHARACTERS = 8 * 1024 * 1024
 _SPLIT_LINES = 1_000_000
 _PATH = 300
 _FAILURE = 300
+_WORDS = 1_000
 _LINKS = 3
 _ENCODINGS = {"latin-1": "Latin-1", "utf-8-sig": "UTF-8 with a mark", "utf-16": "UTF-16", "utf-32": "UTF-32"}
+
+
+def _bounded(warning: Warning) -> Warning:
+    if len(warning.title) + len(warning.detail) > _WORDS:
+        raise ValueError(f"a warning has {_WORDS:,} characters at most")
+    return warning
 
 
 class FileCard(BaseModel):
@@ -33,9 +40,9 @@ class FileCard(BaseModel):
     """Empty where nothing could be compared: the card shows the call's arguments."""
     left_out: str = Field(default="", max_length=200)
     """What of the diff is not shown."""
-    facts: list[str] = Field(default_factory=list, max_length=10)
+    facts: list[Annotated[str, Field(max_length=_WORDS)]] = Field(default_factory=list, max_length=10)
     """Sentences for the top of the card."""
-    warnings: list[Warning] = Field(default_factory=list, max_length=10)
+    warnings: list[Annotated[Warning, AfterValidator(_bounded)]] = Field(default_factory=list, max_length=10)
     base: str = Field(default="", max_length=64)
     """As `FileChange.base`; empty where nothing was read."""
     refusal: str = Field(default="", max_length=1_000)

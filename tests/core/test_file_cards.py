@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from agent_kernel.errors import InvalidArguments, ToolFailed
 from agent_kernel.tools.builtin import BUILTIN_TOOLS
@@ -270,6 +271,13 @@ def test_a_file_that_came_up_or_a_link_that_was_turned_since_is_not_written_over
         assert change is not None
         with pytest.raises(ToolFailed, match="was changed after"):
             refuse_another_base(change, before, arguments["path"])
+
+
+def test_a_card_that_a_kernel_makes_up_is_bounded() -> None:
+    long = "x" * 1_001
+    for made_up in ({"diff": "x" * 200_001}, {"facts": [long]}, {"warnings": [{"title": "", "detail": long}]}):
+        with pytest.raises(ValidationError):
+            FileCard.model_validate(made_up)
 
 
 def test_an_edit_of_one_place_is_made_though_the_file_was_changed_elsewhere(root: Path) -> None:
