@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_kernel import doctor
 from agent_kernel.approvals.folder_file import FILE_NAME, FolderLimits, parse, read_limits
 from agent_kernel.approvals.policy import JudgedCall
 from agent_kernel.errors import InvalidArguments
@@ -269,3 +270,19 @@ async def test_a_run_that_goes_on_after_a_restart_stays_as_limited_as_it_was(tmp
 
 async def _hands(one: Any) -> Any:
     return one.hands
+
+
+def test_doctor_says_what_limits_runs_in_this_folder_and_what_has_to_be_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert list(doctor._folder()) == []
+    (tmp_path / FILE_NAME).write_text('policy = "plan"\nrules = ["allow run_python"]')
+    limited, left_out = doctor._folder()
+    assert (limited.mark, left_out.mark) == ("note", "note")
+    assert limited.text == "Runs of notebooks in this folder are limited by .agent-kernel.toml: at most plan."
+    assert "is not used, because a file can only tighten" in left_out.text
+    (tmp_path / FILE_NAME).write_text("policy")
+    _, broken = doctor._folder()
+    assert broken.mark == "MEND"
+    assert broken.text.endswith("Until it is mended or removed nothing runs unasked.")

@@ -111,7 +111,7 @@ async def test_a_turn_is_a_few_kilobytes_and_no_more_late_than_early(opened: Ope
         sizes.append(await counted.bytes())
     early, late = (sizes[1] - sizes[0]) / 30, (sizes[2] - sizes[1]) / 30
     assert late <= 1.2 * early
-    assert late <= 2_700, "of it some 250 for the tokens and the cost of its two requests"
+    assert late <= 2_900, "of it some 250 for the tokens and the cost of its two requests, 200 for what is in force"
 
 
 async def test_nothing_is_read_of_earlier_turns_while_calls_run(opened: Open) -> None:
