@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
@@ -66,7 +66,7 @@ def search_files(
     place = existing(path, root, approved)
     shown = _relative(place, root)
     cut = ""
-    if stat.S_ISDIR(os.lstat(place).st_mode):
+    if _is(stat.S_ISDIR, place):
         with _opened(place, path) as folder:
             walk = _Walk(folder, pattern)
             prefix = "" if shown == "." else f"{shown}/"
@@ -88,11 +88,19 @@ def _opened(place: Path, path: str) -> OpenFolder:
     try:
         return open_folder(place, listed=True)
     except NotADirectoryError as error:
-        if stat.S_ISREG(os.lstat(place).st_mode):
+        if _is(stat.S_ISREG, place):
             raise ToolFailed(f"{path!r} is a file. Use read_file.") from None
         raise failed(error, path, "listed") from None
     except OSError as error:
         raise failed(error, path, "listed") from None
+
+
+def _is(kind: Callable[[int], bool], place: Path) -> bool:
+    """False, too, of what has gone meanwhile: opening it says so."""
+    try:
+        return kind(os.lstat(place).st_mode)
+    except OSError:
+        return False
 
 
 def _search(files: Iterable[tuple[OpenFolder, str, str]], wanted: re.Pattern[str]) -> tuple[list[str], int]:
