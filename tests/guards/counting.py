@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 
 from agent_kernel.loop.brain import Brain
@@ -58,7 +58,8 @@ class CountedBrain:
         self.brain = brain
         self.conversation = conversation
         self.sql: list[str] = []
-        self.hands = FunctionHands(act=lambda call, emit: "ok")
+        results = count(1)
+        self.hands = FunctionHands(act=lambda call, emit: f"{next(results)}")  # the same three times would pause a run
         self._seen = 0
 
     @classmethod

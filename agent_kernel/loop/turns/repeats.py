@@ -3,7 +3,6 @@
 A step is what the model asked for in one turn. Calls whose results differ, as a poll's do, are no repetition.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,21 +24,22 @@ class Repeats:
     """Of one run, since a person has told it to go on."""
 
     def __init__(self) -> None:
-        self._steps: deque[int] = deque(maxlen=2 * PATTERN_TIMES)
-        self._tools: deque[tuple[str, ...]] = deque(maxlen=2)
+        # Not deques, which are 760 bytes each when they are empty: runs that wait are kept by the thousand.
+        self._steps: tuple[int, ...] = ()
+        self._tools: tuple[tuple[str, ...], ...] = ()
 
     def add(self, step: Sequence[EndedCall]) -> None:
         """Note a step. The texts themselves are not kept."""
-        self._steps.append(hash(tuple(sorted((one.tool_name, one.arguments, one.result) for one in step))))
-        self._tools.append(tuple(one.tool_name for one in step))
+        done = hash(tuple(sorted((one.tool_name, one.arguments, one.result) for one in step)))
+        self._steps = (*self._steps, done)[-2 * PATTERN_TIMES :]
+        self._tools = (*self._tools, tuple(one.tool_name for one in step))[-2:]
 
     def forget(self) -> None:
-        self._steps.clear()
-        self._tools.clear()
+        self._steps = self._tools = ()
 
     def found(self) -> str:
         """What is repeated, in words; empty where nothing is."""
-        steps = list(self._steps)
+        steps = self._steps
         if len(steps) >= SAME_TIMES and len(set(steps[-SAME_TIMES:])) == 1:
             return _said(self._tools[-1], SAME_TIMES)
         if len(steps) == 2 * PATTERN_TIMES and len(set(steps[::2])) == len(set(steps[1::2])) == 1:
