@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from numbers import Real
 
 from agent_kernel.errors import ConfigurationError
@@ -28,14 +27,16 @@ def checked_limits(limits: Mapping[str, object], named: str = "budget") -> Budge
 
 
 def _checked(value: object, name: Limit, named: str) -> float:
-    number = math.nan
+    number, said = math.nan, type(value).__name__
     if not isinstance(value, bool) and isinstance(value, Real):
-        with suppress(OverflowError):  # a whole number beyond all floats
+        try:
             number = float(value)
+        except OverflowError:  # a whole number beyond all floats
+            number = math.inf
+        said = f"{number:g}"
     most = LIMITS[name]
     if not 0 < number <= most or (name in _WHOLE and not number.is_integer()):
         kind = "a whole number" if name in _WHOLE else "a number"
-        said = type(value).__name__ if math.isnan(number) else f"{number:g}"
         raise ConfigurationError(
             f"{named}: {name} must be {kind} above 0, at most {most:,}, not {said}. Leave it out for no limit."
         )

@@ -9,7 +9,16 @@ from pathlib import Path
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.conversation import Conversation
 from agent_kernel.loop.settings import BrainSettings, RunSpec
-from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn, RequestedCall, TextDelta
+from agent_kernel.models.base import (
+    Model,
+    ModelFacts,
+    ModelItem,
+    ModelRequest,
+    ModelTurn,
+    RequestedCall,
+    TextDelta,
+    TokenUsage,
+)
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
@@ -25,6 +34,7 @@ class CountedModel:
 
     name = "counted"
     recorded = False
+    usage = TokenUsage()
     facts = ModelFacts("counted", "http://localhost:11434/v1")
 
     def __init__(self, calls: int = 0, tokens: int = 10) -> None:
@@ -38,11 +48,11 @@ class CountedModel:
                 break
             made += message["role"] == "tool"
         if made < self.calls:
-            yield ModelTurn(content="", tool_calls=(RequestedCall("", "probe", "{}"),))
+            yield ModelTurn(content="", tool_calls=(RequestedCall("", "probe", "{}"),), usage=self.usage)
             return
         for number in range(self.tokens):
             yield TextDelta(f"{number:04d} ")
-        yield ModelTurn(content="".join(f"{number:04d} " for number in range(self.tokens)))
+        yield ModelTurn(content="".join(f"{number:04d} " for number in range(self.tokens)), usage=self.usage)
 
     async def aclose(self) -> None:
         """Nothing is open."""

@@ -21,6 +21,7 @@ OF_A_RUN = [
     "text",
     "to_cells",
     "tool_calls",
+    "undo",
     "usage",
     "wait",
 ]
