@@ -129,17 +129,19 @@ class HeadFile:
             )
             self._lost = (*note.lost, lost)
         self.head = trail_head(sql)
-        self._written: Head | None = None
+        self._is_written = False
         self._write()
 
     def update(self, sql: sqlite3.Connection) -> None:
-        self.head = read_head(sql)
-        if self.head != self._written:
+        head = read_head(sql)
+        if head != self.head or not self._is_written:
+            self.head = head
             self._write()
 
     def _write(self) -> None:
+        self._is_written = False
         try:
             write_note(self._log, HeadNote(self.head, self._lost))
-            self._written = self.head
+            self._is_written = True
         except OSError as error:
             logger.debug("The head of the audit trail was not written: %s", error)  # the next update tries again
