@@ -16,7 +16,8 @@ _WHOLE: frozenset[Limit] = frozenset({"tokens", "tool_calls", "steps"})
 def checked_limits(limits: Mapping[str, object], named: str = "budget") -> BudgetLimits:
     """Limits as somebody wrote them; `None` is no limit. `named` is where they stand, for the message.
 
-    Raises `ConfigurationError`, which names the field, for what is no number above 0.
+    Raises `ConfigurationError`, which names the field, for what is no number of 0 or more. A limit of 0 allows
+    nothing of its kind.
     """
     if unknown := set(limits) - set(LIMITS):
         raise ConfigurationError(
@@ -35,10 +36,10 @@ def _checked(value: object, name: Limit, named: str) -> float:
             number = math.inf
         said = f"{number:g}"
     most = LIMITS[name]
-    if not 0 < number <= most or (name in _WHOLE and not number.is_integer()):
+    if not 0 <= number <= most or (name in _WHOLE and not number.is_integer()):
         kind = "a whole number" if name in _WHOLE else "a number"
         raise ConfigurationError(
-            f"{named}: {name} must be {kind} above 0, at most {most:,}, not {said}. Leave it out for no limit."
+            f"{named}: {name} must be {kind} from 0 to {most:,}, not {said}. Leave it out for no limit."
         )
     return int(number) if name in _WHOLE else number
 

@@ -45,7 +45,7 @@ class Budget:
     waits for you is not counted. A call or an answer that goes on when it is up is interrupted.
 
     `usd`: US dollars. Where no price is known for the model the run asks, or ends where nobody is there to ask; a local
-    model costs nothing. Raises `ConfigurationError` for a limit that is no number above 0.
+    model costs nothing. Raises `ConfigurationError` for a limit that is no number of 0 or more.
     """
 
     tokens: int | None = None

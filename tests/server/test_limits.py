@@ -42,10 +42,10 @@ async def test_a_sites_timeout_interrupts_a_call_in_its_kernel_and_its_budget_of
     assert "steps" in json.dumps(refused)
 
 
-@pytest.mark.parametrize("value", [-1, 0, True, float("nan"), "5"])
+@pytest.mark.parametrize("value", [-1, True, float("nan"), "5"])
 @pytest.mark.parametrize("name", ["default_budget", "conversation_budget"])
-def test_a_sites_limit_that_is_no_number_above_0_is_refused(name: str, value: Any) -> None:
-    with pytest.raises(TraitError, match=f"{name}: steps must be a whole number above 0"):
+def test_a_sites_limit_that_is_no_number_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(TraitError, match=f"{name}: steps must be a whole number from 0"):
         AgentKernelServer(**{name: {"steps": value}})
     with pytest.raises(TraitError, match="tool_timeouts: run_python must be"):
         AgentKernelServer(tool_timeouts={"run_python": value})
