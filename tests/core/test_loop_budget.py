@@ -10,6 +10,7 @@ from agent_kernel.errors import AlreadyDecided, InvalidArguments, UnknownRun
 from agent_kernel.log import audit
 from agent_kernel.loop.brain import Brain
 from agent_kernel.loop.settings import RunSpec
+from agent_kernel.notebook.options import Budget
 from agent_kernel.protocol.views import BudgetLimits, RunView
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.brain_fixtures import FunctionHands, OneModel, Stage, stage
