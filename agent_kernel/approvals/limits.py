@@ -16,8 +16,8 @@ _WHOLE: frozenset[Limit] = frozenset({"tokens", "tool_calls", "steps"})
 def checked_limits(limits: Mapping[str, object], named: str = "budget") -> BudgetLimits:
     """Limits as somebody wrote them; `None` is no limit. `named` is where they stand, for the message.
 
-    Raises `ConfigurationError`, which names the field, for what is no number of 0 or more. A limit of 0 allows
-    nothing of its kind.
+    Raises `ConfigurationError`, which names the field, for what is no number of 0 or more. A limit of 0 is
+    reached before a run begins.
     """
     if unknown := set(limits) - set(LIMITS):
         raise ConfigurationError(
