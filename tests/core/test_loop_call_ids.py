@@ -52,7 +52,8 @@ async def test_a_card_that_was_cut_off_stays_ended_when_the_model_counts_from_th
     assert done.state == "success"
     assert done.tool_call_id != "call_0"
     ends = [frame for frame in shown if '"type":"tool_complete"' in frame]
-    assert [("call_0" in frame, '"state":"cancelled"' in frame) for frame in ends] == [(True, True), (False, False)]
+    told = [('"tool_call_id":"call_0"' in frame, '"state":"cancelled"' in frame) for frame in ends]
+    assert told == [(True, True), (False, False)]
 
 
 async def _hands(hands: Any) -> Any:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 from tornado.httpclient import HTTPClientError
 from tornado.websocket import WebSocketClientConnection
 
@@ -69,7 +70,7 @@ class Api:
 
 
 def _json(body: bytes) -> Any:
-    return json.loads(body) if body else None
+    return orjson.loads(body) if body else None  # 10,000 calls in one body: the loop is shared with the server
 
 
 class Face:
