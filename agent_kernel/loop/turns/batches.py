@@ -28,13 +28,16 @@ class Batcher(Generic[T]):
             self._due = asyncio.get_running_loop().call_later(self._first, self._start)
 
     async def drain(self) -> list[T]:
-        """End, and return what is not written yet, for the caller's next commit. Raises what a write raised."""
+        """End, and return what is not written yet, for the caller's next commit. Raises what a write raised.
+
+        Where whoever waits for it is cancelled, what is being written is written all the same: drain it once more."""
         self._draining = True
         self._closing.set()
         if self._due is not None:
             self._due.cancel()
         if self._flusher is not None:
-            await self._flusher
+            await asyncio.wait((self._flusher,))
+            self._flusher.result()
         return self._items
 
     async def aclose(self) -> None:

@@ -55,7 +55,8 @@ class TurnStream:
         return "".join(self._texts)
 
     async def read(self) -> ModelTurn:
-        """The whole turn, each call with an id that is unique in the conversation. Raises `ModelError`."""
+        """The whole turn, each call with an id that is unique in the conversation. Raises `ModelError`. Where there is
+        no turn, whatever the cause, `break_off` is to follow."""
         request = ModelRequest(
             messages=await request_messages(self._run),
             tools=self._run.registry.openai_format(),
@@ -65,18 +66,13 @@ class TurnStream:
         )
         turn: ModelTurn | None = None
         self.asked = True
-        try:
-            async for item in self._run.setting.model.stream(request):
-                if isinstance(item, ModelTurn):
-                    turn = item
-                else:
-                    self._take(item)
-            if turn is None:
-                raise ModelError(f"{self._run.setting.model.name} broke off without an end. Try again.")
-        except BaseException:
-            self._end_unfinished_cards()
-            await self._batcher.aclose()
-            raise
+        async for item in self._run.setting.model.stream(request):
+            if isinstance(item, ModelTurn):
+                turn = item
+            else:
+                self._take(item)
+        if turn is None:
+            raise ModelError(f"{self._run.setting.model.name} broke off without an end. Try again.")
         # A card that was not shown yet is shown with its arguments, by the commit of the turn.
         rest = [part for part in await self._batcher.drain() if not isinstance(part, ToolStateEvent)]
         self.rest = self._events(rest)
@@ -120,10 +116,12 @@ class TurnStream:
         taken.add(own)  # now: its card may be shown and cut off, and the next turn's is another
         return own
 
-    def _end_unfinished_cards(self) -> None:
-        """Calls that the model never finished writing are not in the ledger, but their cards are on screen."""
+    async def break_off(self) -> None:
+        """Write what had come of a turn that is not to be. Its calls are not in the ledger, but their cards are on
+        screen: they end. Not for the task that reads, which may be cancelled more than once."""
         for tool_call_id in self._ids.values():
             self._batcher.add(calls.cut_off(self._run.view.run_id, tool_call_id))
+        await self._batcher.aclose()
 
     async def _write(self, parts: Sequence[Part]) -> None:
         await self._run.emit(*self._events(parts))
