@@ -13,9 +13,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent_kernel.loop.settings import ScriptedDecision
+    from agent_kernel.runtime.settings import ScriptedDecision
     from agent_kernel.notebook.agent import Agent, Budget, Policy, last_run, runs
-    from agent_kernel.notebook.handle import Run
+    from agent_kernel.notebook.run import Run
     from agent_kernel.tools.function import Tool, tool
 
 __all__ = [
@@ -40,8 +40,8 @@ _PLACES = {
     "Policy": "agent_kernel.notebook.agent",
     "last_run": "agent_kernel.notebook.agent",
     "runs": "agent_kernel.notebook.agent",
-    "Run": "agent_kernel.notebook.handle",
-    "ScriptedDecision": "agent_kernel.loop.settings",
+    "Run": "agent_kernel.notebook.run",
+    "ScriptedDecision": "agent_kernel.runtime.settings",
     "Tool": "agent_kernel.tools.function",
     "tool": "agent_kernel.tools.function",
 }

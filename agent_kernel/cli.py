@@ -296,7 +296,7 @@ def _rules(options: argparse.Namespace) -> int:
     """Those of the server's log and, where that is the default one, those that kernels keep who have no such server."""
     from agent_kernel.log.rules import all_rules
     from agent_kernel.record.words import rule_words
-    from agent_kernel.tools.hidden import reveal
+    from agent_kernel.tools.review.hidden import reveal
 
     kept = _kept_apart(options.log)
     found = []
@@ -350,7 +350,7 @@ def _kept_apart(log: Path | None) -> "list[ListedRule]":
 
 def _user_rules() -> "UserRules":
     from agent_kernel.approvals.user_rules import UserRules
-    from agent_kernel.notebook.place import user_rules_path
+    from agent_kernel.notebook.kernel.environment import user_rules_path
 
     return UserRules(user_rules_path())
 
@@ -360,7 +360,7 @@ def _remove_rule(path: Path, rule_id: str) -> None:
 
     from agent_kernel.errors import AgentKernelError
     from agent_kernel.log.store import Log
-    from agent_kernel.loop.tool_calls import saved_rules
+    from agent_kernel.runtime.tool_calls import rules as saved_rules
 
     async def remove() -> None:
         log = await Log.open(path)
@@ -429,7 +429,7 @@ def _write(target: Path, text: str, *, replace: bool) -> int:
 
 
 def export_audit(connection: sqlite3.Connection, options: argparse.Namespace) -> int:
-    from agent_kernel.log.audit import export
+    from agent_kernel.log.audit.chain import export
 
     for line in export(connection, conversation_id=options.conversation, since=options.since):
         sys.stdout.buffer.write(line.encode() + b"\n")  # the very bytes that were hashed, whatever the terminal's code
@@ -438,8 +438,8 @@ def export_audit(connection: sqlite3.Connection, options: argparse.Namespace) ->
 
 
 def check_audit(log: Path) -> int:
-    from agent_kernel.log.audit import check
-    from agent_kernel.log.head import has_trail, head_path, missing, read_note, trail_head
+    from agent_kernel.log.audit.chain import check
+    from agent_kernel.log.audit.head import has_trail, head_path, missing, read_note, trail_head
 
     try:
         note = read_note(log)  # before the trail, which is never behind it

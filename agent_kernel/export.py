@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.log import journal, runs
+from agent_kernel.log import runs
+from agent_kernel.log import events
 from agent_kernel.log.migrations import is_current
-from agent_kernel.loop.run import RunResult
-from agent_kernel.loop.turns.results import read_result
+from agent_kernel.runtime.state.run import RunResult
+from agent_kernel.runtime.turns.messages import read_result
 from agent_kernel.record import render_record
 from agent_kernel.record.cells import all_cells, as_document
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.tools.review.hidden import reveal
 
 LAST = "last"
 LISTED = 20
@@ -49,7 +50,7 @@ def as_messages(sql: sqlite3.Connection, run: LoggedRun) -> str:
     As the model got it, but for what is no word of the conversation: the instructions, what the notebook looked like,
     pictures, and what providers want back.
     """
-    said = [(run_id, body) for _, run_id, body in journal.read_messages(sql, run.conversation)]
+    said = [(run_id, body) for _, run_id, body in events.read_messages(sql, run.conversation)]
     own = [position for position, (run_id, _) in enumerate(said) if run_id == run.result.run.run_id]
     messages = [_chat_message(body) for _, body in said[: own[-1] + 1 if own else 0]]
     return json.dumps(messages, indent=1, ensure_ascii=False)

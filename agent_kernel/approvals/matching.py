@@ -4,7 +4,7 @@ import fnmatch
 from pathlib import PurePosixPath
 from typing import Literal
 
-from agent_kernel.tools.hidden import hidden_characters
+from agent_kernel.tools.review.hidden import hidden_characters
 
 Cover = Literal["yes", "no", "unclear"]
 """Whether a rule covers a call. `unclear`: it may, which can't be told. A rule that denies or asks then asks."""

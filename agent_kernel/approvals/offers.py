@@ -13,7 +13,7 @@ from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.protocol.views import RuleOffer, ToolCallView
 from agent_kernel.protocol.vocabulary import Scope
 from agent_kernel.tools.arguments import parse
-from agent_kernel.tools.builtin import BUILTIN_NAMES
+from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES
 
 RULE_SCOPES: tuple[Scope, ...] = ("conversation", "project", "user")
 
@@ -90,7 +90,7 @@ def _commands_like(name: str, command: str) -> Iterator[RuleOffer]:
     """This program with these first words, where that is one answer for the whole line."""
     if len(command) > _LONGEST_COMMAND:
         return
-    from agent_kernel.tools.shell_programs import first_words
+    from agent_kernel.tools.review.shell_programs import first_words
 
     words = first_words(command)
     if words and all(map(_PLAIN_WORD.fullmatch, words)):

@@ -48,7 +48,7 @@ class JudgedCall:
     parameters: Mapping[str, Any] | None = None
     """The tool's, as a JSON Schema. Rules take the defaults of arguments that are left out from it."""
     edits_in_folder: bool = False
-    """It writes a file that the mode `edit` covers: see `agent_kernel.tools.places.may_edit`."""
+    """It writes a file that the mode `edit` covers: see `agent_kernel.tools.builtin.places.may_edit`."""
     place: Place | None = None
     """Of a file tool's call: where its path leads."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.tools.builtin import BUILTIN_TOOLS
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration
 
 

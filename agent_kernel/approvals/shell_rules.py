@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterable
 
 from agent_kernel.approvals.matching import Cover, within_folder
-from agent_kernel.tools.shell_lines import SimpleCommand
-from agent_kernel.tools.shell_programs import running, spelled_out
+from agent_kernel.tools.review.shell_lines import SimpleCommand
+from agent_kernel.tools.review.shell_programs import running, spelled_out
 
 _GLOB = frozenset("*?[")
 

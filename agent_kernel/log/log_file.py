@@ -11,9 +11,9 @@ import sqlite3
 from pathlib import Path
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log import audit
+from agent_kernel.log.audit import chain
 from agent_kernel.log.faults import ADVICE, explained, is_damage
-from agent_kernel.log.head import HeadFile, missing
+from agent_kernel.log.audit.head import HeadFile, missing
 
 _Seen = tuple[int, int, int, int]
 """Device, inode, size and the time of the last change of a file."""
@@ -112,7 +112,7 @@ class LogFile:
         try:
             self._sql.execute("PRAGMA shrink_memory")
             (first,) = self._sql.execute("PRAGMA quick_check(1)").fetchone()
-            fault = audit.check(self._sql)
+            fault = chain.check(self._sql)
         except sqlite3.DatabaseError as error:
             self._break(str(error))
         else:

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agent_kernel.log import audit
+from agent_kernel.log.audit import chain
 from agent_kernel.log.faults import explained
-from agent_kernel.log.journal import Frame, Journal
+from agent_kernel.log.events import Frame, Journal
 from agent_kernel.log.log_file import LogFile
 from agent_kernel.log.thread import After, fail, succeed
 
 MOST_TOGETHER = 64
 """Units in one commit. The first of them waits for the last."""
 
-AuditListener = Callable[[list[audit.Entry]], None]
+AuditListener = Callable[[list[chain.Entry]], None]
 Publish = Callable[[list[Frame]], None]
 
 
@@ -75,19 +75,19 @@ class Transactions:
         units = [asked.popleft()]
         done: list[Transaction] = []
         afters: list[After] = []
-        entries: list[audit.Entry] = []
+        entries: list[chain.Entry] = []
         try:
             self._sql.execute("BEGIN IMMEDIATE")
             if file is not None:
                 file.check()
                 checked = True
-            last = audit.read_head(self._sql).number if listener is not None else 0
+            last = chain.read_head(self._sql).number if listener is not None else 0
             afters += self._do(units[0], done, alone=True)
             while asked and len(units) < MOST_TOGETHER:
                 units.append(asked.popleft())
                 afters += self._do(units[-1], done)
             if listener is not None:
-                entries = list(audit.read_entries(self._sql, last))  # none of another server's on the same log
+                entries = list(chain.read_entries(self._sql, last))  # none of another server's on the same log
             self._journal.finish()
             self._sql.execute("COMMIT")
             if file is not None:

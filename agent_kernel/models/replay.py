@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from agent_kernel.errors import ModelRefused
-from agent_kernel.loop.settings import ScriptedDecision
+from agent_kernel.runtime.settings import ScriptedDecision
 from agent_kernel.models.base import (
     ModelFacts,
     ModelItem,

@@ -3,20 +3,20 @@
 
 def install() -> None:
     """Let the server's requests into this kernel. Idempotent."""
-    from agent_kernel.notebook.link import install as install_link
+    from agent_kernel.notebook.kernel.link import install as install_link
 
     install_link()
 
 
 def take(approval_id: str) -> None:
     """Run a deposited call on this, the main, thread. Does nothing if somebody else has claimed it, or if it awaits."""
-    from agent_kernel.notebook.workshop import workshop
+    from agent_kernel.notebook.kernel.state import workshop
 
     workshop().executor.run_sent(approval_id)
 
 
 async def take_async(approval_id: str) -> None:
     """As `take`, for a call that awaits."""
-    from agent_kernel.notebook.workshop import workshop
+    from agent_kernel.notebook.kernel.state import workshop
 
     await workshop().executor.run_next_async(approval_id)

@@ -6,16 +6,16 @@ from typing import Any
 
 from agent_kernel.approvals.rule_check import check_rules
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.loop.settings import RunSpec
-from agent_kernel.notebook.cells import request_of
-from agent_kernel.notebook.handle import Run, state_of
-from agent_kernel.notebook.interrupts import Notice, RunInterrupted
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.notebook.kernel.cells import request_of
+from agent_kernel.notebook.run import Run, state_of
+from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
 from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions, as_effort, as_policy
-from agent_kernel.notebook.place import is_served
-from agent_kernel.notebook.remote import is_served_from_afar
-from agent_kernel.notebook.run import Host, RunState
-from agent_kernel.notebook.toolbox import offered_tools, with_timeouts
-from agent_kernel.notebook.workshop import Workshop, workshop
+from agent_kernel.notebook.kernel.environment import is_served
+from agent_kernel.notebook.hosts.discovery import is_served_from_afar
+from agent_kernel.notebook.run_state import Host, RunState
+from agent_kernel.notebook.tools import offered_tools, with_timeouts
+from agent_kernel.notebook.kernel.state import Workshop, workshop
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 
@@ -147,13 +147,13 @@ def host_for(shop: Workshop, model: Any) -> Host:
 
 @functools.cache
 def _served(shop: Workshop) -> Host:
-    from agent_kernel.notebook.served import ServedHost
+    from agent_kernel.notebook.hosts.served import ServedHost
 
     return ServedHost(shop)
 
 
 @functools.cache
 def _embedded(shop: Workshop) -> Host:
-    from agent_kernel.notebook.embedded import EmbeddedHost
+    from agent_kernel.notebook.hosts.embedded import EmbeddedHost
 
     return EmbeddedHost(shop)

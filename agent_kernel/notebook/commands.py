@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from IPython.core.error import UsageError
 
 from agent_kernel.approvals.folder_file import read_limits
-from agent_kernel.notebook.run import Host, RunState, WaitingRun
-from agent_kernel.notebook.toolbox import FOLDER
-from agent_kernel.notebook.undo import KeptChange
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.notebook.run_state import Host, RunState, WaitingRun
+from agent_kernel.notebook.tools import FOLDER
+from agent_kernel.notebook.execution.undo import KeptChange
+from agent_kernel.tools.review.hidden import reveal
 
 PROMPT_CHARACTERS = 60
 MOST_RUNS = 30

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from IPython.core.error import UsageError
 
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.tools.review.hidden import reveal
 
 NAMES = ("model", "policy", "wait", "effort", "tools")
 _USAGE = (

@@ -7,8 +7,8 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from agent_kernel.notebook.inspecting import Telling, user_variables
-from agent_kernel.notebook.place import notebook_path
+from agent_kernel.notebook.inspect import Telling, user_variables
+from agent_kernel.notebook.kernel.environment import notebook_path
 
 MAX_CHARACTERS = 4_000
 _VARIABLES = 40

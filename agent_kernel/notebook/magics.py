@@ -17,16 +17,16 @@ from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook import commands
 from agent_kernel.notebook.agent import Agent, host_for, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
-from agent_kernel.notebook.handle import state_of
-from agent_kernel.notebook.link import install
+from agent_kernel.notebook.run import state_of
+from agent_kernel.notebook.kernel.link import install
 from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
-from agent_kernel.notebook.remote import look_for_server
-from agent_kernel.notebook.run import WaitingRun
+from agent_kernel.notebook.hosts.discovery import look_for_server
+from agent_kernel.notebook.run_state import WaitingRun
 from agent_kernel.notebook.stats import stats_bundle
-from agent_kernel.notebook.toolbox import named_tools
-from agent_kernel.notebook.undo import backups
+from agent_kernel.notebook.tools import named_tools
+from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.warming import warm_up_here
-from agent_kernel.notebook.workshop import workshop
+from agent_kernel.notebook.kernel.state import workshop
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode

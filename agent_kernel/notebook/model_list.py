@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook.agent import host_for
 from agent_kernel.notebook.config import completions as config_completions
-from agent_kernel.notebook.workshop import Workshop, workshop
+from agent_kernel.notebook.kernel.state import Workshop, workshop
 from agent_kernel.protocol.views import EndpointView, ModelsView
 
 LIST_SECONDS = 10.0

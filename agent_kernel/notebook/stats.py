@@ -7,7 +7,7 @@ from html import escape
 
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import UsageReport, UsageTotals
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.tools.review.hidden import reveal
 
 MOST_ROWS = 10
 _HEADS = ("turns", "input", "cached", "output", "cost")

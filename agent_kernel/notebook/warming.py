@@ -2,9 +2,9 @@
 
 import threading
 
-from agent_kernel.notebook.place import is_served, somebody_is_there
-from agent_kernel.notebook.remote import was_found
-from agent_kernel.notebook.workshop import Workshop
+from agent_kernel.notebook.kernel.environment import is_served, somebody_is_there
+from agent_kernel.notebook.hosts.discovery import was_found
+from agent_kernel.notebook.kernel.state import Workshop
 
 
 def warm_up_here(shop: Workshop) -> None:

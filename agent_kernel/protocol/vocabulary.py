@@ -18,7 +18,7 @@ CallState = Literal[
     "expired",
     "unknown",
 ]
-"""The states of a tool call. `agent_kernel.log.ledger` owns the moves between them."""
+"""The states of a tool call. `agent_kernel.log.tool_calls` owns the moves between them."""
 
 OutcomeStatus = Literal["success", "error", "denied", "cancelled", "unknown"]
 """What a face or the model is told of a call that ended; finer states fold into these."""

@@ -13,7 +13,7 @@ from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
 from agent_kernel.record import words
 from agent_kernel.record.markdown import code_span, escape_markdown, safe_markdown
 from agent_kernel.record.needed_names import needed_names
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 _SHELL_DONE = "Exit code: 0"

@@ -9,7 +9,7 @@ from agent_kernel.record.markdown import code_span, escape_markdown, fence, safe
 from agent_kernel.record.outputs import Shown
 from agent_kernel.record.safety import clean, escape, escape_prose, render
 from agent_kernel.record.story import Aside, Call, Story
-from agent_kernel.tools.hidden import reveal, reveal_in_prose
+from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 _CODE = TextLimits(characters=200_000, lines=10_000)

@@ -14,7 +14,7 @@ from markdown_it.token import Token
 
 from agent_kernel.record.formulas import REFUSED_COMMAND, pieces
 from agent_kernel.record.safety import SCHEMES, is_hostile, readable, with_formulas
-from agent_kernel.tools.hidden import reveal, reveal_in_prose
+from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 
 _WINDOW = 300
 """Within so many characters an address has to say its scheme, entities and all."""

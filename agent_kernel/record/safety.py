@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from agent_kernel.record.formulas import MOST, Formula, formula_at
-from agent_kernel.tools.hidden import reveal, reveal_in_prose
+from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 _PROSE = TextLimits(characters=50_000, lines=5_000)

@@ -17,8 +17,8 @@ from agent_kernel.record.markdown import escape_markdown, fence, safe_markdown
 from agent_kernel.record.safety import escape, escape_prose
 from agent_kernel.record.story import code_of
 from agent_kernel.tools.arguments import parse
-from agent_kernel.tools.builtin import ASK_USER
-from agent_kernel.tools.hidden import reveal, reveal_in_prose
+from agent_kernel.tools.builtin.declarations import ASK_USER
+from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 _PROMPT = TextLimits(characters=5_000, lines=100)

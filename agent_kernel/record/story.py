@@ -14,8 +14,8 @@ from agent_kernel.protocol.views import MessageView, RunView, ToolCallView, Warn
 from agent_kernel.record import words
 from agent_kernel.record.outputs import Shown, settled_outputs, shown_outputs
 from agent_kernel.record.results import Result, Results
-from agent_kernel.tools.hidden import reveal
-from agent_kernel.tools.preview import preview
+from agent_kernel.tools.review.hidden import reveal
+from agent_kernel.tools.review.preview import preview
 
 _SUMMARY = 80
 _PLAIN_NOTE = 500

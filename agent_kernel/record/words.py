@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import BudgetRaise, PauseView, RuleView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, ErrorCode, PolicyMode, RunStatus, Scope
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.tools.review.hidden import reveal
 
 STATES: dict[CallState, str] = {
     "proposed": "Preparing",

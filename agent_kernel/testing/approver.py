@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from agent_kernel.loop.settings import ScriptedDecision
+from agent_kernel.runtime.settings import ScriptedDecision
 
 ScriptEntry = ScriptedDecision | bool | str | tuple[str, bool] | tuple[str, bool, str]
 """A decision; `True` or `False` for any tool; a text, which is the reason of a denial; or (tool name, approved) and

@@ -12,7 +12,7 @@ from agent_kernel.errors import InvalidArguments, ToolDeclarationError
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools import langchain, schema
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration, is_timeout
-from agent_kernel.tools.hands import ToolVerdict
+from agent_kernel.tools.executor import ToolVerdict
 
 Judge = Callable[[dict[str, Any]], Approval]
 """Given a call's arguments, as the model sent them, says whether it may run."""

@@ -83,7 +83,7 @@ class ToolRegistry:
         ]
 
     def _misfits(self, declaration: ToolDeclaration, arguments: dict[str, Any]) -> list["ValidationError"]:
-        from agent_kernel.tools.fitting import misfits, validator_of
+        from agent_kernel.tools.validation import misfits, validator_of
 
         found = self._validators.get(declaration.name)
         if found is None:

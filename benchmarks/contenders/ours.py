@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
-from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.runs.queue import RunHandle
-from agent_kernel.loop.settings import BrainSettings, RunSpec
+from agent_kernel.runtime.runtime import Brain
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.settings import BrainSettings, RunSpec
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.commands import Decision
@@ -17,7 +17,7 @@ from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import BudgetLimits, Place
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink, ToolVerdict
+from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
 from benchmarks.contenders.base import PROBE_SCHEMA, Contender, probe, user_text
 
 ASKED = ToolDeclaration("probe", "Probe the thing numbered x.", PROBE_SCHEMA, approval="ask")

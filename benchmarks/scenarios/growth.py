@@ -11,15 +11,15 @@ from typing import Any
 import orjson
 
 from agent_kernel.log import runs
-from agent_kernel.log.journal import append_message
+from agent_kernel.log.events import append_message
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
-from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.clients.snapshots import session_frame
-from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.run import Commit
-from agent_kernel.loop.runs.specs import stored
-from agent_kernel.loop.settings import BrainSettings, RunSpec
+from agent_kernel.runtime.runtime import Brain
+from agent_kernel.runtime.clients.snapshot import session_frame
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.state.run import Commit
+from agent_kernel.runtime.runs.specs import stored
+from agent_kernel.runtime.settings import BrainSettings, RunSpec
 from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn, RequestedCall
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
@@ -27,7 +27,7 @@ from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.ids import new_conversation_id, new_message_id, new_run_id
 from agent_kernel.protocol.views import BudgetLimits, OutputView, PolicyView, RunView, Usage
 from agent_kernel.record import render_record
-from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
 from benchmarks.contenders.base import history, prose, user_text
 from benchmarks.contenders.ours import ALLOWED, ProbeHands
 from benchmarks.frame import Figure, Goal, ModelServer, Report, Series, median

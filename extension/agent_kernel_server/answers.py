@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from tornado import web
 
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.loop.commands import obey
+from agent_kernel.runtime.clients.commands import obey
 from agent_kernel.protocol.commands import (
     BudgetAnswer,
     BudgetCommand,

@@ -14,7 +14,7 @@ from agent_kernel.approvals.folder_file import FolderLimits, read_limits
 from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.approvals.rule_check import check_rules
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.loop.settings import BrainSettings
+from agent_kernel.runtime.settings import BrainSettings
 from agent_kernel.models.endpoints import ENVIRONMENT_KEYS, BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.views import BudgetLimits

@@ -17,10 +17,10 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from agent_kernel.errors import ConfigurationError, LogUnavailable, UnknownConversation
-from agent_kernel.loop.clients.feed import Subscription
-from agent_kernel.loop.clients.greeting import greet, is_far_behind
-from agent_kernel.loop.commands import obey
-from agent_kernel.loop.conversation import Conversation
+from agent_kernel.runtime.clients.feed import Subscription
+from agent_kernel.runtime.clients.greeting import greet, is_far_behind
+from agent_kernel.runtime.clients.commands import obey
+from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.protocol.events import ErrorEvent, Event, PongEvent
 from agent_kernel_server.dispatch import InvalidFrame, Reply, parse_frame, reply_for
 from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of

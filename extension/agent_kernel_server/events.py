@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.log.audit import Entry
+from agent_kernel.log.audit.chain import Entry
 
 APPROVAL_EVENT = "https://agent-kernel.org/events/approval/v1"
 OUTCOME_EVENT = "https://agent-kernel.org/events/outcome/v1"

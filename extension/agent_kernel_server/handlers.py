@@ -8,11 +8,11 @@ from jupyter_server.services.contents.handlers import ContentsHandler
 from pydantic import BaseModel, ConfigDict, Field
 from tornado import web
 
-from agent_kernel.loop.clients.greeting import tool_views
-from agent_kernel.loop.clients.lists import ENDED_RUNS
+from agent_kernel.runtime.clients.greeting import tool_views
+from agent_kernel.runtime.clients.lists import ENDED_RUNS
 from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS, RunView
 from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus
-from agent_kernel.tools.builtin import BUILTIN_TOOLS
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel_server.answers import (
     ApprovalHandler,
     BudgetHandler,

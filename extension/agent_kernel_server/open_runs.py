@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.loop.clients.standing import Standing
-from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.settings import RunSpec
+from agent_kernel.runtime.clients.progress import Standing
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel_server.places import NotebookPlaces
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"

@@ -24,7 +24,7 @@ from agent_kernel.errors import (
     TooManyConversations,
     UndoRefused,
 )
-from agent_kernel.loop.brain import Brain
+from agent_kernel.runtime.runtime import Brain
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.json_once import loads_once
 from agent_kernel_server.identity import AUTH_RESOURCE, person_of

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
 from agent_kernel.log.opening import LOCAL
-from agent_kernel.loop.brain import Brain, Recovered
-from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.settings import BrainSettings, RunSpec
-from agent_kernel.loop.tasks import TaskOwner
-from agent_kernel.loop.tool_calls.undoing import file_change
+from agent_kernel.runtime.runtime import Brain, Recovered
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.settings import BrainSettings, RunSpec
+from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel.runtime.tool_calls.undo import file_change
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import FileChangeView, ListedCall, ListedRun, ModelsView
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort
-from agent_kernel.tools.builtin import BUILTIN_TOOLS
-from agent_kernel.tools.hands import Hands
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.executor import Hands
 from agent_kernel_server import __version__
 from agent_kernel_server.events import emitter
-from agent_kernel_server.kernels.bridge import KERNEL_ACTIONS, KernelBridge
+from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, KernelBridge
 from agent_kernel_server.notebooks import CONTENTS_ACTIONS, RecordKeeper
 
 if TYPE_CHECKING:

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.commands import obey
-from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.runs.queue import RunHandle
-from agent_kernel.loop.settings import BrainSettings, RunSpec
+from agent_kernel.runtime.runtime import Brain
+from agent_kernel.runtime.clients.commands import obey
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.settings import BrainSettings, RunSpec
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.commands import Decision, ToolContinueCommand, ToolRetryCommand
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.hands import ApprovedCall, Hands, Outcome, OutputSink, ToolVerdict
+from agent_kernel.tools.executor import ApprovedCall, Hands, Outcome, OutputSink, ToolVerdict
 
 CONVERSATION = "conv_faults"
 FACE_SECONDS = 60.0

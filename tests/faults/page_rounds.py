@@ -29,7 +29,7 @@ INTERRUPTED = "Stopped, because the kernel was interrupted."
 UNSTOPPED = "[run.run_id for run in workshop().open_runs() if run.stop_cause is None]"
 OWN_CELL = f"""\
 import time
-from agent_kernel.notebook.workshop import workshop
+from agent_kernel.notebook.kernel.state import workshop
 print("mine", *{UNSTOPPED}, flush=True)
 time.sleep(SECONDS)
 """

@@ -5,8 +5,8 @@ It plays one run in memory, which imports and builds all that a run needs; its t
 
 import asyncio
 
-from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.settings import RunSpec
+from agent_kernel.runtime.runtime import Brain
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.faults.life import APPEND

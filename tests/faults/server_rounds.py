@@ -20,7 +20,7 @@ import aiohttp
 
 from agent_kernel.testing import FakeOpenAI
 from tests.faults import checks
-from tests.faults.brain_round import MOMENTS
+from tests.faults.runtime_round import MOMENTS
 from tests.faults.figures import Figures
 from tests.faults.planned_model import PlannedModel, mark_of
 from tests.faults.server import Face, Server

@@ -9,13 +9,13 @@ import pytest
 
 from agent_kernel.log import owners
 from agent_kernel.log.store import Log
-from agent_kernel.loop.tool_calls import tool_step
+from agent_kernel.runtime.tool_calls import tool_call
 from agent_kernel.protocol import events
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.record import render_record
 from agent_kernel.testing import ScriptedModel, call, say
-from tests.core.brain_fixtures import stage
+from tests.core.runtime.runtime_fixtures import stage
 
 DAY = timedelta(days=1)
 
@@ -33,7 +33,7 @@ class Clock:
             def now(cls, tz: tzinfo | None = None) -> Self:
                 return super().now(tz) + clock.ahead
 
-        for module in (events, tool_step, owners):
+        for module in (events, tool_call, owners):
             monkeypatch.setattr(module, "datetime", Jumping)
 
 

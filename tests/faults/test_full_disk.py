@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.runs import lifetime
+from agent_kernel.runtime.runtime import Brain
+from agent_kernel.runtime.runs import lifecycle
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, say
-from tests.core.brain_fixtures import OneModel, stage
+from tests.core.runtime.runtime_fixtures import OneModel, stage
 from tests.faults import checks
 
 
@@ -48,7 +48,7 @@ def fill(disk: Path) -> Path:
 async def test_on_a_full_disk_nothing_is_decided_and_with_room_again_all_goes_on(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lifetime, "_FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(lifecycle, "_FIRST_PAUSE", 0.02)
     with ScriptedModel([call("run_python", code="1"), say("Done."), say("Behind.")]) as model:
         one = await stage(model, path=disk / "log.sqlite")
         handle = await one.start()

@@ -17,10 +17,10 @@ import pytest
 
 from agent_kernel.doctor import fault_of
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log.head import head_path, read_note
+from agent_kernel.log.audit.head import head_path, read_note
 from agent_kernel.log.store import Log
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.core.test_audit import approve_and_run, connect
+from tests.core.log.test_audit import approve_and_run, connect
 from tests.faults.planned_model import PlannedModel
 from tests.faults.server import Face, Server, until
 

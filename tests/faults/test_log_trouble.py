@@ -11,11 +11,11 @@ import pytest
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log.store import Log
-from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.runs import lifetime
+from agent_kernel.runtime.runtime import Brain
+from agent_kernel.runtime.runs import lifecycle
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
-from tests.core.brain_fixtures import FunctionHands, OneModel, Stage, stage
+from tests.core.runtime.runtime_fixtures import FunctionHands, OneModel, Stage, stage
 from tests.faults import checks
 from tests.faults.planned_model import PlannedModel
 from tests.faults.server import Server, until
@@ -29,7 +29,7 @@ async def set_read_only(before: Stage, on: bool) -> None:
 @pytest.fixture
 async def waiting(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Stage, Any, Any]]:
     """A call that waits for an approval."""
-    monkeypatch.setattr(lifetime, "_FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(lifecycle, "_FIRST_PAUSE", 0.02)
     with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
         one = await stage(model)
         handle = await one.start()
@@ -96,7 +96,7 @@ async def test_a_queued_run_can_be_cancelled_again_once_there_is_room(waiting: t
 
 
 async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lifetime, "_FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(lifecycle, "_FIRST_PAUSE", 0.02)
     stages: list[Stage] = []
 
     async def fill_the_disk(call: Any, emit: Any) -> str:

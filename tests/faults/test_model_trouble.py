@@ -12,7 +12,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import Reply, failure, rate_limited
-from tests.core.brain_fixtures import Stage, stage
+from tests.core.runtime.runtime_fixtures import Stage, stage
 from tests.faults import checks
 
 TWO_CALLS = calls(call("run_python", code="1 + 1", call_id="a"), call("run_python", code="2 + 2", call_id="b"))

@@ -100,10 +100,10 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
     kernel = start_kernel()
     kernel.run(
         "import agent_kernel.notebook as n; n.install()\n"
-        "from agent_kernel.loop.settings import RunSpec\n"
-        "from agent_kernel.notebook.handle import Run\n"
-        "from agent_kernel.notebook.run import RunState\n"
-        "from agent_kernel.notebook.workshop import workshop\n"
+        "from agent_kernel.runtime.settings import RunSpec\n"
+        "from agent_kernel.notebook.run import Run\n"
+        "from agent_kernel.notebook.run_state import RunState\n"
+        "from agent_kernel.notebook.kernel.state import workshop\n"
         "class Host:\n"
         "    blocks = False\n"
         "    def begin(self, run): pass\n"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.notebook.cell_requests import read_deleted, read_frames, read_request
+from agent_kernel.notebook.kernel.cell_requests import read_deleted, read_frames, read_request
 from tests.notebooks.kernel import SECONDS, TestKernel
 from tests.notebooks.page import Page
 

@@ -143,7 +143,7 @@ def test_a_page_approves_while_the_cell_blocks(model_kernel: TestKernel) -> None
 
 
 def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_flood(model_kernel: TestKernel) -> None:
-    model_kernel.run("import agent_kernel.loop.clients.greeting as greeting\ngreeting.REPLAYED_EVENTS = 3")
+    model_kernel.run("import agent_kernel.runtime.clients.greeting as greeting\ngreeting.REPLAYED_EVENTS = 3")
     page = Page(model_kernel)
     cell = model_kernel.send("ak.Agent(model=model).run('What is 6 * 7?').text", allow_stdin=True)
     page.open()
@@ -179,7 +179,7 @@ def test_a_second_decision_changes_nothing_and_a_bad_frame_is_answered(model_ker
 
 
 def test_where_no_page_answers_the_call_is_denied_with_a_reason(model_kernel: TestKernel) -> None:
-    model_kernel.run("import agent_kernel.notebook.embedded as embedded\nembedded.FACE_SECONDS = 0.1")
+    model_kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.FACE_SECONDS = 0.1")
     cell = model_kernel.run("ak.Agent(model=model).run('go').tool_calls[0].reason", allow_stdin=True)
     assert "Nobody could be asked" in cell.value
 

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, say
-from tests.core.pictures import png_bytes, size_of
+from tests.core.tools.pictures import png_bytes, size_of
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]

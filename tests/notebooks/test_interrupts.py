@@ -11,7 +11,7 @@ import pytest
 
 from tests.notebooks.kernel import SECONDS, Cell, TestKernel
 from tests.notebooks.page import Page
-from tests.shapes.versions import python_with
+from tests.environments.versions import python_with
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 

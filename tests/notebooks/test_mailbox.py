@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_kernel.notebook.mailbox import KEPT_CALLS, Entry, Mailbox
+from agent_kernel.notebook.kernel.mailbox import KEPT_CALLS, Entry, Mailbox
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.tools.hands import ApprovedCall, Outcome
+from agent_kernel.tools.executor import ApprovedCall, Outcome
 
 DONE = Outcome("success", "done")
 

@@ -5,7 +5,7 @@ import pydoc
 import pytest
 
 import agent_kernel
-from agent_kernel.notebook.handle import Run
+from agent_kernel.notebook.run import Run
 from tests.notebooks.kernel import TestKernel
 
 OF_A_RUN = [

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.notebook.undo import Backups
-from agent_kernel.tools.builtin import builtin_verdict
-from agent_kernel.tools.changes import planned_write
-from agent_kernel.tools.files import edit_file, read_file, write_file
-from agent_kernel.tools.notebooks import read_notebook
-from agent_kernel.tools.opening import open_folder
-from agent_kernel.tools.paths import resolve
-from agent_kernel.tools.search import list_files, search_files
+from agent_kernel.notebook.execution.undo import Backups
+from agent_kernel.tools.builtin.declarations import builtin_verdict
+from agent_kernel.tools.builtin.changes import planned_write
+from agent_kernel.tools.builtin.files import edit_file, read_file, write_file
+from agent_kernel.tools.builtin.notebooks import read_notebook
+from agent_kernel.tools.builtin.opening import open_folder
+from agent_kernel.tools.builtin.paths import resolve
+from agent_kernel.tools.builtin.search import list_files, search_files
 from tests.flipping import flipped
 
 ROUNDS = 250

@@ -8,7 +8,7 @@ import pytest
 from jupyter_server.auth import Authorizer
 from tornado.httpclient import HTTPClientError
 
-from agent_kernel.loop.clients import greeting
+from agent_kernel.runtime.clients import greeting
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server import channel

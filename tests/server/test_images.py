@@ -11,7 +11,7 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
-from tests.core.pictures import png_bytes, size_of
+from tests.core.tools.pictures import png_bytes, size_of
 from tests.server.client import Api, Face, Kernel
 from tests.server.test_announced_runs import notebook, open_kernel, the_run
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
-from agent_kernel_server.kernels.attach import ENDED_NOTICE
+from agent_kernel_server.kernels.kernel import ENDED_NOTICE
 from tests.server.client import Api, Kernel, until
 from tests.server.test_kernels import executing, waiting_call
 

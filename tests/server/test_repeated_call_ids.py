@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.log import audit
+from agent_kernel.log.audit import chain
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from tests.server.client import Api, Kernel
@@ -170,7 +170,7 @@ async def test_lists_and_events_name_each_call_so_that_none_is_taken_for_another
         assert await api.pending() == waiting[number + 1 :]
         await api.ended(one["conversation_id"])
     with closing(sqlite3.connect(jp_data_dir / "agent-kernel" / "agent-kernel.sqlite")) as sql:
-        fields = [entry.fields for entry in audit.read_entries(sql)]
+        fields = [entry.fields for entry in chain.read_entries(sql)]
     for one in waiting:
         own = {name: one[name] for name in ("conversation_id", "run_id", "tool_call_id", "approval_id")}
         kinds = [entry["kind"] for entry in fields if {name: entry[name] for name in own} == own]

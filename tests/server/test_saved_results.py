@@ -8,15 +8,15 @@ import nbformat
 import pytest
 from nbformat.sign import NotebookNotary
 
-from agent_kernel.loop.run import RunResult
-from agent_kernel.loop.settings import RunSpec
+from agent_kernel.runtime.state.run import RunResult
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.protocol.views import MessageView, OutputView
 from agent_kernel.protocol.vocabulary import RESULT_MARK
 from agent_kernel.record import place_record, render_record
 from agent_kernel_server import notebooks
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks import WIDGET_MIME, RecordKeeper
-from tests.core.record_examples import PNG, a_call, a_run, says
+from tests.core.record.record_examples import PNG, a_call, a_run, says
 
 PATH = "analysis.ipynb"
 TABLE = {"text/html": "<table><tr><td>1</td></tr></table>", "text/plain": "1"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jupyter_server.auth import Authorizer
 
-from agent_kernel.loop import brain
+from agent_kernel.runtime import runtime
 from agent_kernel.testing import FakeOpenAI, say
 from tests.server.client import Api
 
@@ -40,7 +40,7 @@ ROUTES = [
 async def test_too_many_conversations_in_which_nothing_was_asked_are_refused(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brain, "MOST_EMPTY", 2)
+    monkeypatch.setattr(runtime, "MOST_EMPTY", 2)
     for _ in range(2):
         await api.new_conversation()
     status, body = await api("POST", "conversations", body={})

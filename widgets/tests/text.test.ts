@@ -89,7 +89,7 @@ test("times read as people say them", () => {
   expect([tokens(900), tokens(18_240), limit(200_000)]).toEqual(["900", "18.2k", "200k"]);
 });
 
-// tests/core/test_figures.py has the same examples.
+// tests/core/protocol/test_figures.py has the same examples.
 test.each([
   [0, "$0"], [0.0000004, "< $0.001"], [0.00099, "< $0.001"], [0.001, "$0.001"], [0.0042, "$0.004"], [0.01, "$0.01"], [0.0128, "$0.013"],
   [0.0994, "$0.099"], [0.0995, "$0.10"], [0.125, "$0.13"], [0.5, "$0.50"], [0.999, "$1.00"], [1.2, "$1.20"], [1234.5, "$1,234.50"],

@@ -22,9 +22,9 @@ from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClientConnection, WebSocketClosedError, WebSocketError, websocket_connect
 
-from agent_kernel.loop.tasks import TaskOwner
+from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.messages import EVENT_TYPE, GatewayFrame, kernel_event_adapter
-from agent_kernel_server.kernels.reach import Listener, Receive
+from agent_kernel_server.kernels.transport import Listener, Receive
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 5.0
 PING_SECONDS = 20.0

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel_server.kernels.messages import REQUEST_TYPE
-from agent_kernel_server.kernels.reach import Reach
+from agent_kernel_server.kernels.transport import Reach
 
 LIVENESS_SECONDS = 5.0
 """How often somebody who waits for a kernel asks whether its process still lives."""

@@ -1,0 +1,310 @@
+"""The tool-call ledger: the state machine of a call, enforced in this one place by compare-and-set.
+
+    proposed -> invalid | denied | awaiting_approval | approved
+    awaiting_approval -> approved | denied | superseded | expired | cancelled
+    approved -> executing | denied (judged again at execution) | cancelled
+    executing -> success | error | cancelled | unknown
+
+A call that has not started can be cancelled or superseded from any state. Moves that nothing can come between are one
+statement: a decision with the start, or a proposal with both. Each function runs inside a transaction of the log
+(`store.Log.write`), so a decision and its event are committed together, before anything acts on them.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
+from agent_kernel.log.audit import entries
+from agent_kernel.log.bodies import pack
+from agent_kernel.log.call_rows import CALL, call_values, dump_warnings, stored_place, stored_preview
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import Place, Preview, ToolCallView, Warning
+from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope
+
+NEXT: dict[CallState, frozenset[CallState]] = {
+    "proposed": frozenset({"invalid", "denied", "awaiting_approval", "approved", "cancelled", "superseded"}),
+    "awaiting_approval": frozenset({"approved", "denied", "superseded", "expired", "cancelled"}),
+    "approved": frozenset({"executing", "denied", "cancelled", "superseded"}),
+    "executing": frozenset({"success", "error", "cancelled", "unknown"}),
+    "invalid": frozenset(),
+    "success": frozenset(),
+    "error": frozenset(),
+    "denied": frozenset(),
+    "cancelled": frozenset(),
+    "superseded": frozenset(),
+    "expired": frozenset(),
+    "unknown": frozenset(),
+}
+UNDECIDED: tuple[CallState, ...] = ("proposed", "awaiting_approval")
+UNFINISHED: tuple[CallState, ...] = ("proposed", "awaiting_approval", "approved", "executing")
+
+_SELECT = f"SELECT {CALL} FROM tool_calls"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A call as the model asked for it, validated or not."""
+
+    tool_call_id: str
+    approval_id: str
+    run_id: str
+    tool_name: str
+    tool_input: str
+    digest: str
+    read_only: bool
+    recorded: bool
+    warnings: tuple[Warning, ...] = ()
+    preview: Preview | None = None
+
+
+_PROPOSED = "tool_call_id", "approval_id", "run_id", "tool_name", "tool_input", "digest", "read_only", "recorded"
+"""What a proposal and its row have in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A decision on one call, by whoever made it."""
+
+    approved: bool
+    by: DecidedBy
+    reason: str | None = None
+    decided_by: str | None = None
+    scope: Scope = "once"
+    edit: "Edit | None" = None
+    place: Place | None = None
+    """What a call was judged by that nobody was asked about; the others have it from the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Arguments that replace the model's. They have been validated and judged by policy."""
+
+    tool_input: str
+    digest: str
+    warnings: tuple[Warning, ...] = ()
+    preview: Preview | None = None
+    place: Place | None = None
+
+
+def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> ToolCallView:
+    return _insert(sql, conversation, proposal, {"state": "proposed", "created_at": utc_now()})
+
+
+def propose_started(sql: sqlite3.Connection, conversation: int, proposal: Proposal, verdict: Verdict) -> ToolCallView:
+    """`propose`, `decide` and `begin` in one statement, where nothing can come between them. Raises
+    `IllegalTransition` for a verdict that does not approve."""
+    if not verdict.approved:
+        raise IllegalTransition(f"The call {proposal.tool_call_id} is not approved and can't become executing.")
+    now = utc_now()
+    columns = _decided(verdict, now) | {"state": "executing", "created_at": now, "started_at": now}
+    started = _insert(sql, conversation, proposal, columns)
+    entries.record_decision(sql, started, verdict.scope)
+    return started
+
+
+def _insert(sql: sqlite3.Connection, conversation: int, proposal: Proposal, columns: dict[str, Any]) -> ToolCallView:
+    columns = columns | {name: getattr(proposal, name) for name in _PROPOSED}
+    columns |= {
+        "conversation": conversation,
+        "warnings": dump_warnings(proposal.warnings),
+        "preview": stored_preview(proposal.preview, proposal.tool_input),
+    }
+    rows = sql.execute(
+        f"INSERT INTO tool_calls ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING {CALL}",
+        tuple(columns.values()),
+    )
+    return _view(rows.fetchall()[0])
+
+
+def move(
+    sql: sqlite3.Connection, conversation: int, tool_call_id: str, target: CallState, **columns: Any
+) -> ToolCallView:
+    """Compare-and-set: move a call to `target` if its state allows it. An end goes to the audit trail.
+
+    Returns the call as it is then. Raises `IllegalTransition`.
+    """
+    moved = _compare_and_set(sql, _key(conversation, tool_call_id), target, columns)
+    if moved is None:
+        raise _illegal(read_call(sql, conversation, tool_call_id), target)
+    if not NEXT[target]:
+        entries.record_outcome(sql, moved)
+    return moved
+
+
+def _key(conversation: int, tool_call_id: str) -> dict[str, Any]:
+    return {"conversation": conversation, "tool_call_id": tool_call_id}
+
+
+def _illegal(call: ToolCallView, target: CallState) -> IllegalTransition:
+    return IllegalTransition(f"The call {call.tool_call_id} is {call.state} and can't become {target}.")
+
+
+def _compare_and_set(
+    sql: sqlite3.Connection,
+    key: dict[str, Any],
+    target: CallState,
+    columns: dict[str, Any],
+    *,
+    via: CallState | None = None,
+    origins: Sequence[CallState] = tuple(NEXT),
+    digest: str | None = None,
+) -> ToolCallView | None:
+    """Move the call that has this key from one of the `origins` that allow it, or that allow the state `via` which it
+    passes through; with a `digest`, only for the arguments that have it. `None` where there is no such call."""
+    if columns.get("result") is not None:
+        columns = columns | {"result": pack(columns["result"])}
+    assignments = "".join(f", {name} = :{name}" for name in columns)
+    found = " AND ".join(f"{name} = :key_{name}" for name in key)
+    states = ", ".join(f"'{state}'" for state in origins if (via or target) in NEXT[state])
+    updated = sql.execute(
+        f"UPDATE tool_calls SET state = :target{assignments} "
+        f"WHERE {found} AND state IN ({states}) AND digest = coalesce(:wanted, digest) RETURNING {CALL}",
+        {"target": target, "wanted": digest, **{f"key_{name}": value for name, value in key.items()}, **columns},
+    ).fetchall()
+    return _view(updated[0]) if updated else None
+
+
+def decide(
+    sql: sqlite3.Connection,
+    approval_id: str,
+    verdict: Verdict,
+    *,
+    denial: str,
+    seen_digest: str | None = None,
+    starts: bool = False,
+) -> ToolCallView:
+    """Commit the first decision on a call that waits for one, or that policy decides at once.
+
+    `denial` becomes the call's result if it is denied. `seen_digest` is what the decider saw; the decision counts for
+    exactly those arguments. An approved call that `starts` is executing then: `begin` in the same statement.
+    Raises `UnknownApproval`, `AlreadyDecided` (with the first decision), `DigestMismatch`.
+    """
+    now = utc_now()
+    columns = _decided(verdict, now)
+    if verdict.edit is not None:
+        columns |= {
+            "tool_input": verdict.edit.tool_input,
+            "digest": verdict.edit.digest,
+            "edited": True,
+            "warnings": dump_warnings(verdict.edit.warnings),
+            "preview": stored_preview(verdict.edit.preview, verdict.edit.tool_input),
+            "place": stored_place(verdict.edit.place),
+        }
+    if not verdict.approved:
+        columns |= {"ended_at": now, "result": denial}
+    decision: CallState = "approved" if verdict.approved else "denied"
+    target = decision
+    if verdict.approved and starts:
+        target = "executing"
+        columns |= {"started_at": now}
+    key = {"approval_id": approval_id}
+    decided = _compare_and_set(sql, key, target, columns, via=decision, origins=UNDECIDED, digest=seen_digest)
+    if decided is None:
+        call = find_approval(sql, approval_id)
+        if call.state not in UNDECIDED:
+            raise AlreadyDecided(_already(call), call.model_dump())
+        raise DigestMismatch("This decision was made for other arguments than the call has. Nothing was decided.")
+    entries.record_decision(sql, decided, verdict.scope)
+    if not verdict.approved:
+        entries.record_outcome(sql, decided)
+    return decided
+
+
+def _decided(verdict: Verdict, now: str) -> dict[str, Any]:
+    place = {} if verdict.place is None else {"place": stored_place(verdict.place)}
+    return {
+        "reason": verdict.reason,
+        "decided_via": verdict.by,
+        "decided_by": verdict.decided_by,
+        "decided_at": now,
+        **place,
+    }
+
+
+def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest: str) -> ToolCallView:
+    """`approved -> executing`, committed before the side effect, for exactly these arguments.
+
+    Returns the call as it is then. Raises `DigestMismatch`, `IllegalTransition`.
+    """
+    now = _compare_and_set(sql, _key(conversation, tool_call_id), "executing", {"started_at": utc_now()}, digest=digest)
+    if now is None:
+        call = read_call(sql, conversation, tool_call_id)
+        if call.digest != digest:
+            raise DigestMismatch(f"The call {tool_call_id} was approved for other arguments.")
+        raise _illegal(call, "executing")
+    return now
+
+
+def unknown_digests(sql: sqlite3.Connection, conversation: int) -> set[str]:
+    """The arguments of the calls of which nobody knows whether they ran."""
+    rows = sql.execute("SELECT digest FROM tool_calls WHERE state = 'unknown' AND conversation = ?", (conversation,))
+    return {digest for (digest,) in rows}
+
+
+def read_call(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> ToolCallView:
+    """Raises `UnknownToolCall`."""
+    row = sql.execute(f"{_SELECT} WHERE conversation = ? AND tool_call_id = ?", (conversation, tool_call_id)).fetchone()
+    if row is None:
+        raise UnknownToolCall(tool_call_id)
+    return _view(row)
+
+
+def find_approval(sql: sqlite3.Connection, approval_id: str) -> ToolCallView:
+    """Raises `UnknownApproval`."""
+    row = sql.execute(f"{_SELECT} WHERE approval_id = ?", (approval_id,)).fetchone()
+    if row is None:
+        raise UnknownApproval(approval_id)
+    return _view(row)
+
+
+def list_calls(
+    sql: sqlite3.Connection, *, conversation: int | None = None, run_id: str | None = None, state: str | None = None
+) -> list[ToolCallView]:
+    """Calls in the order in which they were proposed, of one conversation, run or state, or all."""
+    if state is not None and state not in NEXT:
+        return []
+    wanted = {"conversation": conversation, "run_id": run_id}
+    conditions = [f"{column} = :{column}" for column, value in wanted.items() if value is not None]
+    if state is not None:  # as a literal: SQLite uses the index of one state for nothing else
+        conditions.append(f"state = '{state}'")
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = sql.execute(f"{_SELECT} {where} ORDER BY tool_calls.number", wanted)
+    return [_view(row) for row in rows]
+
+
+def list_open(sql: sqlite3.Connection, conversation: int) -> list[ToolCallView]:
+    """The calls of a conversation that have not ended, or about whose unknown outcome nobody has said anything."""
+    rows = sql.execute(
+        f"{_SELECT} WHERE conversation = ? AND (state IN {UNFINISHED} OR state = 'unknown' AND unknown_answer IS NULL) "
+        "ORDER BY tool_calls.number",
+        (conversation,),
+    )
+    return [_view(row) for row in rows]
+
+
+def count_states(sql: sqlite3.Connection, conversation: int, run_id: str) -> dict[CallState, int]:
+    """How many calls of a run there are in each state."""
+    rows = sql.execute(
+        "SELECT state, count(*) FROM tool_calls WHERE conversation = ? AND run_id = ? GROUP BY state",
+        (conversation, run_id),
+    )
+    return dict(rows.fetchall())
+
+
+def count_waiting(sql: sqlite3.Connection) -> int:
+    """How many calls wait for a decision."""
+    (count,) = sql.execute("SELECT count(*) FROM tool_calls WHERE state = 'awaiting_approval'").fetchone()
+    return int(count)
+
+
+def _already(call: ToolCallView) -> str:
+    who = call.decided_by or {"user": "a person", "policy": "policy", "script": "a script", None: "nobody"}[call.by]
+    return (
+        f"Already decided: {call.state}, by {who}, {call.decided_at or call.ended_at}. This decision changed nothing."
+    )
+
+
+def _view(row: Sequence[Any]) -> ToolCallView:
+    return ToolCallView.model_validate(call_values(row))

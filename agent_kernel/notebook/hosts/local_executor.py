@@ -1,0 +1,111 @@
+"""The hands of the embedded host: from the brain's thread to the main thread of the same process."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from agent_kernel.notebook.kernel.self_client import OwnShell
+from agent_kernel.notebook.context import describe_environment
+from agent_kernel.notebook.kernel.link import judge, waiting_behind, with_undo
+from agent_kernel.notebook.kernel.environment import notebook_path
+from agent_kernel.notebook.kernel.state import Workshop
+from agent_kernel.protocol.views import OutputView, Place
+from agent_kernel.tools.review.file_cards import FileCard
+from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
+
+CLAIM_SECONDS = 0.05
+"""A main thread that waits for the run claims a call at once; after this time nobody does, and a message is queued."""
+
+STOP_SECONDS = 2.0
+
+
+class LocalHands:
+    """Implements `agent_kernel.tools.executor.Hands` for one run. Its methods are for the brain's event loop."""
+
+    def __init__(self, shop: Workshop, run_id: str, own_shell: OwnShell | None) -> None:
+        self._shop = shop
+        self._run_id = run_id
+        self._own_shell = own_shell
+
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        observer = _Bridge(asyncio.get_running_loop(), emit)
+        withdrawn = self._shop.was_interrupted(self._run_id)
+        self._shop.mailbox.deposit(call, observer, self._run_id, withdrawn=withdrawn)
+        nudge = asyncio.create_task(self._nudge(call))
+        try:
+            return with_undo(await asyncio.shield(observer.outcome), call.approval_id)
+        except asyncio.CancelledError:
+            self._shop.mailbox.interrupt(call.approval_id)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(observer.outcome), STOP_SECONDS)
+            raise
+        finally:
+            nudge.cancel()
+            await asyncio.gather(nudge, return_exceptions=True)
+
+    async def _nudge(self, call: ApprovedCall) -> None:
+        """Where no cell waits for the run, have the call run between cells."""
+        if self._own_shell is None:
+            return
+        needs_await = self._shop.executor.needs_await(call.tool_name, call.arguments_json, self._run_id)
+        queued = False
+        while True:
+            await asyncio.sleep(CLAIM_SECONDS)
+            if self._shop.mailbox.place(call.approval_id) != "deposited":
+                return
+            if not queued or self._own_shell.was_aborted():
+                self._own_shell.queue_take(call.approval_id, needs_await)
+                queued = True
+
+    async def interrupt(self, approval_id: str) -> bool:
+        return self._shop.mailbox.interrupt(approval_id)
+
+    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+        return await judge(self._shop, tool_name, arguments_json, self._run_id)
+
+    async def waiting_behind(self, approval_id: str) -> int | None:
+        return waiting_behind(self._shop, approval_id)
+
+    async def undo(self, approval_id: str) -> None:
+        from agent_kernel.notebook.execution.undo import backups
+
+        await asyncio.to_thread(backups.undo, approval_id)
+
+    async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
+        from agent_kernel.notebook.tools import preview_of
+
+        return await asyncio.to_thread(preview_of, tool_name, arguments_json, place)
+
+    async def read_picture(self, address: str) -> bytes:
+        from agent_kernel.notebook.tools import picture_of
+
+        cell_id = self._shop.cell_of(self._run_id)
+        return await asyncio.to_thread(picture_of, address, notebook_path(), cell_id)
+
+    async def describe_environment(self) -> str:
+        return describe_environment(self._shop.shell)
+
+
+class _Bridge:
+    """A mailbox observer that passes everything on to an event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, emit: OutputSink) -> None:
+        self._loop = loop
+        self._emit = emit
+        self.outcome: asyncio.Future[Outcome] = loop.create_future()
+
+    def output(self, _approval_id: str, _index: int, output: OutputView) -> None:
+        self._post(self._emit, output)
+
+    def done(self, _approval_id: str, outcome: Outcome) -> bool:
+        self._post(self._settle, outcome)
+        return True
+
+    def _post(self, callback: Any, *arguments: Any) -> None:
+        # A loop that is closed belongs to a process that ends.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(callback, *arguments)
+
+    def _settle(self, outcome: Outcome) -> None:
+        if not self.outcome.done():
+            self.outcome.set_result(outcome)

@@ -1,0 +1,92 @@
+"""The host of a kernel whose server has the extension: the brain is there, and shows the run to pages itself."""
+
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+from agent_kernel.notebook.hosts.live_cards import Cards
+from agent_kernel.notebook.hosts.live_view import LiveView
+from agent_kernel.notebook.kernel.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
+from agent_kernel.notebook.kernel.environment import is_served, kernel_of
+from agent_kernel.notebook.run_state import RunEnd, RunState, WaitingRun
+from agent_kernel.notebook.kernel.state import Workshop
+from agent_kernel.protocol.views import ModelsView, UsageReport
+from agent_kernel.protocol.vocabulary import StopCause
+
+MODELS_TRIES = 10
+"""Seconds for which a list of models is waited for: the endpoints have half of them."""
+UNHEARD = (
+    f"The Jupyter server did not answer within {ANNOUNCE_SECONDS * ANNOUNCE_TRIES:g} s. Check that its extension is "
+    "on (`jupyter server extension list` shows agent_kernel_server), then run the cell again."
+)
+
+
+class ServedHost:
+    blocks = False
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop = shop
+        self._link = Link(kernel_of(shop.shell))
+        self._cards = Cards()
+
+    def begin(self, run: RunState) -> None:
+        install()
+        self._cards.asked_for_more(run.conversation_id)
+        view = self._cards.views[run.run_id] = LiveView(self._shop.shell, run, "server")
+        run.shown_by(view.widget.model_id, prompt_in_cell=view.prompt_in_cell)
+        view.show()
+        self._link.announce(
+            run.run_id,
+            run.conversation_id,
+            not is_served(self._shop.shell),
+            run.heard,
+            lambda: run.fail(UNHEARD),
+        )
+
+    def cancel(self, run: RunState, cause: StopCause) -> None:
+        self._link.send("cancel", run_id=run.run_id, cause=cause)
+
+    def list_models(self) -> Future[ModelsView]:
+        install()
+        listed: Future[ModelsView] = Future()
+        threading.Thread(target=self._ask_for_models, args=(listed,), name="agent-kernel-models", daemon=True).start()
+        return listed
+
+    def _ask_for_models(self, listed: Future[ModelsView]) -> None:
+        try:
+            listed.set_result(ModelsView.model_validate(self._ask("models", tries=MODELS_TRIES)))
+        except Exception as error:  # noqa: BLE001 -- whoever waits for the list hears of it
+            listed.set_exception(error)
+
+    def show_here(self, run: RunState) -> bool:
+        return self._cards.show_here(run.run_id)
+
+    def waiting(self) -> list[WaitingRun]:
+        answer = self._ask("waiting")
+        return [WaitingRun(run["run_id"], tuple(run["tool_names"]), run["notebook"]) for run in answer["runs"]]
+
+    def ended(self, end: RunEnd) -> None:
+        self._cards.ended(end)
+
+    def goes_on(self, run: RunState) -> None:
+        self._cards.goes_on(run.run_id)
+
+    def settled(self, run: RunState, end: RunEnd) -> None:
+        """Nothing: the record is where the cards were."""
+
+    def usage(self, days: int) -> UsageReport:
+        install()
+        return UsageReport.model_validate(self._ask("usage", days=days))
+
+    def remove_rule(self, conversation_id: str, rule_id: str) -> None:
+        install()
+        self._ask("remove_rule", conversation_id=conversation_id, rule_id=rule_id)
+
+    def undo(self, approval_id: str) -> None:
+        install()
+        self._ask("undo", approval_id=approval_id)
+
+    def _ask(self, topic: str, **fields: Any) -> dict[str, Any]:
+        """Raises `ServerSilent`."""
+        through_gateway = not is_served(self._shop.shell)
+        return self._shop.questions.ask(self._link.send, topic, through_gateway=through_gateway, **fields)

@@ -1,0 +1,40 @@
+"""How an open run stands at one moment: what of it goes on or waits, for what a saved notebook says of it."""
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent_kernel.log import runs
+from agent_kernel.log import tool_calls
+from agent_kernel.runtime.clients.lists import wait_of
+from agent_kernel.protocol.views import RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import CallState
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    run: RunView
+    calls: tuple[ToolCallView, ...]
+    """Those that have not ended, or about whose unknown outcome nobody has said anything."""
+    ended: Mapping[CallState, int]
+    """How many of the others there are in each state."""
+    ahead: RunView | None
+    """The run that a queued one waits for."""
+    ahead_waits: bool
+    """Whether that one waits for a person."""
+
+
+def read_standing(sql: sqlite3.Connection, conversation: int, run_id: str) -> Standing:
+    """Raises `UnknownRun`."""
+    run = runs.read_run(sql, run_id)
+    calls = tool_calls.list_open(sql, conversation)
+    own = tuple(call for call in calls if call.run_id == run_id)
+    ahead = runs.run_ahead(sql, conversation, run_id) if run.status == "queued" else None
+    waits = ahead is not None and (
+        ahead.paused is not None or any(wait_of(one) for one in calls if one.run_id == ahead.run_id)
+    )
+    counts = tool_calls.count_states(sql, conversation, run_id)
+    for call in own:
+        counts[call.state] -= 1
+    ended = {state: count for state, count in counts.items() if count > 0}
+    return Standing(run, own, ended, ahead, waits)

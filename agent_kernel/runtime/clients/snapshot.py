@@ -1,0 +1,104 @@
+"""Conversations as JSON for faces and for HTTP, put together from the log's rows (see `log.reading`).
+
+The shape is that of `ConversationView` and `SessionEvent`. Tests hold both against what is made here.
+"""
+
+import sqlite3
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from agent_kernel.approvals.offers import with_offers
+from agent_kernel.log import runs
+from agent_kernel.log import events, queries
+from agent_kernel.log.queries import Values
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import ToolCallView, ToolView
+from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION
+
+IsBusy = Callable[[int], bool]
+"""Whether a run of a conversation, by its number, is under way or queued."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A conversation at one moment."""
+
+    conversation_id: str
+    text: bytes
+    """A `ConversationView` as JSON."""
+    pending: list[Values]
+    """The calls that wait for a decision."""
+    last_seq: int
+
+
+def read_snapshot(sql: sqlite3.Connection, conversation_id: str, is_busy: IsBusy) -> Snapshot:
+    """The whole conversation, calls with their outputs. Raises `UnknownConversation`."""
+    row = runs.read_conversation(sql, conversation_id)
+    [(values, pending)] = _tell(sql, [(row, events.last_seq(sql, row.number))], is_busy)
+    return Snapshot(conversation_id, orjson.dumps(values), pending, values["last_seq"])
+
+
+def read_list(sql: sqlite3.Connection, is_busy: IsBusy, *, after: str | None = None, limit: int = -1) -> bytes:
+    """A JSON array of conversations, the oldest first: those after one of them, or so many.
+    Raises `UnknownConversation`."""
+    first = runs.read_conversation(sql, after).number if after is not None else 0
+    return orjson.dumps([values for values, _ in _tell(sql, queries.list_rows(sql, first, limit), is_busy)])
+
+
+def session_frame(snapshot: Snapshot, tools: Sequence[ToolView]) -> bytes:
+    """The `session` event with a snapshot."""
+    return orjson.dumps(
+        {
+            "seq": snapshot.last_seq,
+            "conversation_id": snapshot.conversation_id,
+            "run_id": None,
+            "timestamp": utc_now(),
+            "type": "session",
+            "protocol": PROTOCOL_VERSION,
+            "tools": [tool.model_dump() for tool in tools],
+            "snapshot": orjson.Fragment(snapshot.text),
+            "pending": snapshot.pending,
+            "last_seq": snapshot.last_seq,
+        }
+    )
+
+
+def _tell(
+    sql: sqlite3.Connection, rows: Sequence[tuple[runs.ConversationRow, int]], is_busy: IsBusy
+) -> list[tuple[Values, list[Values]]]:
+    """What `ConversationView` has of each, and its calls that wait. It is as many statements for many as for one."""
+    if not rows:
+        return []
+    span = (rows[0][0].number, rows[-1][0].number)
+    said, calls, views = queries.messages(sql, span), queries.calls(sql, span), queries.runs(sql, span)
+    outputs = queries.outputs(sql, span, said)
+    told: list[tuple[Values, list[Values]]] = []
+    for row, last_seq in rows:
+        own = [_offered(call | {"outputs": outputs[row.number][call["tool_call_id"]]}) for call in calls[row.number]]
+        pending = [call for call in own if call["state"] == "awaiting_approval"]
+        values: Values = {
+            "conversation_id": row.conversation_id,
+            "kernel_id": row.kernel_id,
+            "model": row.model,
+            "status": _status(pending, busy=is_busy(row.number)),
+            "created_at": row.created_at,
+            "messages": said[row.number].messages,
+            "tool_calls": own,
+            "last_seq": last_seq,
+            "runs": views[row.number],
+        }
+        told.append((values, pending))
+    return told
+
+
+def _status(pending: Collection[Values], *, busy: bool) -> str:
+    return "awaiting_approval" if pending else "running" if busy else "idle"
+
+
+def _offered(call: Values) -> Values:
+    """A waiting call together with what Always allow offers for it."""
+    if call["state"] != "awaiting_approval":
+        return call
+    return with_offers(ToolCallView.model_validate_json(orjson.dumps(call))).model_dump()

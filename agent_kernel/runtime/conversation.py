@@ -1,0 +1,372 @@
+"""A conversation: its runs, one after another, and what faces may ask of it."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+from agent_kernel.errors import (
+    AlreadyDecided,
+    CarriedOutElsewhere,
+    IllegalTransition,
+    LogUnavailable,
+    UnknownApproval,
+    UnknownRun,
+)
+from agent_kernel.log import runs
+from agent_kernel.log import tool_calls
+from agent_kernel.log.runs import ConversationRow
+from agent_kernel.runtime.clients.feed import Feed, Subscription
+from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
+from agent_kernel.runtime.clients.progress import Standing, read_standing
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.runs import last_run, lifecycle, retry, stop as stopping
+from agent_kernel.runtime.runs.queue import Host, RunHandle, RunQueue
+from agent_kernel.runtime.runs.specs import restored
+from agent_kernel.runtime.runs.stop import SOMEBODY, Stop
+from agent_kernel.runtime.settings import RunSpec, ScriptedDecision
+from agent_kernel.runtime.tool_calls import approval, policy_switch, rules, undo
+from agent_kernel.runtime.turns import budget_pause, unknown_outcomes
+from agent_kernel.runtime.turns.model_turn import take_message
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.views import BudgetLimits, ConversationView, PolicySwitchView, RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswer
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.executor import Hands, Outcome
+
+
+class Conversation:
+    """Made by `Brain`. All methods are for the brain's event loop."""
+
+    def __init__(self, host: Host, row: ConversationRow, last_seq: int) -> None:
+        self.row = row
+        self._host = host
+        self._feed = Feed(host.log, row.number, row.conversation_id, last_seq)
+        self._queue = RunQueue(host, row, self._feed)
+        self.on_retry: Callable[[RunSpec, RunHandle], None] | None = None
+        """Told of a run that goes on after it had ended, so that its host follows it to its end."""
+
+    @property
+    def conversation_id(self) -> str:
+        return self.row.conversation_id
+
+    @property
+    def kernel_id(self) -> str | None:
+        return self.row.kernel_id
+
+    @property
+    def last_seq(self) -> int:
+        return self._feed.last_seq
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether a run is held in memory: one is under way, and not parked."""
+        return self._queue.active is not None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a page, or a kernel, follows what happens here."""
+        return self._feed.is_followed
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run is under way or queued."""
+        return self._queue.is_busy
+
+    def subscribe(self, after_seq: int | None = None) -> Subscription:
+        """Committed events after `after_seq`, or from now on."""
+        return self._feed.subscribe(after_seq)
+
+    def face_came(self) -> None:
+        """A page shows this conversation, or somebody without one answers: its runs may wait for a person."""
+        self._feed.shown.set()
+
+    def close(self) -> None:
+        self._feed.close()
+
+    async def start_run(
+        self,
+        spec: RunSpec,
+        hands: Hands | None,
+        *,
+        scripted: Sequence[ScriptedDecision] = (),
+        asked_by: str | None = None,
+    ) -> RunHandle:
+        """Queue a run and return at once. Runs of one conversation go one after another."""
+        await self._leave_pause(asked_by)
+        view = lifecycle.queued_view(self._host, self.row, spec)
+        await lifecycle.save_queued(self._host.log, self.row, spec, view, behind=self._queue.is_busy)
+        return self._queue.add(spec, view, hands, scripted)
+
+    def continue_run(self, spec: RunSpec, view: RunView, hands: Hands | None) -> RunHandle:
+        """Go on with a run that an earlier process left open."""
+        return self._queue.add(spec, view, hands)
+
+    async def retry_run(self, run_id: str) -> RunHandle:
+        """Go on with the last run, which ended because the model failed. Raises `UnknownRun`, `AlreadyDecided`,
+        `KernelGone`."""
+        await self._own_run(run_id)
+        spec = await retry.read_spec(self._host.log, self.row, run_id)
+        hands = await last_run.find_hands(self._host, self, spec, self._queue.last)
+        handle = self.continue_run(spec, await retry.reopen(self._host.log, self.row, run_id), hands)
+        if self.on_retry is not None:
+            self.on_retry(spec, handle)
+        return handle
+
+    async def send_message(self, content: str, *, decided_by: str | None = None) -> str:
+        """The `message` command. While a run goes on, the message replaces calls that wait and is heard before the
+        next model call; else it starts a run with the tools of the last one. Returns the run's id."""
+        await self._leave_pause(decided_by)
+        return await self._send(content, decided_by)
+
+    async def _send(self, content: str, decided_by: str | None) -> str:
+        async with self._queue.at_hand() as active:
+            if active is not None and active.accepting and not active.is_ending and await take_message(active, content):
+                await stopping.supersede(active, decided_by)
+                return active.view.run_id
+        last = self._queue.last or await last_run.before_restart(self._host, self)
+        chosen = await self._host.log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
+        spec = last_run.anew(last, content, chosen)
+        return (await self.start_run(spec, last.hands if last is not None else None)).run_id
+
+    async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
+        """A person's decision. Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
+        async with self._queue.at_hand() as active:
+            call = active.open.asked.get(approval_id) if active is not None else None
+            if call is None:
+                call = await self._find_approval(approval_id, active)
+            assert active is not None
+            decided = await approval.decide(active, call, decision, decided_by)
+        if decision.approved and decision.scope != "once":
+            await rules.rules_changed(self._host.active)
+        return decided
+
+    async def _find_approval(self, approval_id: str, active: ActiveRun | None) -> ToolCallView:
+        """A call of the run at hand. Says why a decision can't be taken: it is none of this conversation's, or its run
+        is over."""
+        call = await self._host.log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+        if call.conversation_id != self.conversation_id:
+            raise UnknownApproval(approval_id)
+        if active is None or active.view.run_id != call.run_id:
+            await self.refuse_elsewhere()
+            raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
+        return call
+
+    async def remove_rule(self, rule_id: str, *, decided_by: str | None = None, by: DecidedBy = "user") -> None:
+        """Take back an always-allow rule that covers this conversation. A call that it allowed and that has not
+        started is judged without it. Raises `UnknownRule`."""
+        kept = self._host.settings.user_rules
+        await self._host.log.write(
+            lambda t: rules.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept)
+        )
+        async with self._queue.at_hand():  # a parked run shows the change as well
+            await rules.rules_changed(self._host.active)
+
+    async def switch_policy(self, mode: PolicyMode, *, decided_by: str | None = None) -> PolicySwitchView:
+        """The policy of the run that is under way, and of later prompts that name none. Raises `InvalidArguments` for
+        one above the site's cap, `CarriedOutElsewhere`."""
+        policy_switch.refuse_above(self._host.settings, mode)
+        await self.refuse_elsewhere()
+        await self._queue.begun()
+        async with self._queue.at_hand() as active:
+            policy_switch.refuse_above(self._host.settings, mode, active)
+            switched = await policy_switch.switch(
+                self._host.log, self._host.settings, self.row, active, mode, decided_by
+            )
+            begun = self._queue.active
+            if begun is not None and begun is not active:  # it has read the policy as it was
+                await rules.rules_changed([begun])
+        return switched
+
+    async def raise_budget(
+        self,
+        run_id: str,
+        pause_id: str,
+        add: BudgetLimits,
+        *,
+        without_usd: bool = False,
+        decided_by: str | None = None,
+    ) -> None:
+        """Let a run that is paused go on with a larger budget. Raises `UnknownRun`, `AlreadyDecided`,
+        `InvalidArguments`."""
+        async with self._queue.at_hand() as active:
+            if active is None or active.view.run_id != run_id:
+                raise budget_pause.refused(await self._own_run(run_id), pause_id)
+            await budget_pause.raise_budget(active, pause_id, add, decided_by, without_usd=without_usd)
+
+    async def end_paused(self, run_id: str) -> None:
+        """End a run that is paused, because nobody is there to answer. One that is not is left alone."""
+        async with self._queue.at_hand() as active:
+            if active is not None and active.view.run_id == run_id:
+                await budget_pause.give_up(active)
+
+    async def _leave_pause(self, decided_by: str | None) -> None:
+        """Whoever asks for something new does not wait: the model hears of unknown outcomes, and a run at its budget
+        ends."""
+        if self._queue.is_paused:
+            async with self._queue.at_hand() as active:
+                if active is not None:
+                    await unknown_outcomes.leave(active, decided_by)
+                    await budget_pause.leave(active, decided_by)
+
+    async def cancel_run(self, run_id: str, stop: Stop = SOMEBODY) -> None:
+        """Stop a run, or take it out of the queue. A run that has ended stays as it is. Raises `UnknownRun`."""
+        queued = self._queue.take_out(run_id)
+        if queued is not None:
+            try:
+                ended = await lifecycle.end_unstarted(self._host.log, self.row, queued.view, stop)
+            except LogUnavailable:
+                self._queue.put_back(queued)  # nothing was cancelled: it can be asked for again
+                raise
+            queued.result.set_result(ended)
+            return
+        await self._queue.begun()
+        async with self._queue.at_hand() as active:
+            if active is not None and active.view.run_id == run_id:
+                await stopping.stop_run(active, stop)
+                return
+        await self._own_run(run_id)
+
+    async def _own_run(self, run_id: str) -> RunView:
+        """Raises `UnknownRun`, also for another conversation's, and `CarriedOutElsewhere`."""
+        view = await self._host.log.read(lambda sql: runs.read_run(sql, run_id))
+        if view.conversation_id != self.conversation_id:
+            raise UnknownRun(run_id)
+        await self.refuse_elsewhere()
+        return view
+
+    async def stop_all(self, stop: Stop) -> None:
+        """Stop the run at hand and empty the queue."""
+        for queued in self._queue.waiting_runs():
+            await self.cancel_run(queued.spec.run_id, stop)
+        async with self._queue.at_hand() as active:
+            if active is not None:
+                await stopping.stop_run(active, stop)
+        await self._queue.drained()
+
+    async def cancel_call(self, tool_call_id: str, stop: Stop = SOMEBODY) -> None:
+        """Cancel one call. Raises `UnknownToolCall`, `IllegalTransition` where it has ended."""
+        async with self._queue.at_hand() as active:
+            await stopping.cancel_call(await self._run_of(tool_call_id, active), tool_call_id, stop)
+
+    async def answer_unknown(
+        self, tool_call_id: str, answer: UnknownAnswer, *, decided_by: str | None = None
+    ) -> ToolCallView:
+        """What is to become of a call of the run at hand whose outcome is unknown. Returns the call as it is then.
+        Raises `UnknownToolCall`, `AlreadyDecided`, `IllegalTransition`."""
+        async with self._queue.at_hand() as active:
+            run = await self._run_of(tool_call_id, active)
+            await unknown_outcomes.answer(run, await self._read_call(tool_call_id), answer, decided_by)
+        self.face_came()
+        return await self._read_call(tool_call_id)
+
+    async def retry_call(self, tool_call_id: str, *, decided_by: str | None = None) -> str:
+        """Have the model ask for an ended call again; the person is asked before it runs. Returns the run's id.
+
+        Raises `UnknownToolCall`, `IllegalTransition` for a call that has not ended, `AlreadyDecided`.
+        """
+        call = await self._read_call(tool_call_id)
+        if call.state in tool_calls.UNFINISHED:
+            raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
+        async with self._queue.at_hand() as active:
+            asked = call.state == "unknown" and call.unknown_answer is None
+            if asked and active is not None and active.view.run_id == call.run_id:
+                await unknown_outcomes.answer(active, call, "retry", decided_by)
+                return call.run_id
+        return await self._send(unknown_outcomes.again(call), decided_by)
+
+    async def undo_call(self, tool_call_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> None:
+        """Put back the file that a call replaced, of a run that goes on or of one that is over. Raises
+        `UnknownToolCall`, `IllegalTransition`, `UndoRefused`, `KernelGone`, `CarriedOutElsewhere`."""
+        async with self._queue.at_hand() as active:
+            if active is None:
+                await self.refuse_elsewhere()
+                last = self._queue.last or await last_run.before_restart(self._host, self)
+                hands = last.hands if last is not None else None
+            else:
+                hands = active.setting.hands
+            undone = await undo.put_back(hands, await self._read_call(tool_call_id), by, decided_by)
+            await self._host.log.write(lambda transaction: undone.write(Commit(transaction, self.row)))
+            now = self._queue.active
+            if now is not None and now.accepting and not now.is_ending and await take_message(now, undone.told):
+                return
+        if self._queue.is_busy:
+            # Not among what is still written of the run that ends just now.
+            self._host.tasks.spawn(self._tell_of(undone), f"word of an undo in {self.conversation_id}")
+        else:
+            await self._tell_of(undone)
+
+    async def _tell_of(self, undone: undo.Undone) -> None:
+        await self._queue.drained()
+        await self._host.log.write(lambda transaction: undo.tell_between_runs(Commit(transaction, self.row), undone))
+
+    async def tool_result(self, tool_call_id: str, output: str) -> None:
+        """A page's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""
+        async with self._queue.at_hand() as at_hand:
+            active = await self._run_of(tool_call_id, at_hand)
+            if not active.answers.resolve(tool_call_id, Outcome("success", output)):
+                call = await self._read_call(tool_call_id)
+                raise AlreadyDecided(f"This call is {call.state} and waits for no answer.", call.model_dump())
+
+    async def kernel_interrupted(self, run_id: str | None, stop: Stop) -> None:
+        """The kernel's interrupt is for this run, if it is one of this conversation, or for whatever goes on."""
+        if run_id is None:
+            await self.stop_all(stop)
+            return
+        with contextlib.suppress(UnknownRun, CarriedOutElsewhere):
+            await self.cancel_run(run_id, stop)
+
+    async def kernel_gone(self, reason: str, *, restarting: bool, by_user: bool = False) -> None:
+        """The kernel died (`restarting`: it comes back by itself), or was restarted or shut down, which is no failure
+        where it was done `by_user`. Waiting calls are cancelled; where it does not come back by itself the runs end."""
+        await self._queue.begun()
+        async with self._queue.at_hand() as active:
+            if active is None or active.setting.hands is None:
+                return
+            if restarting:
+                await lifecycle.note_kernel_death(active, reason)
+                await stopping.withdraw(active, "cancelled", reason)
+                return
+            if by_user:
+                stop = Stop(reason, by=None, notice=f"Stopped, because {reason[:1].lower()}{reason[1:]}")
+            else:
+                await active.fail("KERNEL_DIED", reason)
+                stop = Stop(reason, by=None)
+            for queued in self._queue.waiting_runs():
+                await self.cancel_run(queued.spec.run_id, stop)
+            await stopping.stop_run(active, stop)
+
+    async def tools(self) -> tuple[ToolDeclaration, ...]:
+        """The tools that the newest run offers; none before the first run."""
+        if self._queue.last is not None:
+            return self._queue.last.spec.tools
+        stored = await self._host.log.read(lambda sql: runs.last_spec(sql, self.row.number))
+        return restored(stored, prompt="").tools if stored is not None else ()
+
+    async def snapshot(self) -> Snapshot:
+        """The whole conversation as JSON, calls with their outputs."""
+        busy = self.is_busy
+        return await self._host.log.read_apart(lambda sql: read_snapshot(sql, self.conversation_id, lambda _: busy))
+
+    async def view(self) -> ConversationView:
+        """The whole conversation, calls with their outputs."""
+        return ConversationView.model_validate_json((await self.snapshot()).text)
+
+    async def standing(self, run_id: str) -> Standing:
+        """How an open run of this conversation stands. Raises `UnknownRun`."""
+        return await self._host.log.read_apart(lambda sql: read_standing(sql, self.row.number, run_id))
+
+    async def _run_of(self, tool_call_id: str, active: ActiveRun | None) -> ActiveRun:
+        """The run at hand, if this call is one of its."""
+        call = await self._read_call(tool_call_id)
+        if active is None or active.view.run_id != call.run_id:
+            await self.refuse_elsewhere()
+            raise AlreadyDecided(f"This call is {call.state}; its run is over.", call.model_dump())
+        return active
+
+    async def refuse_elsewhere(self) -> None:
+        """Raises `CarriedOutElsewhere` where another server on the same log has a run of this conversation open."""
+        await self._host.log.read(lambda sql: runs.refuse_elsewhere(sql, self.row.number))
+
+    async def _read_call(self, tool_call_id: str) -> ToolCallView:
+        """Raises `UnknownToolCall`."""
+        return await self._host.log.read(lambda sql: tool_calls.read_call(sql, self.row.number, tool_call_id))

@@ -1,0 +1,269 @@
+"""The runs of one conversation: one after another, the one at hand, and the way back to one that is parked."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from agent_kernel.errors import AgentKernelError, LogUnavailable
+from agent_kernel.log.runs import ConversationRow
+from agent_kernel.log.store import Log
+from agent_kernel.runtime.clients.feed import Feed
+from agent_kernel.runtime.state.run import ActiveRun, RunResult
+from agent_kernel.runtime.runs import lifecycle, suspend, recovery
+from agent_kernel.runtime.runs.last_run import Declared
+from agent_kernel.runtime.runs.suspend import ParkedRun
+from agent_kernel.runtime.state.leases import Visits
+from agent_kernel.runtime.settings import BrainSettings, RunSpec, ScriptedDecision
+from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel.runtime.tool_calls import rules
+from agent_kernel.runtime.state.history import Histories
+from agent_kernel.runtime.turns.messages import read_result
+from agent_kernel.models.base import Model
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import ErrorView, RunView
+from agent_kernel.tools.executor import Hands
+
+if TYPE_CHECKING:
+    from agent_kernel.runtime.conversation import Conversation
+
+
+class ModelSource(Protocol):
+    def resolve(self, name: str | None) -> Model:
+        """Raises `NoModelError` or `ConfigurationError`. May block: it is called in a thread."""
+        ...
+
+
+@dataclass(slots=True)
+class Kernels:
+    """How the host finds hands for a run that has none in memory, where it has kernels at all."""
+
+    hands_for: "Callable[[Conversation, RunSpec], Awaitable[Hands | None]] | None" = None
+    """`None` is what it returns where the kernel is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What all conversations of a brain share."""
+
+    log: Log
+    models: ModelSource
+    settings: BrainSettings
+    attended: bool
+    tasks: TaskOwner
+    histories: Histories = field(default_factory=Histories)
+    kernels: Kernels = field(default_factory=Kernels)
+    active: set[ActiveRun] = field(default_factory=set)
+    """The runs that are under way, of all conversations."""
+
+
+class RunHandle:
+    """A run that was started. `wait` may be called any number of times."""
+
+    def __init__(self, run_id: str, result: asyncio.Future[RunResult]) -> None:
+        self.run_id = run_id
+        self._result = result
+
+    async def wait(self) -> RunResult:
+        return await asyncio.shield(self._result)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRun:
+    spec: RunSpec
+    view: RunView
+    hands: Hands | None
+    scripted: Sequence[ScriptedDecision]
+    result: asyncio.Future[RunResult]
+    begun: asyncio.Event
+    """Set when the run is the one at hand, or could not begin."""
+    parked: bool = False
+    """Whether it was parked, and is the one at hand already."""
+    number: int = 0
+    """Counts the runs in the order in which they were asked for."""
+
+    @property
+    def continued(self) -> bool:
+        """Whether the run had begun before: in an earlier process, or before it was parked."""
+        return self.view.status == "running"
+
+
+class RunQueue:
+    """For one event loop. Its worker is a task of the host while there is anything to do."""
+
+    def __init__(self, host: Host, row: ConversationRow, feed: Feed) -> None:
+        self._host = host
+        self._row = row
+        self._feed = feed
+        self._waiting: list[QueuedRun] = []  # not a deque, which takes 760 bytes where it is empty
+        self._numbers = itertools.count(1)
+        self._current: QueuedRun | None = None
+        self._parked: ParkedRun | None = None
+        self._worker: asyncio.Task[None] | None = None
+        self._waking = asyncio.Lock()
+        self._visits = Visits()
+        self.active: ActiveRun | None = None
+        self.last: Declared | None = None
+        """Of the run at hand or the last one, for prompts that come without a declaration of their own."""
+
+    @property
+    def is_busy(self) -> bool:
+        return self._parked is not None or (self._worker is not None and not self._worker.done())
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the whole run at hand waits for a person: see `ActiveRun.is_paused`."""
+        if self._parked is not None:
+            return self._parked.paused
+        if self.active is not None:
+            return self.active.is_paused
+        beginning = self._current or next(iter(self._waiting), None)
+        return beginning is not None and beginning.view.paused is not None
+
+    def add(
+        self, spec: RunSpec, view: RunView, hands: Hands | None, scripted: Sequence[ScriptedDecision] = ()
+    ) -> RunHandle:
+        result: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
+        number = next(self._numbers)
+        self._waiting.append(QueuedRun(spec, view, hands, scripted, result, asyncio.Event(), number=number))
+        self._start_worker()
+        return RunHandle(spec.run_id, result)
+
+    def waiting_runs(self) -> list[QueuedRun]:
+        return list(self._waiting)
+
+    def take_out(self, run_id: str) -> QueuedRun | None:
+        """Take a run that has not begun out of the queue."""
+        for queued in self._waiting:
+            if queued.spec.run_id == run_id and not queued.continued:
+                self._waiting.remove(queued)
+                return queued
+        return None
+
+    def put_back(self, queued: QueuedRun) -> None:
+        """Have a run wait again that was taken out, before those that were asked for later."""
+        earlier = [one for one in self._waiting if one.number < queued.number]
+        self._waiting.insert(len(earlier), queued)
+        self._start_worker()
+
+    @asynccontextmanager
+    async def at_hand(self) -> AsyncIterator[ActiveRun | None]:
+        """The run under way, for a block in which somebody acts on it: it is not parked meanwhile. One that was
+        parked, or that an earlier process left, is taken up again first."""
+        with self._visits.visit():
+            async with self._waking:
+                if self.active is not None and self.active.parked and self._worker is not None:
+                    await asyncio.wait({self._worker})  # its tasks are about to end
+                if self._parked is not None:
+                    await self._unpark(self._parked)
+                beginning = self._current or next(iter(self._waiting), None)
+                if self.active is None and beginning is not None and beginning.continued:
+                    await beginning.begun.wait()
+            yield self.active
+
+    async def begun(self) -> None:
+        """Wait until the run that is being begun is under way, or could not begin."""
+        if self._current is not None:
+            await self._current.begun.wait()
+
+    async def drained(self) -> None:
+        """Wait until nothing is left to do."""
+        if self._worker is not None:
+            await asyncio.wait({self._worker})
+
+    async def _unpark(self, kept: ParkedRun) -> None:
+        run = await suspend.take_up(self._host, self._row, kept, self._visits)
+        self._waiting.insert(
+            0, QueuedRun(run.spec, run.view, kept.hands, (), kept.result, asyncio.Event(), parked=True)
+        )
+        self._parked = None
+        self._enter(run)
+        self._start_worker()
+
+    def _enter(self, run: ActiveRun) -> None:
+        self.active, run.person.shown = run, self._feed.shown
+        self._host.active.add(run)
+
+    def _start_worker(self) -> None:
+        if self._parked is None and (self._worker is None or self._worker.done()):
+            self._worker = self._host.tasks.spawn(self._work(), f"conversation {self._row.conversation_id}")
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                if not await self._work_off(self._waiting.pop(0)):
+                    return
+        finally:
+            self._worker = None  # a task that has ended still holds its coroutine and its context
+
+    async def _work_off(self, queued: QueuedRun) -> bool:
+        """One run. False where it was parked: those behind it wait for it."""
+        self._current, self.last = queued, Declared(queued.spec, queued.hands)
+        try:
+            result = await self._run(queued)
+        finally:
+            self._current = None
+            queued.begun.set()
+        if result is not None and not queued.result.done():
+            queued.result.set_result(result)
+        return result is not None
+
+    async def _run(self, queued: QueuedRun) -> RunResult | None:
+        """Carry a run out. `None` where it was parked."""
+        if not queued.parked:
+            try:
+                self._enter(await self._begin(queued))
+            except AgentKernelError as error:
+                return await self._end_failed_start(queued, str(error))
+        run = self.active
+        assert run is not None
+        queued.begun.set()
+        try:
+            if queued.parked:
+                # The graph takes a millisecond to start, in which the decision would wait for Python's lock.
+                await self._visits.over()
+            # A rule may have changed between the look at the policy and here, or while the run was parked.
+            await rules.rules_changed([run])
+            if queued.continued and not queued.parked:
+                await rules.judge_waiting(run)
+            result = await lifecycle.carry_out(self._host, run, partial(self._end_unwritten, queued))
+        finally:
+            self.active = None
+            self._host.active.discard(run)
+        if result is None:
+            self._parked = suspend.parked(run, queued.result)
+            self.last = None
+            self._feed.forget()
+        return result
+
+    async def _begin(self, queued: QueuedRun) -> ActiveRun:
+        return await lifecycle.begin(
+            self._host, self._row, queued.spec, queued.view, queued.hands, queued.scripted, self._visits
+        )
+
+    async def _end_failed_start(self, queued: QueuedRun, reason: str) -> RunResult:
+        host = self._host
+        queued.begun.set()
+
+        async def write() -> RunResult:
+            if queued.continued:
+                return await recovery.close(host.log, queued.view, host.settings, reason, code="LLM_ERROR")
+            return await lifecycle.end_failed_start(host.log, self._row, queued.spec, queued.view, reason)
+
+        return await lifecycle.until_written(write, partial(self._end_unwritten, queued))
+
+    async def _end_unwritten(self, queued: QueuedRun, reason: str) -> None:
+        """The run has ended, and the log can't say so yet: faces and whoever waits are told without it."""
+        self._feed.announce("INTERNAL_ERROR", f"{reason} The run is stopped.")
+        if queued.result.done():
+            return
+        error = ErrorView(code="INTERNAL_ERROR", message=reason)
+        ended = queued.view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
+        try:
+            result = await self._host.log.read(lambda sql: read_result(sql, self._row.number, ended))
+        except LogUnavailable:  # it can't be read either
+            result = RunResult(ended, "", [], [])
+        queued.result.set_result(result)

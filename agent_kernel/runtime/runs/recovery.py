@@ -1,0 +1,87 @@
+"""What an earlier process left open: gone on with where the kernel is still there, ended honestly where it is not."""
+
+from agent_kernel.log import runs
+from agent_kernel.log import events, tool_calls
+from agent_kernel.log.store import Log
+from agent_kernel.log.transactions import Transaction
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import RunResult
+from agent_kernel.runtime.settings import BrainSettings
+from agent_kernel.runtime.tool_calls import transitions, texts
+from agent_kernel.runtime.state.history import unanswered_calls
+from agent_kernel.runtime.turns.messages import leave_messages, read_result, read_tool_messages
+from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, utc_now
+from agent_kernel.protocol.ids import new_message_id
+from agent_kernel.protocol.views import ErrorView, RunView
+from agent_kernel.protocol.vocabulary import ErrorCode
+
+RESTARTED = "The server restarted while this call was running."
+UNREADABLE = "Another version of Agent Kernel began this run, and this one can't go on with it."
+KERNEL_LOST = "The server restarted, and the notebook's kernel is no longer there."
+
+
+async def interrupted_runs(log: Log) -> list[RunView]:
+    """Runs that an earlier process had queued or begun, oldest first. Another server's that is alive are left alone."""
+    return await log.write(lambda transaction: runs.take_unfinished(transaction.sql))
+
+
+async def prepare(log: Log, run: RunView) -> None:
+    """Make a run ready to go on: a call that was executing has an unknown outcome, and is not run again; text and calls
+    that the model had not finished are taken back, because the model will be asked again."""
+
+    def work(transaction: Transaction) -> None:
+        commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
+        _settle(commit, run, None)
+        for message_id in events.unfinished_messages(commit.sql, commit.number, run.run_id):
+            commit.emit(MessageEvent(run_id=run.run_id, message_id=message_id, role="assistant", content=""))
+        _end_unfinished_cards(commit, run)
+
+    await log.write(work)
+
+
+async def close(
+    log: Log,
+    run: RunView,
+    settings: BrainSettings,
+    reason: str = KERNEL_LOST,
+    *,
+    code: ErrorCode = "KERNEL_DIED",
+) -> RunResult:
+    """End a run that can't go on. Every call gets its outcome, and the model will hear of each."""
+    # What the model failed at can be tried again.
+    said = reason if code == "LLM_ERROR" else f"{reason} Run the cell again to go on."
+
+    def work(transaction: Transaction) -> RunResult:
+        commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
+        _settle(commit, run, reason)
+        _end_unfinished_cards(commit, run)
+        open_calls = unanswered_calls(commit.sql, commit.number)
+        for body in read_tool_messages(commit.sql, commit.number, open_calls, settings.step_characters):
+            events.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
+        leave_messages(commit, run.run_id)
+        error = ErrorView(code=code, message=said)
+        ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error, "paused": None})
+        runs.save_run(commit.sql, ended)
+        commit.emit(
+            CompleteEvent(run_id=run.run_id, message_id=None, finish_reason="error", usage=run.usage, error=error)
+        )
+        commit.emit(RunEvent(run_id=run.run_id, run=ended))
+        return read_result(commit.sql, commit.number, ended)
+
+    return await log.write(work)
+
+
+def _settle(commit: Commit, run: RunView, cancelled: str | None) -> None:
+    """What was executing is unknown; what had not started is cancelled, where there is a reason to."""
+    for call in tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run.run_id):
+        if call.state == "executing":
+            transitions.settle(commit, call.tool_call_id, "unknown", texts.unknown(RESTARTED), reason=RESTARTED)
+        elif call.state in tool_calls.UNFINISHED and cancelled is not None:
+            text = texts.cancelled_before_start(cancelled)
+            transitions.settle(commit, call.tool_call_id, "cancelled", text, reason=cancelled)
+
+
+def _end_unfinished_cards(commit: Commit, run: RunView) -> None:
+    """Calls that the model was writing are not in the ledger, but their cards are on screen."""
+    for tool_call_id in events.unfinished_cards(commit.sql, commit.number, run.run_id):
+        commit.emit(transitions.cut_off(run.run_id, tool_call_id))

@@ -1,0 +1,101 @@
+"""What is kept of a run that only waits for decisions, and the way back: its first decision, and the call that starts
+with it, wait for nothing that only the model's next turn needs."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_kernel.log import inbox, runs
+from agent_kernel.log import events, tool_calls
+from agent_kernel.log.events import Mark
+from agent_kernel.log.runs import ConversationRow
+from agent_kernel.runtime.state.run import ActiveRun, RunResult, RunSetting, Step
+from agent_kernel.runtime.runs.specs import restored
+from agent_kernel.runtime.state.leases import Visits
+from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_standing
+from agent_kernel.runtime.state.limits import Meter
+from agent_kernel.runtime.state.history import Past
+from agent_kernel.runtime.state.repeats import Repeats
+from agent_kernel.models.base import Model
+from agent_kernel.tools.executor import Hands
+
+if TYPE_CHECKING:
+    from agent_kernel.runtime.runs.queue import Host
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedRun:
+    """All that is kept; the rest is in the log."""
+
+    run_id: str
+    calls: list[str]
+    """Of its step, in the model's order: those that no tool message in the log answers."""
+    model: Model
+    hands: Hands | None
+    result: asyncio.Future[RunResult]
+    meter: Meter
+    repeats: Repeats
+    mark: Mark
+    paused: bool
+    """The whole run waits for a person: see `ActiveRun.is_paused`."""
+
+
+def parked(run: ActiveRun, result: asyncio.Future[RunResult]) -> ParkedRun:
+    setting = run.setting
+    return ParkedRun(
+        run_id=run.view.run_id,
+        calls=run.step.calls,
+        model=setting.model,
+        hands=setting.hands,
+        result=result,
+        meter=run.meter,
+        repeats=run.repeats,
+        mark=run.begun,
+        paused=run.person.parked,
+    )
+
+
+async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: Visits) -> ActiveRun:
+    """The run as it was. Its history is read when the model is asked again."""
+    run_id = kept.run_id
+    stored, view, standing, messages, calls, unknown = await host.log.read(
+        lambda sql: (
+            runs.read_spec(sql, run_id),
+            runs.read_run(sql, run_id),
+            read_standing(sql, row, run_id),
+            inbox.read_kept(sql, row.number, run_id),
+            [tool_calls.read_call(sql, row.number, tool_call_id) for tool_call_id in kept.calls],
+            tool_calls.unknown_digests(sql, row.number),
+        )
+    )
+    spec = restored(stored, view.prompt)
+    policy, _ = effective_policy(host.settings, spec, standing)
+    setting = RunSetting(
+        row,
+        host.log,
+        host.settings,
+        kept.model,
+        policy,
+        kept.hands,
+        host.attended,
+        visits,
+        host.tasks.context,
+        host.active,
+    )
+    run = ActiveRun(spec, setting, view)
+    run.meter, run.repeats, run.begun, run.prompted = kept.meter, kept.repeats, kept.mark, True
+    run.step, run.inbox, run.open.unknown = Step(kept.calls), messages, unknown
+    run.past = host.histories.take(row.number)
+    run.open.asked = {call.approval_id: call for call in calls if call.state == "awaiting_approval"}
+    return run
+
+
+async def keep_past(host: "Host", run: ActiveRun, upto: Mark | None = None) -> None:
+    """Keep what a run knows of its conversation, for the next run or for when this one is taken up."""
+    number = run.setting.conversation.number
+    if run.past is not None:
+        host.histories.keep(number, run.past)
+        return
+    if upto is None:
+        upto = await host.log.read(lambda sql: events.mark(sql, number))
+    host.histories.keep(number, Past(run.history[1:], upto, run.window))

@@ -1,0 +1,77 @@
+"""Ends what a run does once the seconds of its budget are used up: a call, a model's answer, calls that have not begun.
+
+The run itself goes on to its next model call, and is paused there as at every other limit.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from agent_kernel.errors import LogUnavailable
+from agent_kernel.runtime.state.run import ActiveRun, Cut
+from agent_kernel.runtime.runs.stop import withdraw
+from agent_kernel.runtime.tool_calls.timeouts import cut_short
+from agent_kernel.runtime.state.limits import seconds_left
+
+
+@asynccontextmanager
+async def limited_in_time(run: ActiveRun) -> AsyncIterator[None]:
+    """For the time in which a run goes on."""
+    limit = _TimeLimit(run)
+    run.meter.on_change = limit.arm
+    if run.view.paused is None:
+        run.meter.go_on()
+    limit.arm()
+    try:
+        yield
+    finally:
+        run.meter.on_change = None
+        await limit.aclose()
+
+
+class _TimeLimit:
+    def __init__(self, run: ActiveRun) -> None:
+        self._run = run
+        self._timer: asyncio.TimerHandle | None = None
+        self._ending: asyncio.Task[None] | None = None
+
+    def arm(self) -> None:
+        """Look again when the time may be over; not while the meter stands."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        left = seconds_left(self._run.view, self._run.meter)
+        if left is not None and not self._run.meter.stands:
+            self._timer = asyncio.get_running_loop().call_later(max(0.0, left[0]), self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        left = seconds_left(self._run.view, self._run.meter)
+        if left is None or self._run.is_ending or self._run.parked:
+            return
+        if left[0] > 0:
+            self.arm()
+        elif self._ending is None or self._ending.done():
+            self._run.out_of_time = left[1]
+            self._ending = self._run.outside_graph(self._end_all(), f"time limit of {self._run.view.run_id}")
+
+    async def _end_all(self) -> None:
+        run = self._run
+        why = run.out_of_time or ""
+        if run.streaming is not None:
+            run.streaming.cancel()
+        running = list(run.executing.values())
+        cutting = [asyncio.create_task(cut_short(run, one, Cut(why)), name="cut short") for one in running]
+        try:
+            await withdraw(run, "cancelled", why)
+        except LogUnavailable:
+            pass  # what could not be ended does not begin either: see `ActiveRun.halted`
+        finally:
+            await asyncio.gather(*cutting)
+
+    async def aclose(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._ending is not None:
+            self._ending.cancel()
+            await asyncio.gather(self._ending, return_exceptions=True)

@@ -1,0 +1,67 @@
+"""The part of a history that the model gets, and about how long the next request is.
+
+The estimate grows with what is said: a message is measured once, however many requests it is part of.
+"""
+
+from collections.abc import Sequence
+
+from agent_kernel.runtime.state.compaction import LEFT_OUT, WHOLE, Compaction, head, tokens_of
+from agent_kernel.models.base import WireMessage
+
+_LEAST_RATIO, _MOST_RATIO = 0.4, 4.0
+"""Between what a service counts and what is estimated. Beyond that it counts something else: what no cache had."""
+
+
+class Window:
+    """Of one conversation. It is handed from run to run with the history."""
+
+    def __init__(self, compaction: Compaction = WHOLE) -> None:
+        self.compaction = compaction
+        self.ratio = 1.0
+        """What the service counts, for one token that is estimated."""
+        self.has_gaps = False
+        """Whether the history has messages of runs whose cells were run again."""
+        self._head: list[WireMessage] | None = None
+        self._head_ends = 1
+        self._pictures = True
+        self._counted = 0
+        self._tokens = 0.0
+
+    def messages(self, history: Sequence[WireMessage]) -> Sequence[WireMessage]:
+        """What a request has of a history. It only ever grows at its end, until the compaction changes."""
+        whole = self.compaction == WHOLE
+        said = history if whole else [*history[:1], *self._standing(history), *history[self._head_ends :]]
+        return [message for message in said if message["role"] != LEFT_OUT] if self.has_gaps else said
+
+    def change(self, compaction: Compaction) -> None:
+        self.compaction = compaction
+        self._head = None
+        self._counted = 0
+
+    def count_pictures(self, counted: bool) -> None:
+        """Whether the model is given the pictures."""
+        if counted != self._pictures:
+            self._pictures, self._counted = counted, 0
+
+    def tokens(self, history: Sequence[WireMessage]) -> float:
+        """The estimate for the messages without the system prompt, before the ratio."""
+        if not 0 < self._counted <= len(history):
+            standing = [] if self.compaction == WHOLE else self._standing(history)
+            self._tokens = self._sum(standing)
+            self._counted = 1 if self.compaction == WHOLE else self._head_ends
+        self._tokens += self._sum(history[self._counted :])
+        self._counted = len(history)
+        return self._tokens
+
+    def learn(self, counted: float, estimated: float) -> None:
+        """A service has counted a request for which there was an estimate."""
+        if counted > 0 and estimated > 0:
+            self.ratio = min(_MOST_RATIO, max(_LEAST_RATIO, counted / estimated))
+
+    def _sum(self, messages: Sequence[WireMessage]) -> float:
+        return sum(tokens_of(message, pictures=self._pictures) for message in messages)
+
+    def _standing(self, history: Sequence[WireMessage]) -> list[WireMessage]:
+        if self._head is None:
+            self._head, self._head_ends = head(history, self.compaction)
+        return self._head

@@ -1,0 +1,87 @@
+"""A person's decision on a waiting call: checked, committed, then acted on."""
+
+from agent_kernel.approvals.offers import every_call, offered_rules
+from agent_kernel.errors import InvalidArguments
+from agent_kernel.log import tool_calls
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls import transitions, rules, texts
+from agent_kernel.runtime.tool_calls.policy_check import asks_hands, judge, permits
+from agent_kernel.runtime.tool_calls.previews import shown_call
+from agent_kernel.runtime.tool_calls.start import set_going, turn_at_once
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.tools.arguments import digest
+
+
+async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided_by: str | None) -> ToolCallView:
+    """Commit a person's decision, with the start of the call where its turn is free, and wake the call. The first
+    decision wins. Returns the call as it was decided.
+
+    Raises `AlreadyDecided`, `DigestMismatch`, and `InvalidArguments` where an edit does not fit the tool or is denied
+    by policy, or a rule was not offered; the call then goes on waiting.
+    """
+    edit = await _edit(run, call, decision) if decision.approved else None
+    verdict = tool_calls.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope, edit)
+    denial = texts.denied("by the user", decision.reason)
+    row = run.setting.conversation
+
+    with turn_at_once(run, call, wanted=await _may_start(run, call, verdict)) as starts:
+
+        def work(commit: Commit) -> ToolCallView:
+            decided = transitions.decide(
+                commit, call.approval_id, verdict, denial=denial, starts=starts, seen_digest=decision.digest
+            )
+            if decision.approved and decision.scope != "once":
+                chosen = _chosen_rule(decided, decision)
+                kept = run.setting.settings.user_rules
+                rules.save(commit.sql, row, decision.scope, chosen, decided_by, kept)
+            return decided
+
+        now = await run.commit(work)
+        set_going(run, now)
+    run.open.asked.pop(call.approval_id, None)
+    run.decisions.resolve(call.approval_id, now)
+    return now.model_copy(update={"state": "approved", "started_at": None}) if starts else now
+
+
+async def _may_start(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> bool:
+    """Whether policy lets the call start as soon as it is approved. A tool with a judge of its own is asked after the
+    decision is committed, so that its answer can't hold that up."""
+    if not verdict.approved or asks_hands(run, call.tool_name):
+        return False
+    edit = verdict.edit
+    judgement = await judge(run, call.tool_name, edit.tool_input if edit else call.tool_input, edited=edit is not None)
+    return permits(judgement, verdict.by)
+
+
+def _chosen_rule(call: ToolCallView, decision: Decision) -> str:
+    """The rule to save: one of those that the card offered. A page can't bring one of its own."""
+    widest = every_call(call.tool_name)
+    if decision.rule is None or decision.rule == widest:
+        return widest
+    if decision.rule not in [offer.text for offer in offered_rules(call)]:
+        raise InvalidArguments(f"The rule {decision.rule!r} was not offered for this call. Nothing was decided.")
+    return decision.rule
+
+
+async def _edit(run: ActiveRun, call: ToolCallView, decision: Decision) -> tool_calls.Edit | None:
+    """The arguments that replace the model's, or `None` where nothing was changed."""
+    if decision.edited_input is None:
+        return None
+    if call.state not in tool_calls.UNDECIDED:
+        return None  # the ledger will say that it was decided
+    tool_input = run.registry.validate(call.tool_name, decision.edited_input)
+    if digest(tool_input) == call.digest:
+        return None
+    judgement = await judge(run, call.tool_name, tool_input, edited=True)
+    if judgement.approval == "deny":
+        raise InvalidArguments(f"The changed call can't be approved. {judgement.reason}")
+    shown, found = await shown_call(run, call.tool_name, tool_input, judgement.place)
+    return tool_calls.Edit(
+        tool_input=tool_input,
+        digest=digest(tool_input),
+        warnings=tuple(found),
+        preview=shown,
+        place=judgement.place,
+    )

@@ -1,0 +1,137 @@
+"""A call that the ledger has as executing, from the hands to its outcome."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import orjson
+
+from agent_kernel.errors import KernelGone
+from agent_kernel.log import images
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun, Cut, Execution
+from agent_kernel.runtime.tool_calls import transitions, texts
+from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs
+from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
+from agent_kernel.runtime.tool_calls.timeouts import timed
+from agent_kernel.runtime.tool_calls.queue_position import said_to_wait
+from agent_kernel.protocol.events import ToolOutputEvent
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.spill import shorten
+from agent_kernel.tools.truncation import TextLimits
+
+logger = logging.getLogger(__name__)
+
+
+async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
+    """Run a call that the ledger has as executing."""
+    if (why := run.halted) is not None:  # Stop found the call started, and nothing of it to interrupt yet
+        text = texts.cancelled_before_start(why)
+        await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "cancelled", text, reason=why))
+        return
+    outputs = CallOutputs(run, call)
+    started = time.monotonic()
+    try:
+        outcome, cut = await _on_hands(run, call, outputs.add)
+    except BaseException:
+        await outputs.aclose()
+        raise
+    await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), cut)
+    outputs.settled()
+    run.open.late.append(outputs)
+
+
+async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tuple[Outcome, Cut | None]:
+    """How the call ended, and why we have interrupted it, where that is how it ended."""
+    hands = run.setting.hands
+    if hands is None:
+        return Outcome("error", "This conversation has no kernel to run the call in."), None
+    # A person approved what they saw; policy and scripts see no file.
+    base = call.preview.base if call.preview is not None and call.by == "user" else ""
+    approved = ApprovedCall(
+        call.approval_id, call.tool_call_id, call.tool_name, call.tool_input, call.digest, base, call.place
+    )
+    execution = run.outside_graph(hands.execute(approved, emit), f"call {call.tool_call_id}")
+    running = run.executing[call.tool_call_id] = Execution(call.approval_id, execution)
+    try:
+        async with said_to_wait(run, call, hands), timed(run, call, hands, running):
+            outcome = await execution
+            return outcome, None if outcome.status == "success" else running.cut
+    except KernelGone as gone:
+        return Outcome("unknown", str(gone)), None
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if not execution.cancelled() or (current is not None and current.cancelling()):
+            raise
+        return Outcome("unknown", "It did not end when it was interrupted."), running.cut
+    except Exception:
+        logger.exception("The hands failed on %s", call.tool_name)
+        return Outcome("unknown", "Something broke between Agent Kernel and the kernel."), None
+    finally:
+        del run.executing[call.tool_call_id]
+
+
+async def finish(
+    run: ActiveRun,
+    call: ToolCallView,
+    outcome: Outcome,
+    started: float,
+    last_outputs: Sequence[ToolOutputEvent] = (),
+    shown: Sequence[str] = (),
+    cut: Cut | None = None,
+) -> None:
+    """Commit how a call ended, with the pictures that it has `shown`; `cut` is why we have interrupted it."""
+    if cut is not None:
+        outcome = _cut_short(outcome, cut)
+    settings = run.setting.settings
+    limits = TextLimits(characters=settings.result_characters, lines=settings.result_lines)
+    shortening = partial(
+        shorten, call.tool_name, outcome.content, limits, settings.output_directory, outcome.output_file
+    )
+    # A text within the limits is kept as it is; a longer one is written to a file.
+    kept = shortening() if len(outcome.content) <= limits.characters else await asyncio.to_thread(shortening)
+    pictures = NO_PICTURES
+    if shown and outcome.status != "unknown":
+        pictures = await asyncio.to_thread(prepare, shown, sent=run.sends_images)
+    text = f"{kept.text}\n{pictures.note}" if pictures.note else kept.text
+    result = texts.ended(call, outcome.status, text, cut=cut is not None)
+    duration = round((time.monotonic() - started) * 1000)
+    output_file = str(kept.output_file) if kept.output_file else None
+
+    def work(commit: Commit) -> None:
+        for event in last_outputs:
+            commit.emit(event)
+        images.keep(commit.sql, commit.number, pictures.data)
+        transitions.settle(
+            commit,
+            call.tool_call_id,
+            outcome.status,
+            result,
+            reason=outcome.content if outcome.status == "unknown" else cut.reason if cut is not None else None,
+            duration_ms=duration,
+            truncated=kept.truncated,
+            output_file=output_file,
+            undo=outcome.undo if outcome.status == "success" else None,
+            **({"images": orjson.dumps(pictures.refs).decode()} if pictures.refs else {}),
+        )
+
+    run.commits.write_soon(work)
+    if outcome.status == "unknown":
+        run.open.unknown.add(call.digest)  # what a person says about it will be read with it
+    else:
+        run.step.results[call.tool_call_id] = result
+        if pictures.refs:
+            run.step.images[call.tool_call_id] = pictures.refs
+            run.pictures.add(pictures.data)
+
+
+def _cut_short(outcome: Outcome, cut: Cut) -> Outcome:
+    """A call that we have interrupted ends for our reason, with what it has shown so far."""
+    content = f"{cut.reason} {outcome.content}" if outcome.status == "unknown" else f"{cut.reason}\n{outcome.content}"
+    if outcome.status == "unknown":
+        return replace(outcome, content=content)
+    return replace(outcome, status="error" if cut.failed else "cancelled", content=content)

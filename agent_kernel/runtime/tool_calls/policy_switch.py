@@ -1,0 +1,110 @@
+"""The policy of a conversation, switched by a person while it goes on.
+
+A stricter policy counts from before it is in the log, a looser one from after: no call starts under one that the log
+does not know. No waiting call is approved by a switch; those that the new policy denies are denied.
+"""
+
+from agent_kernel.approvals.policy import Policy, exceeds
+from agent_kernel.errors import InvalidArguments
+from agent_kernel.log import runs
+from agent_kernel.log import tool_calls
+from agent_kernel.log.audit import entries
+from agent_kernel.log.runs import ConversationRow
+from agent_kernel.log.store import Log
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.settings import BrainSettings
+from agent_kernel.runtime.tool_calls.rules import judge_waiting
+from agent_kernel.protocol.events import PolicyEvent, utc_now
+from agent_kernel.protocol.views import NoticeView, PolicySwitchView
+from agent_kernel.protocol.vocabulary import PolicyMode
+
+
+def refuse_above(settings: BrainSettings, mode: PolicyMode, run: ActiveRun | None = None) -> None:
+    """Above what the site allows, or the folder of the run that is under way. Raises `InvalidArguments`."""
+    if exceeds(mode, settings.policy_cap):
+        raise InvalidArguments(f"This site allows {settings.policy_cap} at most, not {mode}. Nothing was changed.")
+    folder = run.view.policy.folder_cap if run is not None else None
+    if run is not None and exceeds(mode, folder):
+        files = ", ".join(run.spec.limits.files[:3])
+        raise InvalidArguments(f"{files} allows {folder} at most, not {mode}. Nothing was changed.")
+
+
+async def switch(
+    log: Log,
+    settings: BrainSettings,
+    row: ConversationRow,
+    run: ActiveRun | None,
+    mode: PolicyMode,
+    decided_by: str | None,
+) -> PolicySwitchView:
+    """`run` is the one that is under way, if there is one. A switch to what is in force changes nothing."""
+    if run is None:
+        before = await _standing(log, settings, row)
+        await log.write(lambda transaction: _note(Commit(transaction, row), row, None, before, mode, decided_by))
+    else:
+        async with run.policy_lock:
+            before = run.policy.default
+            if before != mode:
+                await _put_in_force(run, before, mode, decided_by)
+                await judge_waiting(run)
+    run_id = run.view.run_id if run is not None else None
+    calls = await log.read(lambda sql: tool_calls.list_calls(sql, conversation=row.number))
+    waiting = sum(call.state == "awaiting_approval" for call in calls)
+    return PolicySwitchView(
+        conversation_id=row.conversation_id, run_id=run_id, before=before, mode=mode, waiting=waiting
+    )
+
+
+async def _standing(log: Log, settings: BrainSettings, row: ConversationRow) -> PolicyMode:
+    chosen = await log.read(lambda sql: runs.chosen_policy(sql, row.number))
+    return Policy(default=chosen or "ask").capped(settings.policy_cap).default
+
+
+async def _put_in_force(run: ActiveRun, before: PolicyMode, mode: PolicyMode, decided_by: str | None) -> None:
+    policy, view = run.policy, run.view
+    switched = Policy(policy.rules, mode)
+    if exceeds(before, mode):
+        run.policy = switched
+    _show(run, before, mode, decided_by)
+
+    def work(commit: Commit) -> None:
+        _note(commit, run.setting.conversation, run.view.run_id, before, mode, decided_by)
+        run.save(commit)
+
+    try:
+        await run.commit(work)
+    except BaseException:
+        run.policy = policy
+        run.change(policy=view.policy, notices=view.notices)
+        raise
+    run.policy = switched
+
+
+def _note(
+    commit: Commit,
+    row: ConversationRow,
+    run_id: str | None,
+    before: PolicyMode,
+    mode: PolicyMode,
+    decided_by: str | None,
+) -> None:
+    """Write it down: for the conversation, the run, the trail and the pages."""
+    runs.choose_policy(commit.sql, commit.number, mode)
+    if before == mode:
+        return
+    conversation_id = row.conversation_id
+    entries.record_policy(
+        commit.sql, conversation_id=conversation_id, run_id=run_id, before=before, after=mode, decided_by=decided_by
+    )
+    commit.emit(PolicyEvent(run_id=run_id, before=before, mode=mode, decided_by=decided_by))
+
+
+def _show(run: ActiveRun, before: PolicyMode, mode: PolicyMode, decided_by: str | None) -> None:
+    whom = f" by {decided_by}" if decided_by is not None else ""
+    said = f"The policy was switched{whom}: from {before} to {mode}."
+    notice = NoticeView(content=said, at=utc_now(), steps=run.view.usage.steps)
+    run.change(
+        policy=run.view.policy.model_copy(update={"mode": mode}),
+        notices=[*run.view.notices, notice],
+    )

@@ -1,0 +1,69 @@
+"""What a card shows of a call, with the help of the hands where a file is concerned: only they know what it holds."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from functools import partial
+
+from agent_kernel.errors import InvalidArguments, KernelGone
+from agent_kernel.log import call_notes
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.offload import read
+from agent_kernel.protocol.views import Place, Preview, ToolCallView, Warning
+from agent_kernel.tools.review.file_cards import FileCard
+from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
+
+logger = logging.getLogger(__name__)
+_PREVIEW_SECONDS = 3.0
+NOT_READ = "What the file holds now could not be read."
+
+Shown = tuple[Preview | None, Sequence[Warning]]
+
+
+async def shown_call(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> Shown:
+    """What the card of valid arguments shows instead of them, and what it warns of: of the file at `place`, which is
+    what the call was judged by.
+
+    Raises `InvalidArguments` for a change of a file that nobody is asked about.
+    """
+    found = await read(tool_input, partial(warnings, tool_name, tool_input))
+    card = await _file_card(run, tool_name, tool_input, place)
+    if card is not None and card.refusal:
+        raise InvalidArguments(card.refusal)
+    if card is not None and card.diff:
+        shown = Preview(kind="diff", language="diff", text=card.diff, left_out=card.left_out)
+    else:
+        plain = await read(tool_input, partial(preview, tool_name, tool_input))
+        if plain is None or tool_name not in CHANGES_FILES:
+            return plain, found
+        shown = plain
+    facts = [NOT_READ] if card is None else card.facts
+    base = "" if card is None else card.base
+    return shown.model_copy(update={"facts": facts, "base": base}), [*found, *(card.warnings if card else ())]
+
+
+async def with_file_card(run: ActiveRun, call: ToolCallView, place: Place | None) -> ToolCallView:
+    """The call with what it would do to the file as it is now, which is logged before anybody is asked about it.
+
+    Raises `InvalidArguments` for a change that nobody is asked about.
+    """
+    if call.tool_name not in CHANGES_FILES:
+        return call
+    shown, found = await shown_call(run, call.tool_name, call.tool_input, place)
+    if shown == call.preview and list(found) == call.warnings:
+        return call
+    number = run.setting.conversation.number
+    await run.commit(lambda commit: call_notes.set_card(commit.sql, number, call.tool_call_id, shown, found))
+    return call.model_copy(update={"preview": shown, "warnings": list(found)})
+
+
+async def _file_card(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> FileCard | None:
+    hands = run.setting.hands
+    if tool_name not in CHANGES_FILES or hands is None:
+        return None
+    try:
+        async with asyncio.timeout(_PREVIEW_SECONDS):
+            return await hands.preview(tool_name, tool_input, place)
+    except (TimeoutError, KernelGone) as error:
+        logger.debug("Nothing is known of the file: %s", error)
+        return None

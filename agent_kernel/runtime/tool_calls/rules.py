@@ -1,0 +1,101 @@
+"""Always-allow rules in the runs that are under way: shown in their headers, and applied to calls that wait."""
+
+import sqlite3
+from collections.abc import Iterable
+
+from agent_kernel.approvals.user_rules import UserRule, UserRules
+from agent_kernel.errors import AlreadyDecided, ConfigurationError, IllegalTransition, InvalidArguments
+from agent_kernel.log import tool_calls
+from agent_kernel.log.audit import entries
+from agent_kernel.log.rules import add_rule, revoke_rule
+from agent_kernel.log.runs import ConversationRow
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_standing, scope_keys
+from agent_kernel.runtime.tool_calls.policy_check import judge
+from agent_kernel.runtime.tool_calls.tool_call import decide_without_asking
+from agent_kernel.protocol.vocabulary import DecidedBy, Scope
+
+
+def save(
+    sql: sqlite3.Connection,
+    row: ConversationRow,
+    scope: Scope,
+    text: str,
+    decided_by: str | None,
+    user_rules: UserRules | None = None,
+) -> None:
+    """Put a rule in force, in the transaction of the decision that it came with. Raises `InvalidArguments` where it
+    can't be kept; nothing is decided then."""
+    rule_id, now = add_rule(sql, scope, scope_keys(row)[scope], text, decided_by)
+    if scope == "user" and user_rules is not None:
+        try:
+            user_rules.add(UserRule(rule_id, text, now, decided_by))
+        except ConfigurationError as error:
+            raise InvalidArguments(f"{error} Nothing was decided.") from error
+    entries.record_rule(
+        sql, "saved", rule_id, conversation_id=row.conversation_id, text=text, scope=scope, decided_by=decided_by
+    )
+
+
+def remove(
+    sql: sqlite3.Connection,
+    rule_id: str,
+    decided_by: str | None,
+    row: ConversationRow | None = None,
+    *,
+    by: DecidedBy = "user",
+    user_rules: UserRules | None = None,
+) -> None:
+    """Take a rule out of force; with a conversation, only one that covers it. Raises `UnknownRule`,
+    `ConfigurationError`."""
+    rule = revoke_rule(sql, rule_id, scope_keys(row) if row is not None else None)
+    if rule.scope == "user" and user_rules is not None:
+        user_rules.remove(rule_id)
+    entries.record_rule(
+        sql,
+        "removed",
+        rule_id,
+        conversation_id=row.conversation_id if row is not None else rule.conversation_id,
+        text=rule.text,
+        scope=rule.scope,
+        decided_by=decided_by,
+        by=by,
+    )
+
+
+async def rules_changed(runs: Iterable[ActiveRun]) -> None:
+    """A rule was saved or removed. Its scope may reach beyond the conversation in which that was done."""
+    for run in list(runs):
+        await _refresh(run)
+
+
+async def _refresh(run: ActiveRun) -> None:
+    async with run.policy_lock:
+        row, run_id = run.setting.conversation, run.view.run_id
+        standing = await run.setting.log.read(lambda sql: read_standing(sql, row, run_id))
+        policy, view = effective_policy(run.setting.settings, run.spec, standing)
+        if policy == run.policy and view == run.view.policy:
+            return
+        await run.show_policy(policy, view)
+        await judge_waiting(run)
+
+
+async def judge_waiting(run: ActiveRun) -> None:
+    """Judge the calls that still wait again: a new rule may cover them, and a stricter policy denies them, so that no
+    card asks for what can't be given. A looser one approves none by itself: who was asked answers."""
+    number, run_id = run.setting.conversation.number, run.view.run_id
+    calls = await run.setting.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
+    for call in calls:
+        if call.state != "awaiting_approval":
+            continue
+        judgement = await judge(run, call.tool_name, call.tool_input, edited=call.edited, cap="ask")
+        if judgement.approval == "ask":
+            continue
+        # Bound to the place that the rule covers: where the path led when the card was shown may be another one.
+        verdict = tool_calls.Verdict(judgement.approval == "allow", "policy", judgement.reason, place=judgement.place)
+        try:
+            decided = await decide_without_asking(run, call, verdict)
+        except (AlreadyDecided, IllegalTransition):
+            continue
+        run.open.asked.pop(call.approval_id, None)
+        run.decisions.resolve(call.approval_id, decided)

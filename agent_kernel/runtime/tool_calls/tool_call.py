@@ -1,0 +1,214 @@
+"""The tool node: one call from `proposed` to its outcome. It never raises for what a call does; only cancellation
+passes through."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from agent_kernel.errors import AlreadyDecided, IllegalTransition, InvalidArguments
+from agent_kernel.log import tool_calls
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls import transitions, texts
+from agent_kernel.runtime.tool_calls.execution import carry_out, finish
+from agent_kernel.runtime.tool_calls.policy_check import judge, permits
+from agent_kernel.runtime.tool_calls.previews import with_file_card
+from agent_kernel.runtime.tool_calls.start import is_for_page, set_going, turn_at_once
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.tools.executor import Outcome
+from agent_kernel.tools.builtin.places import UNKNOWN
+
+logger = logging.getLogger(__name__)
+_MOVED = "Its path leads to another file than when it was approved: a link was changed."
+NOBODY = "Nobody was there to ask: this notebook ran without a page."
+
+
+async def run_tool_calls(run: ActiveRun, tool_call_ids: Sequence[str]) -> None:
+    """As `run_tool_call`, all at once. They begin one after another, and others have the event loop between."""
+    if len(tool_call_ids) == 1:
+        await run_tool_call(run, tool_call_ids[0])
+        return
+    try:
+        async with asyncio.TaskGroup() as group:
+            for tool_call_id in tool_call_ids:
+                group.create_task(run_tool_call(run, tool_call_id), name=f"call {tool_call_id}")
+                await asyncio.sleep(0)
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None  # as it would be of one call: an unreadable log, say
+
+
+async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
+    """Decide on a call and run it. Returns when the ledger has its outcome, whoever brought it about."""
+    run.open.tasks += 1
+    run.note_time()
+    try:
+        call = run.step.proposed.pop(tool_call_id, None) or await _read(run, tool_call_id)
+        decided = await _decided(run, call)
+        if tool_call_id in run.open.started:
+            await run.open.started[tool_call_id]
+        elif decided.state == "approved":
+            await _run_approved(run, decided)
+    except (IllegalTransition, AlreadyDecided) as race:
+        # The call was cancelled or superseded between two of our steps; that outcome stands.
+        logger.debug("%s", race)
+    finally:
+        run.open.started.pop(tool_call_id, None)
+        run.open.tasks -= 1
+        run.note_time()
+
+
+async def _decided(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    """The call once it is decided, by whomever: a person may be quicker than the tool's own judge."""
+    try:
+        match call.state:
+            case "proposed":
+                return await _decide(run, call)
+            case "awaiting_approval":
+                return await _await_earlier_request(run, call)
+            case _:
+                return call
+    except (IllegalTransition, AlreadyDecided) as race:
+        logger.debug("%s", race)
+        return await _read(run, call.tool_call_id)
+
+
+async def _read(run: ActiveRun, tool_call_id: str) -> ToolCallView:
+    number = run.setting.conversation.number
+    return await run.setting.log.read(lambda sql: tool_calls.read_call(sql, number, tool_call_id))
+
+
+async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    while True:
+        policy = run.policy
+        judgement = await judge(run, call.tool_name, call.tool_input, edited=False)
+        if judgement.approval == "deny":
+            break
+        try:
+            call = await with_file_card(run, call, judgement.place)
+        except InvalidArguments as refusal:
+            return await _refuse(run, call, str(refusal))
+        if run.policy is policy:  # else it was switched while the hands were asked
+            break
+    match judgement.approval:
+        case "deny":
+            return await decide_without_asking(run, call, tool_calls.Verdict(False, "policy", judgement.reason))
+        case "allow":
+            return await decide_without_asking(run, call, tool_calls.Verdict(True, "policy", place=judgement.place))
+        case "ask" if run.setting.attended:
+            return await _ask(run, call.model_copy(update={"place": judgement.place}))
+        case "ask":
+            verdict = replace(_scripted_verdict(run, call.tool_name), place=judgement.place)
+            return await decide_without_asking(run, call, verdict)
+
+
+async def _refuse(run: ActiveRun, call: ToolCallView, fault: str) -> ToolCallView:
+    """A call that can't be put to anybody: the model hears what was wrong with it."""
+    result = texts.invalid(fault)
+    return await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "invalid", result, reason=fault))
+
+
+async def decide_without_asking(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> ToolCallView:
+    """Commit a decision, and the start of an approved call with it where its turn is free."""
+    denial = texts.denied(f"by {verdict.by}" if verdict.by != "user" else "by the user", verdict.reason)
+    with turn_at_once(run, call, wanted=verdict.approved) as starts:
+        now = await run.commit(
+            lambda commit: transitions.decide(commit, call.approval_id, verdict, denial=denial, starts=starts)
+        )
+        set_going(run, now)
+    return now
+
+
+def _scripted_verdict(run: ActiveRun, tool_name: str) -> tool_calls.Verdict:
+    """The next scripted decision that fits, used once; nobody acts unasked where there is none."""
+    for index, decision in enumerate(run.scripted):
+        if decision.tool_name in (None, tool_name):
+            del run.scripted[index]
+            return tool_calls.Verdict(decision.approved, "script", decision.reason)
+    return tool_calls.Verdict(False, "policy", NOBODY)
+
+
+async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    seconds = run.setting.settings.approval_seconds
+    expires = None
+    if seconds is not None:
+        expires = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
+    decision = run.decisions.expect(call.approval_id)
+    asked = await run.commit(lambda commit: transitions.request_approval(commit, call, expires))
+    return await _await_decision(run, asked, decision)
+
+
+async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    """Wait for the answer to a request that was shown before a restart."""
+    decision = run.decisions.expect(call.approval_id)
+    now = await _read(run, call.tool_call_id)
+    if now.state != "awaiting_approval":
+        return now  # it was answered between our first look and this one
+    return await _await_decision(run, now, decision)
+
+
+async def _await_decision(
+    run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView | None]
+) -> ToolCallView:
+    """The call as it was decided, or as it is where the run was parked meanwhile."""
+    settings = run.setting.settings
+    run.open.asked[call.approval_id] = call
+    run.note_time()
+    try:
+        if settings.approval_seconds is None:
+            while not decision.done():
+                await asyncio.wait({decision}, timeout=settings.park_seconds)
+                if not decision.done():
+                    run.park()
+            return decision.result() or call
+        async with asyncio.timeout(settings.approval_seconds):
+            return await decision or call
+    except TimeoutError:
+        return await _expire(run, call)
+    finally:
+        run.open.asked.pop(call.approval_id, None)
+        run.note_time()
+
+
+async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    text = texts.expired()
+    try:
+        return await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "expired", text))
+    except IllegalTransition:
+        return await _read(run, call.tool_call_id)  # it was decided in the same moment
+
+
+async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
+    if is_for_page(run, call.tool_name):
+        await _ask_page(run, call)
+        return
+    async with run.scheduler.slot(read_only=call.read_only):
+        if await _still_allowed(run, call):
+            await run.commit(lambda commit: transitions.start(commit, call))
+            await carry_out(run, call)
+
+
+async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
+    judgement = await judge(run, call.tool_name, call.tool_input, edited=call.edited)
+    moved = call.place not in (None, UNKNOWN) and judgement.place not in (call.place, UNKNOWN)
+    if permits(judgement, call.by) and not moved:
+        return True
+    reason = judgement.reason or (_MOVED if moved else "The rule that allowed this call is no longer in force.")
+    denial = texts.denied("by policy", reason)
+    await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "denied", denial, reason=reason))
+    return False
+
+
+async def _ask_page(run: ActiveRun, call: ToolCallView) -> None:
+    """A call that a face answers."""
+    if not run.setting.attended:
+        outcome = Outcome("error", NOBODY)
+        await run.commit(lambda commit: transitions.start(commit, call))
+    else:
+        answer = run.answers.expect(call.tool_call_id)
+        await run.commit(lambda commit: transitions.start(commit, call))
+        run.note_time()
+        outcome = await answer
+        run.note_time()
+    await finish(run, call, outcome, time.monotonic())

@@ -1,0 +1,73 @@
+"""Taking back what a call of a file tool wrote. The model is told, or it would build on a file that is no more."""
+
+from dataclasses import dataclass
+
+from agent_kernel.errors import IllegalTransition, ToolFailed, UndoRefused
+from agent_kernel.log import call_notes
+from agent_kernel.log.audit import entries
+from agent_kernel.log.events import append_message
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.protocol.events import MessageEvent, ToolUndoneEvent
+from agent_kernel.protocol.ids import new_message_id
+from agent_kernel.protocol.views import FileChangeView, ToolCallView
+from agent_kernel.protocol.vocabulary import DecidedBy
+from agent_kernel.tools.arguments import parse
+from agent_kernel.tools.executor import ChangeState, Hands
+
+_PATH_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A file that was put back, which the log does not have yet."""
+
+    call: ToolCallView
+    by: DecidedBy
+    decided_by: str | None
+
+    @property
+    def told(self) -> str:
+        """What the model hears of it."""
+        path = str(parse(self.call.tool_input).get("path"))[:_PATH_CHARACTERS]
+        return f"I have undone your {self.call.tool_name} call: {path} is as it was before."
+
+    def write(self, commit: Commit) -> None:
+        call = self.call
+        call_notes.set_undone(commit.sql, commit.number, call.tool_call_id)
+        entries.record_undo(commit.sql, call, self.decided_by, by=self.by)
+        undone = ToolUndoneEvent(run_id=call.run_id, tool_call_id=call.tool_call_id, decided_by=self.decided_by)
+        commit.emit(undone)
+
+
+def file_change(call: ToolCallView, state: ChangeState) -> FileChangeView:
+    return FileChangeView(
+        approval_id=call.approval_id,
+        tool_call_id=call.tool_call_id,
+        run_id=call.run_id,
+        tool_name=call.tool_name,
+        path=str(parse(call.tool_input).get("path"))[:_PATH_CHARACTERS],
+        state=state,
+        changed_at=call.undo,
+    )
+
+
+async def put_back(hands: Hands | None, call: ToolCallView, by: DecidedBy, decided_by: str | None) -> Undone:
+    """Raises `IllegalTransition` for a call that did not succeed, `UndoRefused` where the file was changed since."""
+    if call.state != "success":
+        raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: there is nothing to undo.")
+    if call.undone:
+        raise UndoRefused("This change was undone already.", call.tool_call_id)
+    if hands is None:
+        raise UndoRefused("The kernel that ran this call is no longer there, nor is the old file.", call.tool_call_id)
+    try:
+        await hands.undo(call.approval_id)
+    except ToolFailed as refusal:
+        raise UndoRefused(str(refusal), call.tool_call_id) from None
+    return Undone(call, by, decided_by)
+
+
+def tell_between_runs(commit: Commit, undone: Undone) -> None:
+    """The model of the next run reads it with all that was said before."""
+    message_id, run_id = new_message_id(), undone.call.run_id
+    append_message(commit.sql, commit.number, message_id, run_id, {"role": "user", "content": undone.told})
+    commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="user", content=undone.told))

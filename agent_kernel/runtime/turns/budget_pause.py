@@ -1,0 +1,250 @@
+"""A run that reached a budget, or repeats itself, waits for a person before its next model call; where nobody can be
+asked, it ends.
+
+The pause is part of the run's row, so it outlives the process; a run that waits for long is parked like one that waits
+for an approval, and takes no task.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from agent_kernel.errors import AlreadyDecided, BudgetExceeded, InvalidArguments, LogUnavailable
+from agent_kernel.log.audit import entries
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.limits import check, raised, together, unpriced, with_raised
+from agent_kernel.runtime.turns.spending import ready
+from agent_kernel.models.prices import is_priced, may_cost
+from agent_kernel.protocol.events import ErrorEvent, utc_now
+from agent_kernel.protocol.ids import new_pause_id
+from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, ConversationBudget, PauseView, RunView, Usage
+from agent_kernel.protocol.vocabulary import BudgetOf
+
+
+async def within_budget(run: ActiveRun) -> bool:
+    """Whether the model may be asked again. False where the run is over, or parked."""
+    await ready(run)
+    while (pause := run.view.paused) is not None or (exceeded := _exceeded(run)) is not None:
+        if pause is None:
+            assert exceeded is not None
+            if not await somebody_looks(run):
+                await run.fail("BUDGET_EXCEEDED", str(exceeded))
+                return False
+            pause = await _pause(run, exceeded)
+        if not await heard(run, pause.pause_id):
+            await give_up(run)
+        if run.parked or run.is_ending:
+            return False
+    run.out_of_time = None
+    return not (run.parked or run.is_ending)
+
+
+def _exceeded(run: ActiveRun) -> BudgetExceeded | None:
+    """Why the model may not be asked again: the run's own budget, that of its conversation, or that it repeats
+    itself."""
+    whole = run.view.conversation_budget
+    try:
+        _check(run, run.view.budget, run.view.usage, run.meter.seconds)
+        if whole is not None:
+            _check(run, whole.limits, *_of_conversation(run, whole), "conversation")
+    except BudgetExceeded as exceeded:
+        return exceeded
+    repeated = run.repeats.found() if run.setting.settings.pause_at_repeats else ""
+    return _repeats(repeated) if repeated else None
+
+
+def _repeats(repeated: str) -> BudgetExceeded:
+    advice = "Say what you want in other words, or choose another model."
+    return BudgetExceeded(f"The agent repeats itself: {repeated}.", advice, [], repeated=repeated)
+
+
+def _of_conversation(run: ActiveRun, whole: ConversationBudget) -> tuple[Usage, float]:
+    """What the conversation has spent, this run included."""
+    return together(whole.spent, run.view.usage), whole.spent.seconds + run.meter.seconds
+
+
+def _check(run: ActiveRun, limits: BudgetLimits, usage: Usage, seconds: float, of: BudgetOf = "run") -> None:
+    """Raises `BudgetExceeded` where the model may not be asked again."""
+    model = run.setting.model
+    if limits.usd is not None and not may_cost(model):
+        limits = limits.model_copy(update={"usd": None})
+    check(limits, usage, seconds, of)
+    if limits.usd is None:
+        return
+    if not is_priced(model):
+        raise unpriced(limits, f"No price is known for {run.view.model}", of)
+    if usage.cost_is_partial:
+        raise unpriced(limits, f"What this {of} has cost is not known in full", of)
+
+
+async def somebody_looks(run: ActiveRun) -> bool:
+    """Whether a page shows the conversation, or has, or somebody follows the run without one; else a page is given a
+    while to come."""
+    seconds = run.setting.settings.face_seconds
+    if not run.setting.attended or run.person.shown or run.spec.watched or seconds is None:
+        return run.setting.attended
+    coming = asyncio.create_task(run.person.shown.wait(), name=f"page of {run.view.run_id}")
+    stopped = run.person.asked.expect("page")
+    either: set[asyncio.Future[Any]] = {coming, stopped}
+    try:
+        await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        coming.cancel()
+        stopped.cancel()
+    return bool(run.person.shown)
+
+
+async def heard(run: ActiveRun, key: str) -> bool:
+    """Wait until a person has said something about `key`, or the run is stopped or parked. False after the time that a
+    site gives for an answer."""
+    answer = run.person.asked.expect(key)
+    settings = run.setting.settings
+    run.open.tasks += 1
+    run.note_time()
+    try:
+        if settings.approval_seconds is not None:
+            await asyncio.wait({answer}, timeout=settings.approval_seconds)
+            return answer.done()
+        while not answer.done():
+            await asyncio.wait({answer}, timeout=settings.park_seconds)
+            if not answer.done():
+                run.park()
+        return True
+    finally:
+        run.open.tasks -= 1
+        answer.cancel()
+        if run.view.paused is None:
+            run.note_time()
+
+
+async def _pause(run: ActiveRun, exceeded: BudgetExceeded) -> PauseView:
+    run.meter.pause()
+    pause = PauseView(
+        pause_id=new_pause_id(),
+        reached=exceeded.reached,
+        of=exceeded.of,
+        repeated=exceeded.repeated,
+        seconds=run.meter.seconds,
+        since=utc_now(),
+        unpriced=exceeded.unpriced,
+    )
+    if exceeded.unpriced:
+        run.notify(exceeded.what)
+    run.change(paused=pause)
+    # Clients that do not know of pauses learn why nothing moves.
+    said = ErrorEvent(
+        run_id=run.view.run_id,
+        code="BUDGET_EXCEEDED",
+        message=f"{exceeded.what} The run is paused before its next model call.",
+        details={"pause_id": pause.pause_id},
+    )
+
+    def work(commit: Commit) -> None:
+        commit.emit(said)
+        run.save(commit)
+
+    await run.commit(work)
+    return pause
+
+
+async def raise_budget(
+    run: ActiveRun, pause_id: str, add: BudgetLimits, decided_by: str | None, *, without_usd: bool = False
+) -> None:
+    """Add to the budget that a paused run has reached, and let it go on. The first answer wins.
+
+    Raises `AlreadyDecided`, and `InvalidArguments` where a limit that is reached stays so.
+    """
+    before = run.view
+    pause = before.paused
+    if pause is None or pause.pause_id != pause_id:
+        raise refused(before, pause_id)
+    raised_to, lifted = _raised(run, pause, add, without_usd=without_usd)
+    step = BudgetRaise(
+        pause_id=pause_id,
+        add=add,
+        of=pause.of,
+        repeated=pause.repeated,
+        without_usd=lifted,
+        decided_by=decided_by,
+        at=utc_now(),
+        steps=before.usage.steps,
+    )
+    # Changed before the commit: a second answer that comes meanwhile finds the first one.
+    run.change(paused=None, raises=[*before.raises, step], **raised_to)
+
+    def work(commit: Commit) -> None:
+        entries.record_raise(commit.sql, run.view, step)
+        run.save(commit)
+
+    try:
+        await run.commit(work)
+    except LogUnavailable:
+        run.change(**{name: getattr(before, name) for name in ("paused", "raises", *raised_to)})
+        raise
+    run.repeats.forget()
+    run.meter.go_on()
+    run.person.asked.resolve(pause_id, None)
+
+
+def _raised(
+    run: ActiveRun, pause: PauseView, add: BudgetLimits, *, without_usd: bool
+) -> tuple[dict[str, object], bool]:
+    """What changes of the run's view, and whether a limit in US dollars is lifted. Raises `InvalidArguments`."""
+    whole = run.view.conversation_budget if pause.of == "conversation" else None
+    limits, usage, seconds = run.view.budget, run.view.usage, pause.seconds
+    if whole is not None:
+        limits, usage = whole.limits, together(whole.spent, usage)
+        seconds += whole.spent.seconds
+    lifted = without_usd and limits.usd is not None
+    more = raised(limits, add, usage, seconds)
+    if lifted:
+        more = more.model_copy(update={"usd": None})
+    try:
+        _check(run, more, usage, seconds, pause.of)
+    except BudgetExceeded as exceeded:
+        if exceeded.unpriced:
+            raise InvalidArguments(
+                f"{exceeded.what} Go on without it, or stop the run. Nothing was changed."
+            ) from exceeded
+        names = " and ".join(exceeded.reached).replace("_", " ")
+        raise InvalidArguments(f"Add {names} too: that limit is reached. Nothing was changed.") from exceeded
+    if whole is not None:
+        return {"conversation_budget": with_raised(whole, more)}, lifted
+    return {"budget": more}, lifted
+
+
+async def leave(run: ActiveRun, decided_by: str | None) -> None:
+    """Whoever asks for something new has said no to more: a paused run ends."""
+
+    def noted(commit: Commit) -> None:
+        entries.record_message(
+            commit.sql,
+            conversation_id=run.view.conversation_id,
+            run_id=run.view.run_id,
+            tool_call_ids=(),
+            decided_by=decided_by,
+        )
+
+    await give_up(run, noted)
+
+
+async def give_up(run: ActiveRun, noted: Callable[[Commit], None] | None = None) -> None:
+    """End a paused run, because nobody answered. `noted` is for who did, in another way."""
+    pause = run.view.paused
+    if pause is None:
+        return
+    exceeded = _exceeded(run) or _repeats(pause.repeated)
+    await run.fail("BUDGET_EXCEEDED", str(exceeded), noted)
+    run.person.asked.resolve(pause.pause_id, None)
+
+
+def refused(run: RunView, pause_id: str) -> AlreadyDecided:
+    """Why nothing is added at this pause; with the answer that it got, where it got one."""
+    first: dict[str, Any] = {"run_id": run.run_id, "pause_id": pause_id}
+    for given in run.raises:
+        if given.pause_id == pause_id:
+            done = "told to go on" if given.repeated else "budget raised"
+            said = f"Already decided: {done} by {given.decided_by or 'a person'}, {given.at}. Nothing was added."
+            return AlreadyDecided(said, first | {"raised": given.model_dump(mode="json", exclude_none=True)})
+    return AlreadyDecided("The run is paused anew." if run.paused else "This run is not paused.", first)

@@ -1,0 +1,162 @@
+"""The step before a request that keeps it within the model's context, and after one that was refused for its length.
+
+What was shortened is decided once, kept in the log beside the messages, and told to the user.
+"""
+
+from dataclasses import asdict, replace
+
+from agent_kernel.errors import ContextExceeded
+from agent_kernel.log.compactions import add_compaction
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.compaction import Compaction, last_step, least, plan, shorten, tokens_of, tokens_of_tools
+from agent_kernel.runtime.turns.budget_pause import within_budget
+from agent_kernel.runtime.turns.spending import broke_off, spend
+from agent_kernel.runtime.turns.summary import Summary, left_out, request_for_summary, write_summary
+from agent_kernel.models.base import TokenUsage, WireMessage, facts_of
+from agent_kernel.models.length import LARGER_CONTEXT
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import NoticeView
+
+_ANSWER_PART, _ANSWER_TOKENS = 4, 16_384
+"""What is left free for the answer: a part of the context, and at most so many tokens."""
+_REFUSED = 0.9
+"""What a model takes that refused a request and did not say: a part of what that is estimated to have had."""
+
+
+async def fits(run: ActiveRun) -> bool:
+    """Shorten what the model gets next, where it would exceed the model's context. False where the run is over, or
+    parked."""
+    context = facts_of(run.setting.model).context_tokens
+    if context is None or run.is_ending:
+        return not run.is_ending
+    estimated = _estimate(run)
+    if estimated * run.window.ratio <= _request_part(context):
+        return True
+    alone = least(run.history, _fixed(run), pictures=run.sends_images) * run.window.ratio
+    if alone > context:
+        await run.fail(
+            "LLM_ERROR",
+            f"{run.setting.model.name} takes {context:,} tokens, and the system prompt, the tools and your message "
+            f"have about {alone:,.0f} by themselves. {LARGER_CONTEXT}",
+        )
+        return False
+    await _compact(run, context)
+    return not run.is_ending and await within_budget(run)
+
+
+async def shortened_after(run: ActiveRun, refusal: ContextExceeded) -> bool:
+    """A request was refused for its length. Whether it is now shorter, so that it can be made again."""
+    estimated = _estimate(run)
+    size = max(refusal.size or 0, estimated * run.window.ratio)
+    context = refusal.limit or int(size * _REFUSED)
+    run.window.learn(max(size, context / _REFUSED), estimated)
+    return await _compact(run, context) and not run.is_ending and await within_budget(run)
+
+
+def learn(run: ActiveRun, input_tokens: int) -> None:
+    """The service has counted the request that was made last."""
+    if facts_of(run.setting.model).context_tokens is not None:
+        run.window.learn(input_tokens, _estimate(run))
+
+
+def completed(run: ActiveRun, usage: TokenUsage, written: WireMessage) -> TokenUsage:
+    """What a service says of the turn that was asked for last, with an estimate of what it does not say: from the text,
+    as for the model's context. A recorded model took nothing."""
+    if run.setting.model.recorded or (usage.input_tokens and usage.output_tokens):
+        return usage
+    return _completed(run, usage, _estimate(run), written)
+
+
+def _completed(run: ActiveRun, usage: TokenUsage, asked: float, written: WireMessage) -> TokenUsage:
+    ratio = run.window.ratio
+    return replace(
+        usage,
+        input_tokens=usage.input_tokens or round(asked * ratio),
+        output_tokens=usage.output_tokens or round(tokens_of(written) * ratio),
+    )
+
+
+def _estimate(run: ActiveRun) -> float:
+    return _fixed(run) + run.window.tokens(run.history)
+
+
+def _fixed(run: ActiveRun) -> float:
+    """The system prompt and the tools: the same in each request of a run."""
+    if run.fixed_tokens is None:
+        run.fixed_tokens = tokens_of(run.history[0]) + tokens_of_tools(run.registry.openai_format())
+    return run.fixed_tokens
+
+
+def _request_part(context: float) -> float:
+    return context - min(context / _ANSWER_PART, _ANSWER_TOKENS)
+
+
+async def _compact(run: ActiveRun, context: float) -> bool:
+    """Whether anything was shortened."""
+    before, limit = run.window.compaction, _request_part(context) / run.window.ratio
+    after = plan(run.history, before, _fixed(run), limit, pictures=run.sends_images)
+    if after == before:
+        return False
+    notices: list[NoticeView] = []
+    summary, asked = Summary(""), 0.0
+    if after.summarised > before.summarised:
+        request = request_for_summary(run.history, before, after, limit)
+        written = await run.stoppable(write_summary(run.setting.model, request, limit), "summary")
+        if written is None:
+            broke_off(run)
+            return False
+        summary, asked = written, sum(map(tokens_of, request.messages))
+        count = len(left_out(before, after))
+        after = replace(after, summary=summary.text or _without_summary(before.summary, count))
+        notices.append(_summarised(run, summary, count))
+    if results := _newly_cut(run, before, after):
+        name = "older tool result" if after.shortened < last_step(run.history) else "tool result"
+        notices.append(_notice(run, f"Shortened {_several(results, name)} for the model."))
+    if not notices:
+        notices.append(_notice(run, "Left out what the model had thought earlier: the conversation is long."))
+    await _keep(run, after, notices, summary, asked)
+    return True
+
+
+async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], summary: Summary, asked: float) -> None:
+    """`asked` is about how many tokens the request for the summary had, where there was one."""
+    write_spent = None
+    if asked:
+        counted = _completed(run, summary.usage, asked, {"role": "assistant", "content": summary.text})
+        write_spent = await spend(run, summary.usage, 0, steps=0, counted=counted)
+    run.change(notices=[*run.view.notices, *notices])
+
+    def work(commit: Commit) -> None:
+        add_compaction(commit.sql, commit.number, asdict(after))
+        if write_spent is not None:
+            write_spent(commit)
+        run.save(commit)
+
+    await run.commit(work)
+    run.window.change(after)
+
+
+def _newly_cut(run: ActiveRun, before: Compaction, after: Compaction) -> int:
+    """How many results are shorter now that the model gets still."""
+    first = max(after.summarised, before.shortened if after.characters >= before.characters else 0) + 1
+    messages = run.history[first : after.shortened + 1]
+    return sum(shorten(message, after.characters) is not message for message in messages)
+
+
+def _summarised(run: ActiveRun, summary: Summary, count: int) -> NoticeView:
+    if summary.text:
+        return _notice(run, f"Summarised {_several(count, 'message')}", summary.text)
+    return _notice(run, f"Left out {_several(count, 'older message')}: no summary was written. {summary.failure}")
+
+
+def _without_summary(before: str, count: int) -> str:
+    return f"{before}\n\n[{_several(count, 'message')} left out here without a summary.]".lstrip()
+
+
+def _notice(run: ActiveRun, content: str, detail: str = "") -> NoticeView:
+    return NoticeView(content=content, detail=detail, at=utc_now(), steps=run.view.usage.steps)
+
+
+def _several(count: int, name: str) -> str:
+    return f"{count:,} {name if count == 1 else name + 's'}"

@@ -1,0 +1,89 @@
+"""What a run spends: each turn's tokens and price, added to the run and written as a row of the totals."""
+
+import asyncio
+from collections.abc import Callable
+from decimal import Decimal
+
+from agent_kernel.log.runs import save_spent
+from agent_kernel.log.turns import COST_DIGITS, Turn, add_turn
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.models import prices
+from agent_kernel.models.base import Model, TokenUsage, facts_of
+from agent_kernel.models.prices import TurnCost
+from agent_kernel.protocol.events import UsageEvent
+from agent_kernel.protocol.views import Usage
+
+
+async def spend(
+    run: ActiveRun, reported: TokenUsage, calls: int, *, steps: int = 1, counted: TokenUsage | None = None
+) -> Callable[[Commit], None]:
+    """Count a turn of the run's model. What is returned writes it, in the commit that writes the turn.
+
+    `steps` is 0 for a turn that the run does not show. `counted` has an estimate of what the service has not reported;
+    nothing is paid by an estimate."""
+    await ready(run)
+    model = run.setting.model
+    tokens = counted or reported
+    cost = prices.price_turn(model, reported)
+    usage = _added(run.view.usage, tokens, cost, calls, steps)
+    estimated = usage.estimated or tokens != reported
+    run.change(usage=usage.model_copy(update={"estimated": estimated, "seconds": run.meter.rounded}))
+    turn = None if model.recorded else _row(model, tokens, cost)  # nothing was asked of a model
+
+    def write(commit: Commit) -> None:
+        save_spent(commit.sql, run.view)
+        if turn is not None:
+            add_turn(commit.sql, commit.number, turn)
+        commit.emit(UsageEvent(run_id=run.view.run_id, usage=run.view.usage))
+
+    return write
+
+
+async def ready(run: ActiveRun) -> None:
+    """Have the table of prices read, where it is needed: not on the event loop."""
+    if prices.wants_loading(run.setting.model):
+        await asyncio.to_thread(prices.load)
+
+
+def broke_off(run: ActiveRun) -> None:
+    """A turn ended before its service said what it took. Where that may have cost something, it is not known what."""
+    if prices.price_turn(run.setting.model, TokenUsage()).partial:
+        run.change(usage=run.view.usage.model_copy(update={"cost_is_partial": True}))
+
+
+def _row(model: Model, tokens: TokenUsage, cost: TurnCost) -> Turn:
+    return Turn(
+        model=model.name,
+        host=prices.host_of(facts_of(model).base_url),
+        input_tokens=tokens.input_tokens,
+        cached_tokens=tokens.cached_tokens,
+        cache_write_tokens=tokens.cache_write_tokens,
+        output_tokens=tokens.output_tokens,
+        reasoning_tokens=tokens.reasoning_tokens,
+        usd=cost.usd,
+        partial=cost.partial,
+    )
+
+
+def _added(usage: Usage, tokens: TokenUsage, cost: TurnCost, calls: int, steps: int) -> Usage:
+    return Usage(
+        input_tokens=usage.input_tokens + tokens.input_tokens,
+        output_tokens=usage.output_tokens + tokens.output_tokens,
+        total_tokens=usage.total_tokens + tokens.input_tokens + tokens.output_tokens,
+        tool_calls=usage.tool_calls + calls,
+        steps=usage.steps + steps,
+        cached_tokens=usage.cached_tokens + tokens.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens + tokens.cache_write_tokens,
+        reasoning_tokens=usage.reasoning_tokens + tokens.reasoning_tokens,
+        cost=_sum(usage.cost, cost.usd),
+        cost_is_partial=usage.cost_is_partial or cost.partial,
+        estimated=usage.estimated,
+    )
+
+
+def _sum(spent: float | None, more: Decimal | None) -> float | None:
+    """The shortest decimal of a float is the sum that it was made from, so nothing is lost on the wire."""
+    if more is None:
+        return spent
+    return float(Decimal(repr(spent or 0.0)) + more.quantize(Decimal(1).scaleb(-COST_DIGITS)))

@@ -1,0 +1,148 @@
+"""A model's turn on its way into the log: text joined into few events, a card for each call that it begins to write."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agent_kernel.errors import ModelError
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.turns.batches import Batcher
+from agent_kernel.runtime.state.request_images import request_messages
+from agent_kernel.models.base import (
+    ModelItem,
+    ModelRequest,
+    ModelTurn,
+    Notice,
+    ReasoningDelta,
+    RequestedCall,
+    TextDelta,
+    ToolCallDelta,
+)
+from agent_kernel.protocol.events import (
+    LoggedEvent,
+    ReasoningEvent,
+    TokenEvent,
+    ToolCompleteEvent,
+    ToolStateEvent,
+)
+from agent_kernel.protocol.ids import new_tool_call_id
+
+LONGEST_ID = 65_536
+"""Characters. Some proxies put a signature of thousands into an id, and want it back."""
+
+Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
+"""What a stream leaves in the log: text to be joined, and cards that appear or end."""
+
+
+class TurnStream:
+    """Reads one turn. `text` is what has come so far, for a run that is stopped in the middle; `rest` is what the end
+    of the turn left unwritten, to be committed with the turn itself."""
+
+    def __init__(self, run: ActiveRun, message_id: str) -> None:
+        self._run = run
+        self.message_id = message_id
+        self._texts: list[str] = []
+        self._ids: dict[int, str] = {}
+        self.rest: list[LoggedEvent] = []
+        self.asked = False
+        """Whether the model was asked."""
+        self.begun = False
+        """Whether anything of an answer has come."""
+        self._batcher: Batcher[Part] = Batcher(self._write, run.setting.settings.token_flush_seconds)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._texts)
+
+    async def read(self) -> ModelTurn:
+        """The whole turn, each call with an id that is unique in the conversation. Raises `ModelError`."""
+        request = ModelRequest(
+            messages=await request_messages(self._run),
+            tools=self._run.registry.openai_format(),
+            effort=self._run.spec.effort,
+            images=self._run.pictures.data,
+            cache_key=self._run.view.conversation_id,
+        )
+        turn: ModelTurn | None = None
+        self.asked = True
+        try:
+            async for item in self._run.setting.model.stream(request):
+                if isinstance(item, ModelTurn):
+                    turn = item
+                else:
+                    self._take(item)
+            if turn is None:
+                raise ModelError(f"{self._run.setting.model.name} broke off without an end. Try again.")
+        except BaseException:
+            self._end_unfinished_cards()
+            await self._batcher.aclose()
+            raise
+        # A card that was not shown yet is shown with its arguments, by the commit of the turn.
+        rest = [part for part in await self._batcher.drain() if not isinstance(part, ToolStateEvent)]
+        self.rest = self._events(rest)
+        return replace(turn, tool_calls=tuple(self._with_id(*call) for call in enumerate(turn.tool_calls)))
+
+    def _take(self, item: ModelItem) -> None:
+        self.begun = self.begun or not isinstance(item, Notice)
+        match item:
+            case TextDelta():
+                self._texts.append(item.content)
+                self._batcher.add(item)
+            case ReasoningDelta():
+                self._batcher.add(item)
+            case Notice():
+                self._run.notify(item.content)
+            case ToolCallDelta() if item.id:
+                self._ids[item.index] = self._own_id(item.id)
+                self._batcher.add(
+                    ToolStateEvent(
+                        run_id=self._run.view.run_id,
+                        tool_call_id=self._ids[item.index],
+                        tool_name=item.name,
+                        state="proposed",
+                    )
+                )
+            case _:
+                # A call whose id is not known before the turn ends: its card can't be shown yet.
+                return
+
+    def _with_id(self, index: int, call: RequestedCall) -> RequestedCall:
+        if index not in self._ids:
+            self._ids[index] = self._own_id(call.id)
+        return replace(call, id=self._ids[index])
+
+    def _own_id(self, wanted: str) -> str:
+        """The model's id for a call, or a new one where it sent none, one that can't be kept or shown, or one that this
+        conversation has used: several servers count anew in each turn."""
+        taken = self._run.call_ids
+        usable = 0 < len(wanted) <= LONGEST_ID and wanted.isprintable() and wanted not in taken
+        own = wanted if usable else new_tool_call_id()
+        taken.add(own)  # now: its card may be shown and cut off, and the next turn's is another
+        return own
+
+    def _end_unfinished_cards(self) -> None:
+        """Calls that the model never finished writing are not in the ledger, but their cards are on screen."""
+        for tool_call_id in self._ids.values():
+            self._batcher.add(transitions.cut_off(self._run.view.run_id, tool_call_id))
+
+    async def _write(self, parts: Sequence[Part]) -> None:
+        await self._run.emit(*self._events(parts))
+
+    def _events(self, parts: Sequence[Part]) -> list[LoggedEvent]:
+        return _join(parts, self._run.view.run_id, self.message_id)
+
+
+def _join(parts: Sequence[Part], run_id: str, message_id: str) -> list[LoggedEvent]:
+    """Neighbouring deltas of a kind become one event each."""
+    events: list[LoggedEvent] = []
+    texts: list[str] = []
+    for index, part in enumerate(parts):
+        if not isinstance(part, TextDelta | ReasoningDelta):
+            events.append(part)
+            continue
+        texts.append(part.content)
+        if index + 1 == len(parts) or type(parts[index + 1]) is not type(part):
+            make = TokenEvent if isinstance(part, TextDelta) else ReasoningEvent
+            events.append(make(run_id=run_id, message_id=message_id, content="".join(texts)))
+            texts = []
+    return events

@@ -1,0 +1,63 @@
+"""The file tools. They run in the kernel's process; `root` is the notebook's folder. They return text for the model."""
+
+from pathlib import Path
+
+from agent_kernel.errors import ToolFailed
+from agent_kernel.tools.builtin.changes import FileChange, planned_edit, planned_write, split_lines
+from agent_kernel.tools.builtin.paths import TextFile, existing, read_text, write_text
+
+
+def read_file(root: Path, path: str, offset: int = 1, limit: int = 1000, approved: Path | None = None) -> str:
+    """Lines of a text file, below a line that says which they are. Raises `ToolFailed`."""
+    content = read_text(existing(path, root, approved), path)
+    lines = content.text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    note = "" if content.encoding == "utf-8" else f", {content.encoding}"
+    if not lines:
+        return f"{path}: an empty file{note}"
+    if offset > len(lines):
+        raise ToolFailed(f"{path!r} has {len(lines)} lines; line {offset} is past its end.")
+    last = min(len(lines), offset - 1 + limit)
+    more = f". Read on with offset={last + 1}" if last < len(lines) else ""
+    body = "\n".join(lines[offset - 1 : last])
+    return f"{path}: lines {offset} to {last} of {len(lines)}{note}{more}\n{body}"
+
+
+def write_file(root: Path, path: str, content: str, approved: Path | None = None) -> str:
+    """Create a file or replace its content; its encoding, line ends and permissions stay. Raises `ToolFailed`."""
+    return carry_out(planned_write(root, path, content, approved), path)
+
+
+def edit_file(
+    root: Path, path: str, old_text: str, new_text: str, replace_all: bool = False, approved: Path | None = None
+) -> str:
+    """Replace exact text, which must occur once unless `replace_all`. Raises `ToolFailed` with the nearest text."""
+    return carry_out(planned_edit(root, path, old_text, new_text, replace_all, approved), path)
+
+
+def carry_out(change: FileChange, path: str) -> str:
+    """Make the change. Raises `ToolFailed`."""
+    write_text(change.target, path, change.after)
+    if change.edit is not None:
+        places = f" in {change.edit.places} places" if change.edit.places > 1 else ""
+        return f"Edited {path}{places}: {_changes(change.before, change.after)}."
+    if change.before is None:
+        return f"{'Replaced' if change.existed else 'Created'} {path}: {_count(len(split_lines(change.after.text)))}."
+    return f"Replaced {path}: {_changes(change.before, change.after)}."
+
+
+def _count(lines: int) -> str:
+    return "1 line" if lines == 1 else f"{lines:,} lines"
+
+
+def _changes(before: TextFile | None, after: TextFile) -> str:
+    """`+3 -2 lines`: what lies between the common start and end of the two texts. Linear."""
+    old, new = split_lines(before.text if before else ""), split_lines(after.text)
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    return f"+{len(new) - start - end} -{len(old) - start - end} lines"

@@ -1,0 +1,1 @@
+"""What a card tells of a call before it is approved: warnings, previews, hidden characters."""

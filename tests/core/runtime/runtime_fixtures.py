@@ -1,0 +1,215 @@
+"""A brain over a real log, with hands that run functions of the test."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agent_kernel.errors import ToolFailed
+from agent_kernel.runtime.runtime import Brain
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.settings import BrainSettings, RunSpec
+from agent_kernel.models.base import Model
+from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
+from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.views import OutputView, Place
+from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.review.file_cards import FileCard
+from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
+
+RUN_PYTHON = ToolDeclaration(
+    "run_python",
+    "Run Python.",
+    {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"], "additionalProperties": False},
+)
+LOOK = ToolDeclaration("look", "Look.", {"type": "object", "properties": {}}, approval="allow", read_only=True)
+
+
+@dataclass
+class FunctionHands:
+    """Runs a function per call, and remembers what it ran."""
+
+    act: Callable[[ApprovedCall, OutputSink], Any] = lambda call, emit: "ok"
+    ran: list[ApprovedCall] = field(default_factory=list)
+    interrupted: list[str] = field(default_factory=list)
+    approval: Approval = "ask"
+    edits: bool = False
+    """What is said of whether a file is one that the mode `edit` covers."""
+    card: FileCard | None = None
+    links: dict[str, str] = field(default_factory=dict)
+    """Where paths lead that are links; the others are files in `/work`."""
+    behind: int | None = None
+    kept: set[str] = field(default_factory=set)
+    undone: list[str] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def name_of(self, approval_id: str) -> str:
+        """What the model calls a call that was run."""
+        return next(ran.tool_call_id for ran in self.ran if ran.approval_id == approval_id)
+
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        self.ran.append(call)
+        result = self.act(call, emit)
+        if asyncio.iscoroutine(result):
+            result = await result
+        if isinstance(result, Outcome):
+            return result
+        emit(OutputView(kind="stream", name="stdout", text=str(result)))
+        return Outcome("success", str(result))
+
+    async def interrupt(self, approval_id: str) -> bool:
+        self.interrupted.append(self.name_of(approval_id))
+        return True
+
+    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+        path = str(json.loads(arguments_json).get("path", "."))
+        real = self.links.get(path, f"/work/{path}")
+        inside = real.removeprefix("/work/") if real.startswith("/work/") else None
+        place = Place(path=real, inside=inside, linked=path in self.links)
+        return ToolVerdict(self.approval, place, self.edits)
+
+    async def waiting_behind(self, approval_id: str) -> int | None:
+        return self.behind
+
+    async def undo(self, approval_id: str) -> None:
+        if approval_id in self.kept:
+            self.undone.append(self.name_of(approval_id))
+        else:
+            raise ToolFailed("The file was changed since.")
+
+    async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
+        return self.card
+
+    async def read_picture(self, address: str) -> bytes:
+        if address not in self.files:
+            raise ToolFailed("there is no such file in the notebook's folder")
+        return self.files[address]
+
+    async def describe_environment(self) -> str:
+        return "Notebook: test.ipynb"
+
+
+class InterruptibleHands(FunctionHands):
+    """A call runs until it is interrupted; it says when it has begun."""
+
+    def __init__(self) -> None:
+        super().__init__(self._wait)
+        self._interrupted = asyncio.Event()
+
+    async def _wait(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        emit(OutputView(kind="stream", name="stdout", text="begun"))
+        await self._interrupted.wait()
+        return Outcome("cancelled", "KeyboardInterrupt")
+
+    async def interrupt(self, approval_id: str) -> bool:
+        self._interrupted.set()
+        return await super().interrupt(approval_id)
+
+
+class OneModel:
+    """A model source with one model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def resolve(self, name: str | None) -> Model:
+        return self.model
+
+
+class Stage:
+    """A brain, one conversation, and the events seen so far."""
+
+    def __init__(self, brain: Brain, conversation: Conversation, hands: FunctionHands) -> None:
+        self.brain = brain
+        self.conversation = conversation
+        self.hands = hands
+        self.events: list[LoggedEvent] = []
+        self._subscription = conversation.subscribe(0)
+        conversation.face_came()
+        self._changed = asyncio.Event()
+        self._reader = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        async for frame in self._subscription:
+            self.events.append(server_event_adapter.validate_json(frame))  # type: ignore[arg-type]
+            self._changed.set()
+
+    async def start(self, prompt: str = "Go", **spec: Any) -> RunHandle:
+        spec.setdefault("tools", (RUN_PYTHON, LOOK))
+        return await self.conversation.start_run(RunSpec(run_id=new_run_id(), prompt=prompt, **spec), self.hands)
+
+    async def until(self, condition: Callable[[], Any]) -> Any:
+        """Wait until the events seen make the condition true; returns its value."""
+        async with asyncio.timeout(10):
+            while not (value := condition()):
+                self._changed.clear()
+                await self._changed.wait()
+            return value
+
+    async def until_runs(self, tool_call_id: str | None = None) -> None:
+        """Wait until the hands have a call, or this call."""
+        async with asyncio.timeout(10):
+            while not [ran for ran in self.hands.ran if tool_call_id in (None, ran.tool_call_id)]:  # noqa: ASYNC110 -- hands tell nobody
+                await asyncio.sleep(0)
+
+    def of(self, kind: str) -> list[Any]:
+        return [event for event in self.events if event.type == kind]
+
+    async def requests(self, count: int = 1) -> list[Any]:
+        """The first `count` approval requests."""
+        await self.until(lambda: len(self.of("approval_request")) >= count)
+        return self.of("approval_request")[:count]
+
+    async def close(self) -> None:
+        self._subscription.close()
+        await self._reader
+        await self.brain.aclose()
+
+
+async def continue_unknown(stage: Stage) -> None:
+    """Wait for a call whose outcome is unknown, and say Continue."""
+    ended = await stage.until(lambda: [event for event in stage.of("tool_complete") if event.state == "unknown"])
+    await stage.conversation.answer_unknown(ended[0].tool_call_id, "continue")
+
+
+async def stage(
+    model: Model,
+    path: Path | None = None,
+    hands: FunctionHands | None = None,
+    *,
+    attended: bool = True,
+    **settings: Any,
+) -> Stage:
+    brain = await Brain.open(
+        path,
+        OneModel(model),
+        BrainSettings(**{"runs_in_memory": 0, "pause_at_repeats": False} | settings),
+        attended=attended,
+    )
+    conversation = await brain.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")
+    return Stage(brain, conversation, hands or FunctionHands())
+
+
+@pytest.fixture
+async def stages() -> AsyncIterator[Callable[..., Any]]:
+    """Opens stages and closes them at the end of the test."""
+    opened: list[Stage] = []
+
+    async def make(model: Model, **options: Any) -> Stage:
+        opened.append(await stage(model, **options))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        await one.close()
+
+
+def wire(message: Any) -> Any:
+    return orjson.loads(orjson.dumps(message))

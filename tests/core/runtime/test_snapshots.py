@@ -1,0 +1,141 @@
+"""What faces and HTTP are told of a conversation is put together from rows; it is what the protocol's views say."""
+
+import asyncio
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agent_kernel.errors import UnknownConversation
+from agent_kernel.log.migrations import migrate
+from agent_kernel.runtime.clients.snapshot import Snapshot, read_list, read_snapshot, session_frame
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import SessionEvent, server_event_adapter
+from agent_kernel.protocol.views import ConversationView, OutputView, ToolView
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
+from tests.core.runtime.runtime_fixtures import FunctionHands, Stage
+
+HERE = Path(__file__).parents[1]
+TOOLS = [ToolView(name="look", description="Look.", parameters={"type": "object"}, approval="allow")]
+
+
+def plot(call: ApprovedCall, emit: OutputSink) -> Outcome:
+    emit(OutputView(kind="display", data={"text/plain": "<plot “é”>"}, display_id="d"))
+    emit(OutputView(kind="stream", name="stdout", text="one\ntwo"))
+    return Outcome("success", "<plot “é”>")
+
+
+async def told(stages: Any, path: Path) -> Stage:
+    """A conversation with a call of each kind: done, denied, not valid, and one that waits."""
+    turns = [
+        calls(
+            call("run_python", code="open('x', 'w')", call_id="a"),
+            call("run_python", code="2", call_id="b"),
+            call("no_such_tool", call_id="c"),
+        ),
+        say("It is “there”."),
+        call("run_python", code="3", call_id="d"),
+    ]
+    stage: Stage = await stages(ScriptedModel(turns), hands=FunctionHands(act=plot), path=path)
+    handle = await stage.start()
+    first, second = await stage.requests(2)
+    await stage.conversation.decide(first.approval_id, Decision(approved=True), decided_by="ana")
+    await stage.conversation.decide(second.approval_id, Decision(approved=False, reason="No."))
+    await handle.wait()
+    await stage.start("And now?")
+    await stage.until(lambda: [one for one in stage.of("approval_request") if one.tool_call_id == "d"])
+    return stage
+
+
+def assert_as_the_views_say(snapshot: Snapshot) -> ConversationView:
+    view = ConversationView.model_validate_json(snapshot.text)
+    assert orjson.loads(snapshot.text) == view.model_dump(mode="json")
+    assert list(orjson.loads(snapshot.text)) == list(ConversationView.model_fields)
+    return view
+
+
+async def test_a_snapshot_is_exactly_what_its_view_would_say(stages: Any, tmp_path: Path) -> None:
+    stage = await told(stages, tmp_path / "log.sqlite")
+    snapshot = await stage.conversation.snapshot()
+    view = assert_as_the_views_say(snapshot)
+    assert (view.status, view.last_seq) == ("awaiting_approval", stage.conversation.last_seq)
+    first, denied, invalid, waiting = view.tool_calls
+    assert [output.kind for output in first.outputs] == ["display", "stream"]
+    assert [one.state for one in (first, denied, invalid, waiting)] == [
+        "success",
+        "denied",
+        "invalid",
+        "awaiting_approval",
+    ]
+    assert first.warnings[0].title == "Writes files:"
+    assert waiting.preview is not None
+    assert [offer.text for offer in waiting.rules][-1] == "allow run_python"
+
+
+async def test_a_session_is_exactly_what_its_event_would_say(stages: Any, tmp_path: Path) -> None:
+    stage = await told(stages, tmp_path / "log.sqlite")
+    frame = session_frame(await stage.conversation.snapshot(), TOOLS)
+    event = server_event_adapter.validate_json(frame)
+    assert isinstance(event, SessionEvent)
+    assert orjson.loads(frame) == event.model_dump(mode="json")
+    assert [call.tool_call_id for call in event.pending] == ["d"]
+    assert event.tools == TOOLS
+
+
+def test_a_snapshot_of_an_older_log_says_the_same() -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as sql:
+        sql.executescript((HERE / "log_of_schema_1.sql").read_text(encoding="utf-8"))
+        migrate(sql)
+        (conversation_id,) = sql.execute("SELECT conversation_id FROM conversations").fetchone()
+        view = assert_as_the_views_say(read_snapshot(sql, conversation_id, lambda _: True))
+        assert [call.state for call in view.tool_calls] == ["success", "awaiting_approval"]
+        assert len(view.tool_calls[0].outputs) == 1
+
+
+async def test_the_list_has_whole_conversations_in_pages(stages: Any, tmp_path: Path) -> None:
+    stage = await told(stages, tmp_path / "log.sqlite")
+    others = [await stage.brain.create_conversation() for _ in range(3)]
+    names = [one.conversation_id for one in (stage.conversation, *others)]
+    listed = orjson.loads(await stage.brain.list_conversations())
+    assert [one["conversation_id"] for one in listed] == names
+    whole = orjson.loads((await stage.conversation.snapshot()).text)
+    assert listed[0] == whole
+    assert (listed[1]["status"], listed[1]["messages"], listed[1]["last_seq"]) == ("idle", [], 0)
+    page = orjson.loads(await stage.brain.list_conversations(after=names[1], limit=1))
+    assert [one["conversation_id"] for one in page] == names[2:3]
+    assert orjson.loads(await stage.brain.list_conversations(after=names[3])) == []
+    with pytest.raises(UnknownConversation):
+        await stage.brain.list_conversations(after="nowhere")
+
+
+async def test_a_run_without_a_waiting_call_makes_its_conversation_running(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as sql:
+        migrate(sql)
+        sql.execute("INSERT INTO conversations (conversation_id, created_at) VALUES ('c1', ''), ('c2', '')")
+        told = orjson.loads(read_list(sql, lambda number: number == 2))
+        assert [one["status"] for one in told] == ["idle", "running"]
+
+
+async def test_no_commit_waits_for_a_long_read(stages: Any, tmp_path: Path) -> None:
+    with ScriptedModel([say("Done.")]) as model:
+        stage = await stages(model, path=tmp_path / "log.sqlite")
+        log = stage.conversation._host.log
+        loop_is_through = threading.Event()
+
+        def long(sql: sqlite3.Connection) -> tuple[int, int]:
+            """Holds its thread until a run was written by the other one."""
+            before = sql.execute("SELECT count(*) FROM events").fetchone()[0]
+            assert loop_is_through.wait(10)
+            return before, sql.execute("SELECT count(*) FROM events").fetchone()[0]
+
+        reading = asyncio.create_task(log.read_apart(long))
+        await (await stage.start()).wait()
+        loop_is_through.set()
+        before, after = await reading
+        assert before == after  # one state of the log, however much is written meanwhile
+        assert stage.conversation.last_seq > after

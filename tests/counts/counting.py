@@ -1,0 +1,139 @@
+"""A brain whose SQL is counted, and a model that costs nothing."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from itertools import count, groupby
+from pathlib import Path
+
+from agent_kernel.runtime.runtime import Brain
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.settings import BrainSettings, RunSpec
+from agent_kernel.models.base import (
+    Model,
+    ModelFacts,
+    ModelItem,
+    ModelRequest,
+    ModelTurn,
+    RequestedCall,
+    TextDelta,
+    TokenUsage,
+)
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
+from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.declaration import ToolDeclaration
+from tests.core.runtime.runtime_fixtures import FunctionHands
+
+_CONTROL = ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE")
+
+
+class CountedModel:
+    """Asks for `calls` calls, one after another, then answers in `tokens` pieces that come at once."""
+
+    name = "counted"
+    recorded = False
+    usage = TokenUsage()
+    facts = ModelFacts("counted", "http://localhost:11434/v1")
+
+    def __init__(self, calls: int = 0, tokens: int = 10) -> None:
+        self.calls = calls
+        self.tokens = tokens
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        made = 0
+        for message in reversed(request.messages):
+            if message["role"] == "user":
+                break
+            made += message["role"] == "tool"
+        if made < self.calls:
+            yield ModelTurn(content="", tool_calls=(RequestedCall("", "probe", "{}"),), usage=self.usage)
+            return
+        for number in range(self.tokens):
+            yield TextDelta(f"{number:04d} ")
+        yield ModelTurn(content="".join(f"{number:04d} " for number in range(self.tokens)), usage=self.usage)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def resolve(self, name: str | None) -> Model:
+        return self
+
+
+class CountedBrain:
+    """One conversation, and the SQL of its log since the last `clear`."""
+
+    def __init__(self, brain: Brain, conversation: Conversation) -> None:
+        self.brain = brain
+        self.conversation = conversation
+        self.sql: list[str] = []
+        results = count(1)
+        self.hands = FunctionHands(act=lambda call, emit: f"{next(results)}")  # the same three times would pause a run
+        self._seen = 0
+
+    @classmethod
+    async def open(cls, path: Path, model: CountedModel, **settings: float) -> "CountedBrain":
+        brain = await Brain.open(path, model, BrainSettings(**settings))  # type: ignore[arg-type]
+        counted = cls(brain, await brain.create_conversation())
+        await brain._host.log.read(lambda sql: sql.set_trace_callback(counted.sql.append))
+        return counted
+
+    async def run(
+        self,
+        approval: Approval = "allow",
+        before_decision: Callable[[], object] = lambda: None,
+        *,
+        parked: bool = False,
+    ) -> None:
+        """One run to its end; `approval` is the tool's. A call that asks is approved, after `before_decision`, and once
+        the run is `parked` if that is wanted."""
+        probe = ToolDeclaration("probe", "Probe.", {"type": "object", "properties": {}}, approval=approval)
+        spec = RunSpec(run_id=new_run_id(), prompt="Go on.", tools=(probe,))
+        frames = self.conversation.subscribe()
+        handle = await self.conversation.start_run(spec, self.hands)
+        async for frame in frames:
+            event = server_event_adapter.validate_json(frame)
+            if event.type == "approval_request":
+                while parked and self.conversation.in_memory:  # noqa: ASYNC110 -- parking makes no sound
+                    await asyncio.sleep(0.005)
+                before_decision()
+                await self.conversation.decide(event.approval_id, Decision(approved=True))
+            elif event.type == "complete":
+                break
+        frames.close()
+        await handle.wait()
+
+    def clear(self) -> None:
+        self.sql.clear()
+        self._seen = self.conversation.last_seq
+
+    def count(self, verb: str = "") -> int:
+        """Statements that begin with a verb, or all but those that begin and end transactions: how many units of work
+        share one depends on how quick the disk is. A trigger shows its statement again: that is one statement."""
+        return sum(
+            statement.startswith(verb) if verb else not statement.startswith(_CONTROL)
+            for statement, _ in groupby(self.sql)
+        )
+
+    async def events(self) -> list[LoggedEvent]:
+        """Those since the last `clear`."""
+        wanted = self.conversation.last_seq - self._seen
+        frames = self.conversation.subscribe(self._seen)
+        events = []
+        async for frame in frames:
+            events.append(server_event_adapter.validate_json(frame))
+            if len(events) == wanted:
+                break
+        frames.close()
+        return events  # type: ignore[return-value]
+
+    async def bytes(self) -> int:
+        """The pages of the log."""
+
+        def pages(sql: sqlite3.Connection) -> int:
+            (count,) = sql.execute("PRAGMA page_count").fetchone()
+            (size,) = sql.execute("PRAGMA page_size").fetchone()
+            return int(count * size)
+
+        return await self.brain._host.log.read(pages)
