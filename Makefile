@@ -25,7 +25,7 @@ demo: .venv/demo.stamp ## Open JupyterLab on the demo notebook (DEMO_ARGS=--no-b
 	$(BIN)/agent-kernel demo $(DEMO_ARGS)
 
 .PHONY: test
-test: lint unit-front unit notebooks e2e shapes ## Everything: lint, types, unit, server, front end, notebooks, JupyterLab
+test: lint unit-front unit notebooks e2e environments ## Everything: lint, types, unit, server, front end, notebooks, JupyterLab
 
 .PHONY: lint
 lint: .venv/test.stamp $(LAB_TYPES) ## Lint, formatting, types (Python and TypeScript)
@@ -41,7 +41,7 @@ format: .venv/test.stamp ## Format, and fix what can be fixed
 
 .PHONY: unit
 unit: .venv/test.stamp .venv/fuse.stamp ## Python tests with real kernels and servers, without a browser
-	$(PYTEST) -q $(SIDE_BY_SIDE) tests --ignore=tests/e2e --ignore=tests/shapes
+	$(PYTEST) -q $(SIDE_BY_SIDE) tests --ignore=tests/e2e --ignore=tests/environments
 
 .PHONY: unit-front
 unit-front: .venv/test.stamp ## The front end's tests
@@ -56,9 +56,9 @@ notebooks: .venv/test.stamp ## The demo notebooks as regression tests, twice: th
 e2e: .venv/test.stamp .venv/browser.stamp ## What a user sees, in a real JupyterLab
 	$(PYTEST) -q $(SIDE_BY_SIDE) tests/e2e
 
-.PHONY: shapes
-shapes: .venv/test.stamp .venv/browser.stamp ## Other shapes of Jupyter: a gateway, a Hub, Notebook 7, other ipykernels (SHAPES=full for all)
-	$(PYTEST) -q $(SIDE_BY_SIDE) tests/shapes $(if $(filter full,$(SHAPES)),-m "shapes_full or not shapes_full")
+.PHONY: environments
+environments: .venv/test.stamp .venv/browser.stamp ## Other environments of Jupyter: a gateway, a Hub, Notebook 7, other ipykernels (ENVIRONMENTS=full for all)
+	$(PYTEST) -q $(SIDE_BY_SIDE) tests/environments $(if $(filter full,$(ENVIRONMENTS)),-m "environments_full or not environments_full")
 
 .PHONY: faults
 faults: .venv/test.stamp ## Kill real processes at random moments (half an hour; FAULTS_ARGS="--rounds 20 --seed 7"), then the load

@@ -13,9 +13,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent_kernel.runtime.settings import ScriptedDecision
     from agent_kernel.notebook.agent import Agent, Budget, Policy, last_run, runs
     from agent_kernel.notebook.run import Run
+    from agent_kernel.runtime.settings import ScriptedDecision
     from agent_kernel.tools.function import Tool, tool
 
 __all__ = [

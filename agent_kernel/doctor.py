@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent_kernel.approvals.folder_file import read_limits
-from agent_kernel.log.faults import ADVICE
 from agent_kernel.log.audit.head import head_path, missing, read_note
+from agent_kernel.log.faults import ADVICE
 from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
 from agent_kernel.tools.review.hidden import reveal
 

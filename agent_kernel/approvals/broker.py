@@ -22,7 +22,7 @@ class Broker(Generic[T]):
         return future
 
     def resolve(self, key: str, value: T) -> bool:
-        """Wake whoever waits for `key`. False if nobody does (any more)."""
+        """Waiter whoever waits for `key`. False if nobody does (any more)."""
         future = self._pending.get(key)
         if future is None or future.done():
             return False

@@ -1,4 +1,4 @@
-"""Messages, calls and runs as they are told to faces, made of their rows for many conversations at once.
+"""Messages, calls and runs as they are told to clients, made of their rows for many conversations at once.
 
 The values have the shape of the protocol's views, but are not validated: what the log holds was, when it was written,
 and to do it again at every look took longer than to read it.

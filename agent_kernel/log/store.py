@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
 from agent_kernel.errors import ConfigurationError, LogUnavailable
-from agent_kernel.log.faults import ADVICE, explained, is_damage
 from agent_kernel.log.events import Frame
+from agent_kernel.log.faults import ADVICE, explained, is_damage
 from agent_kernel.log.log_file import LogFile
 from agent_kernel.log.migrations import migrate
 from agent_kernel.log.opening import LOCAL, open_to_write

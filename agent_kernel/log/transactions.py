@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from agent_kernel.log.audit import chain
-from agent_kernel.log.faults import explained
 from agent_kernel.log.events import Frame, Journal
+from agent_kernel.log.faults import explained
 from agent_kernel.log.log_file import LogFile
 from agent_kernel.log.thread import After, fail, succeed
 

@@ -150,7 +150,7 @@ class Model(Protocol):
 
     @property
     def recorded(self) -> bool:
-        """True for a cassette: faces say that no model is called."""
+        """True for a cassette: clients say that no model is called."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:

@@ -1,4 +1,4 @@
-"""The hands: what runs in the notebook's kernel. `take` and `take_async` are how a queued message runs a call."""
+"""The executor: what runs in the notebook's kernel. `take` and `take_async` are how a queued message runs a call."""
 
 
 def install() -> None:
@@ -10,13 +10,13 @@ def install() -> None:
 
 def take(approval_id: str) -> None:
     """Run a deposited call on this, the main, thread. Does nothing if somebody else has claimed it, or if it awaits."""
-    from agent_kernel.notebook.kernel.state import workshop
+    from agent_kernel.notebook.kernel.state import kernel_state
 
-    workshop().executor.run_sent(approval_id)
+    kernel_state().executor.run_sent(approval_id)
 
 
 async def take_async(approval_id: str) -> None:
     """As `take`, for a call that awaits."""
-    from agent_kernel.notebook.kernel.state import workshop
+    from agent_kernel.notebook.kernel.state import kernel_state
 
-    await workshop().executor.run_next_async(approval_id)
+    await kernel_state().executor.run_next_async(approval_id)

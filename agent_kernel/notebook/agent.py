@@ -6,18 +6,18 @@ from typing import Any
 
 from agent_kernel.approvals.rule_check import check_rules
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.notebook.kernel.cells import request_of
-from agent_kernel.notebook.run import Run, state_of
 from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
-from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions, as_effort, as_policy
-from agent_kernel.notebook.kernel.environment import is_served
 from agent_kernel.notebook.hosts.discovery import is_served_from_afar
+from agent_kernel.notebook.kernel.cells import request_of
+from agent_kernel.notebook.kernel.environment import is_served
+from agent_kernel.notebook.kernel.state import KernelState, kernel_state
+from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions, as_effort, as_policy
+from agent_kernel.notebook.run import Run, state_of
 from agent_kernel.notebook.run_state import Host, RunState
 from agent_kernel.notebook.tools import offered_tools, with_timeouts
-from agent_kernel.notebook.kernel.state import Workshop, workshop
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
+from agent_kernel.runtime.settings import RunSpec
 
 __all__ = ["Agent", "Budget", "Policy", "last_run", "runs"]
 
@@ -49,10 +49,10 @@ class Agent:
     ) -> None:
         if model is not None and not isinstance(model, str) and not callable(getattr(model, "stream", None)):
             raise ConfigurationError(f"A model is a name or an object with `stream`, not {type(model).__name__!r}.")
-        self._shop = workshop()
+        self._kernel_state = kernel_state()
         self.conversation_id = new_conversation_id()
         self.model = model
-        self.tools = with_timeouts(offered_tools(self._shop.shell, tools), timeouts or {})
+        self.tools = with_timeouts(offered_tools(self._kernel_state.shell, tools), timeouts or {})
         self.system = system
         self.policy = None if policy is None else as_policy(policy)
         if self.policy is not None:
@@ -69,11 +69,11 @@ class Agent:
         """
         if not prompt.strip():
             raise ConfigurationError("The prompt is empty. Say what the agent should do.")
-        host = host_for(self._shop, self.model)
-        cell = request_of(self._shop.shell)
-        if cell is not None and self._shop.begins_anew(cell, self.conversation_id):
+        host = host_for(self._kernel_state, self.model)
+        cell = request_of(self._kernel_state.shell)
+        if cell is not None and self._kernel_state.begins_anew(cell, self.conversation_id):
             self.conversation_id = new_conversation_id()
-        replaces = () if cell is None else self._shop.replaced_by(cell, self.conversation_id)
+        replaces = () if cell is None else self._kernel_state.replaced_by(cell, self.conversation_id)
         spec = RunSpec(
             run_id=new_run_id(),
             prompt=prompt,
@@ -86,11 +86,11 @@ class Agent:
             conversation_budget=self.conversation_budget.limits(),
             effort=self.effort,
             replaces=replaces,
-            continues=self._shop.continued_by(self.conversation_id, replaces),
+            continues=self._kernel_state.continued_by(self.conversation_id, replaces),
             cell_id=cell.cell_id if cell is not None else None,
         )
         state = RunState(
-            self._shop,
+            self._kernel_state,
             host,
             spec,
             self.conversation_id,
@@ -106,9 +106,9 @@ class Agent:
         """Whole, or not at all: an interrupt that comes meanwhile stops the run that was begun."""
         notice = Notice(passes_on=False)
         with notice.taken():
-            self._shop.add_run(run)
+            self._kernel_state.add_run(run)
             run.host.begin(run)
-            self._shop.cells.begun(run)
+            self._kernel_state.cells.begun(run)
         if notice.interrupted:
             run.end_interrupted()
             raise RunInterrupted
@@ -129,31 +129,31 @@ def wait_or_cancel(run: Run) -> Run:
 
 def last_run() -> Run | None:
     """The run that was started last in this kernel, by whatever agent."""
-    state = workshop().last_run
+    state = kernel_state().last_run
     return Run(state) if state is not None else None
 
 
 def runs() -> list[Run]:
     """The runs of this kernel, of whatever agent, the oldest first: all that are open, and the last that have ended."""
-    return [Run(state) for state in workshop().runs()]
+    return [Run(state) for state in kernel_state().runs()]
 
 
-def host_for(shop: Workshop, model: Any) -> Host:
-    """The server's brain, or one in this process where there is no such server or the model is an object."""
+def host_for(state: KernelState, model: Any) -> Host:
+    """The server's runtime, or one in this process where there is no such server or the model is an object."""
     by_name = model is None or isinstance(model, str)
-    served = by_name and (is_served(shop.shell) or is_served_from_afar(shop))
-    return _served(shop) if served else _embedded(shop)
+    served = by_name and (is_served(state.shell) or is_served_from_afar(state))
+    return _served(state) if served else _embedded(state)
 
 
 @functools.cache
-def _served(shop: Workshop) -> Host:
+def _served(state: KernelState) -> Host:
     from agent_kernel.notebook.hosts.served import ServedHost
 
-    return ServedHost(shop)
+    return ServedHost(state)
 
 
 @functools.cache
-def _embedded(shop: Workshop) -> Host:
+def _embedded(state: KernelState) -> Host:
     from agent_kernel.notebook.hosts.embedded import EmbeddedHost
 
-    return EmbeddedHost(shop)
+    return EmbeddedHost(state)

@@ -17,16 +17,16 @@ from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook import commands
 from agent_kernel.notebook.agent import Agent, host_for, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
-from agent_kernel.notebook.run import state_of
-from agent_kernel.notebook.kernel.link import install
-from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
+from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.hosts.discovery import look_for_server
+from agent_kernel.notebook.kernel.link import install
+from agent_kernel.notebook.kernel.state import kernel_state
+from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
+from agent_kernel.notebook.run import state_of
 from agent_kernel.notebook.run_state import WaitingRun
 from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.notebook.tools import named_tools
-from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.warming import warm_up_here
-from agent_kernel.notebook.kernel.state import workshop
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
@@ -105,7 +105,7 @@ class AgentMagics(Magics):
                 _say("\n".join([self._defaults.change(words) if words else self._defaults.told(), *commands.limits()]))
                 return
             if cell is None and (found := _REMOVE.fullmatch(line.strip())) is not None:
-                _say(commands.remove_rule(workshop().last_run, found[1]))
+                _say(commands.remove_rule(kernel_state().last_run, found[1]))
                 return
             if cell is None and (command := self._commands().get(line.strip())) is not None:
                 _say(command())
@@ -116,21 +116,21 @@ class AgentMagics(Magics):
 
     def _commands(self) -> dict[str, Callable[[], str]]:
         """A prompt may begin with such a word; alone in its line it is a command."""
-        shop = workshop()
+        state = kernel_state()
         return {
-            "status": lambda: commands.status(shop.open_runs(), self._waiting()),
-            "show": lambda: commands.show(shop.open_runs()),
-            "stop": lambda: commands.stop(shop.open_runs()),
+            "status": lambda: commands.status(state.open_runs(), self._waiting()),
+            "show": lambda: commands.show(state.open_runs()),
+            "stop": lambda: commands.stop(state.open_runs()),
             "new": self._begin_anew,
-            "rules": lambda: commands.rules(shop.last_run),
-            "undo": lambda: commands.undo(shop.runs(), backups.changes(), host_for(shop, None)),
+            "rules": lambda: commands.rules(state.last_run),
+            "undo": lambda: commands.undo(state.runs(), backups.changes(), host_for(state, None)),
             "undo list": lambda: commands.changed_files(backups.changes()),
             "code": self._fill_next_input,
-            "history": lambda: commands.history(shop.runs()),
+            "history": lambda: commands.history(state.runs()),
         }
 
     def _waiting(self) -> dict[str, WaitingRun]:
-        hosts = {run.host for run in workshop().open_runs()}
+        hosts = {run.host for run in kernel_state().open_runs()}
         return {run.run_id: run for host in hosts for run in host.waiting()}
 
     def _begin_anew(self) -> str:
@@ -138,7 +138,7 @@ class AgentMagics(Magics):
         return "The next prompt begins a new conversation."
 
     def _fill_next_input(self) -> str:
-        run = workshop().last_run
+        run = kernel_state().last_run
         code = commands.code(run)
         if code is None:
             return commands.without_code(run)
@@ -148,7 +148,7 @@ class AgentMagics(Magics):
 
     def _show_stats(self, days: int) -> None:
         run = last_run()
-        report = host_for(workshop(), None).usage(days)
+        report = host_for(kernel_state(), None).usage(days)
         display(stats_bundle(report, run.conversation_id if run is not None else self._conversation_id), raw=True)
 
     def _list_models(self) -> None:
@@ -237,8 +237,8 @@ def _state() -> str:
 
 def load(shell: InteractiveShell) -> None:
     install()
-    look_for_server(workshop())
-    warm_up_here(workshop())
+    look_for_server(kernel_state())
+    warm_up_here(kernel_state())
     shell.register_magics(AgentMagics)
     for name in _COMPLETED:
         shell.set_hook("complete_command", complete, str_key=name)

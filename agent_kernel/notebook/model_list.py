@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook.agent import host_for
 from agent_kernel.notebook.config import completions as config_completions
-from agent_kernel.notebook.kernel.state import Workshop, workshop
+from agent_kernel.notebook.kernel.state import KernelState, kernel_state
 from agent_kernel.protocol.views import EndpointView, ModelsView
 
 LIST_SECONDS = 10.0
@@ -29,8 +29,8 @@ _WANTED = re.compile(r"--model[ =]\s*(\S*)$")
 class ModelList:
     """What the host has said of its models. One per kernel; for the main thread."""
 
-    def __init__(self, shop: Workshop) -> None:
-        self._shop = shop
+    def __init__(self, state: KernelState) -> None:
+        self._state = state
         self._known: ModelsView | None = None
         self._until = 0.0
         self._asked: Future[ModelsView] | None = None
@@ -39,7 +39,7 @@ class ModelList:
         """What is known, once what was asked for has come or this time is over. Never raises for a host that fails.
         `again` asks the host, which keeps what endpoints say for a while itself, also where something is known."""
         if self._asked is None and (again or time.monotonic() >= self._until):
-            self._asked = host_for(self._shop, None).list_models()
+            self._asked = host_for(self._state, None).list_models()
         if self._asked is not None:
             try:
                 self._known = self._asked.result(seconds)
@@ -115,9 +115,9 @@ def complete(_: InteractiveShell, event: Any) -> list[str]:
 
 def model_list() -> ModelList:
     """This kernel's."""
-    return _list_of(workshop())
+    return _list_of(kernel_state())
 
 
 @functools.cache
-def _list_of(shop: Workshop) -> ModelList:
-    return ModelList(shop)
+def _list_of(state: KernelState) -> ModelList:
+    return ModelList(state)

@@ -12,10 +12,9 @@ from typing import Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from agent_kernel.runtime.settings import RunSpec, ScriptedDecision
-from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.execution.interrupts import AwaitInterrupted, Notice, RunInterrupted
-from agent_kernel.notebook.kernel.state import Workshop
+from agent_kernel.notebook.kernel.cell_requests import CellRequest
+from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import (
     ErrorView,
@@ -28,6 +27,7 @@ from agent_kernel.protocol.views import (
     UsageReport,
 )
 from agent_kernel.protocol.vocabulary import StopCause
+from agent_kernel.runtime.settings import RunSpec, ScriptedDecision
 from agent_kernel.tools.function import Tool
 
 Status = Literal["running", "complete", "cancelled", "error"]
@@ -37,7 +37,7 @@ STOP_SECONDS = 5.0
 
 
 class RunEnd(BaseModel):
-    """What a run came to, as the brain tells it."""
+    """What a run came to, as the runtime tells it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -62,7 +62,7 @@ class WaitingRun:
 
 
 class Host(Protocol):
-    """Where the run's brain is: at the server, or in this process."""
+    """Where the run's runtime is: at the server, or in this process."""
 
     @property
     def blocks(self) -> bool:
@@ -76,7 +76,7 @@ class Host(Protocol):
     def cancel(self, run: "RunState", cause: StopCause) -> None: ...
 
     def list_models(self) -> "Future[ModelsView]":
-        """What the brain's endpoints offer. Asked for and come at once or later, or never."""
+        """What the runtime's endpoints offer. Asked for and come at once or later, or never."""
         ...
 
     def show_here(self, run: "RunState") -> bool:
@@ -117,7 +117,7 @@ class RunState:
 
     def __init__(
         self,
-        workshop: Workshop,
+        kernel_state: KernelState,
         host: Host,
         spec: RunSpec,
         conversation_id: str,
@@ -128,7 +128,7 @@ class RunState:
     ) -> None:
         """`cell` is the request to run a cell in which it was started, where the front end says which cell."""
         self.run_id = spec.run_id
-        self.number = workshop.cell_number
+        self.number = kernel_state.cell_number
         """Of the cell that started it, as in `[2]`."""
         self.conversation_id = conversation_id
         self.prompt = spec.prompt
@@ -142,7 +142,7 @@ class RunState:
         """Set once this kernel has asked for the run's end: it may not have begun by then."""
         self.heard = threading.Event()
         """Set when the server has asked for the declaration."""
-        self._workshop = workshop
+        self._workshop = kernel_state
         self.host = host
         self._lock = threading.Lock()
         self._view: RunView | None = None
@@ -176,7 +176,7 @@ class RunState:
 
     @property
     def view(self) -> RunView | None:
-        """The run as the brain last told of it; `None` where it has not yet."""
+        """The run as the runtime last told of it; `None` where it has not yet."""
         return self._view
 
     def stop(self, cause: StopCause) -> None:
@@ -184,7 +184,7 @@ class RunState:
         with self._lock:
             if self._end is not None or self.stop_cause is not None:
                 return
-            if cause != "cell_deleted":  # the cell may only have been moved, which the brain finds out
+            if cause != "cell_deleted":  # the cell may only have been moved, which the runtime finds out
                 self.stop_cause = cause
         self.host.cancel(self, cause)
 
@@ -300,7 +300,7 @@ class RunState:
         }
 
     def update(self, view: RunView) -> None:
-        """The brain says how the run stands."""
+        """The runtime says how the run stands."""
         self.heard.set()
         self._view = view
 
@@ -309,7 +309,7 @@ class RunState:
         self.spec = dataclasses.replace(self.spec, widget_model_id=widget_model_id, prompt_in_cell=prompt_in_cell)
 
     def fail(self, message: str) -> None:
-        """End a run that never reached a brain."""
+        """End a run that never reached a runtime."""
         error = ErrorView(code="INTERNAL_ERROR", message=message)
         now = utc_now()
         view = RunView(
@@ -330,7 +330,7 @@ class RunState:
         self.finish(RunEnd(run=view, text="", messages=[], tool_calls=[]))
 
     def finish(self, end: RunEnd) -> None:
-        """The brain says how the run ended. A repeat changes nothing."""
+        """The runtime says how the run ended. A repeat changes nothing."""
         with self._lock:
             if self._end is not None:
                 return
@@ -344,7 +344,7 @@ class RunState:
                     listener()
 
     def go_on(self) -> None:
-        """The brain says that the run goes on, though the model had failed."""
+        """The runtime says that the run goes on, though the model had failed."""
         with self._lock:
             self._end = self.stop_cause = None
             self._done.clear()

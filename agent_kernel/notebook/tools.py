@@ -13,23 +13,23 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
 from agent_kernel.models.images import NoPicture, decode, plain_picture
 from agent_kernel.notebook.execution.executor import approved_place, current_entry
-from agent_kernel.notebook.inspect import inspect_variables
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.execution.values import ToolText
+from agent_kernel.notebook.inspect import inspect_variables
 from agent_kernel.protocol.views import Place
-from agent_kernel.tools.builtin.search_process import list_files, search_files
 from agent_kernel.tools.builtin.attachments import attached_name, read_attachment
-from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, builtin_verdict
 from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
-from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts
-from agent_kernel.tools.review.file_cards import FileCard, file_card
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, builtin_verdict
 from agent_kernel.tools.builtin.files import read_file
-from agent_kernel.tools.function import Tool, as_tool
-from agent_kernel.tools.langchain import is_langchain
 from agent_kernel.tools.builtin.notebooks import read_notebook
 from agent_kernel.tools.builtin.pictures import read_picture
-from agent_kernel.tools.registry import ToolRegistry
+from agent_kernel.tools.builtin.search_process import list_files, search_files
 from agent_kernel.tools.builtin.shell import run_shell
+from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts
+from agent_kernel.tools.function import Tool, as_tool
+from agent_kernel.tools.langchain import is_langchain
+from agent_kernel.tools.registry import ToolRegistry
+from agent_kernel.tools.review.file_cards import FileCard, file_card
 
 FOLDER = Path.cwd()
 """The notebook's folder: where the kernel was when the extension was loaded. The user's code may leave it later."""

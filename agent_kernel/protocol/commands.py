@@ -1,4 +1,4 @@
-"""Commands from a face. Everything in them is untrusted: ids are looked up, arguments validated anew."""
+"""Commands from a client. Everything in them is untrusted: ids are looked up, arguments validated anew."""
 
 from typing import Annotated, Any, Literal
 

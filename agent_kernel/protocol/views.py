@@ -263,7 +263,7 @@ class MessageView(View):
 
 
 class Preview(View):
-    """What a face shows in place of raw arguments."""
+    """What a client shows in place of raw arguments."""
 
     kind: Literal["code", "diff", "text"]
     language: str = ""
@@ -327,7 +327,7 @@ class ToolCallView(View):
     reason: str | None = None
     by: DecidedBy | None = None
     result: str | None = None
-    # Beyond the public contract, for faces:
+    # Beyond the public contract, for clients:
     decided_by: str | None = None
     """A person's name, where one is known."""
     edited: bool = False

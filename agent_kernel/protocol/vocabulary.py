@@ -21,7 +21,7 @@ CallState = Literal[
 """The states of a tool call. `agent_kernel.log.tool_calls` owns the moves between them."""
 
 OutcomeStatus = Literal["success", "error", "denied", "cancelled", "unknown"]
-"""What a face or the model is told of a call that ended; finer states fold into these."""
+"""What a client or the model is told of a call that ended; finer states fold into these."""
 
 UnknownAnswer = Literal["continue", "retry"]
 """What a person wants of a call whose outcome is unknown: tell the model so, or have it ask for the call again."""

@@ -1,4 +1,4 @@
-"""A conversation: its runs, one after another, and what faces may ask of it."""
+"""A conversation: its runs, one after another, and what clients may ask of it."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -11,31 +11,31 @@ from agent_kernel.errors import (
     UnknownApproval,
     UnknownRun,
 )
-from agent_kernel.log import runs
-from agent_kernel.log import tool_calls
+from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.runs import ConversationRow
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.views import BudgetLimits, ConversationView, PolicySwitchView, RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswer
 from agent_kernel.runtime.clients.feed import Feed, Subscription
-from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
 from agent_kernel.runtime.clients.progress import Standing, read_standing
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.runs import last_run, lifecycle, retry, stop as stopping
+from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
+from agent_kernel.runtime.runs import last_run, lifecycle, retry
+from agent_kernel.runtime.runs import stop as stopping
 from agent_kernel.runtime.runs.queue import Host, RunHandle, RunQueue
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.runs.stop import SOMEBODY, Stop
 from agent_kernel.runtime.settings import RunSpec, ScriptedDecision
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import approval, policy_switch, rules, undo
 from agent_kernel.runtime.turns import budget_pause, unknown_outcomes
 from agent_kernel.runtime.turns.model_turn import take_message
-from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.views import BudgetLimits, ConversationView, PolicySwitchView, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswer
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.executor import Hands, Outcome
+from agent_kernel.tools.executor import Outcome, ToolExecutor
 
 
 class Conversation:
-    """Made by `Brain`. All methods are for the brain's event loop."""
+    """Made by `Runtime`. All methods are for the runtime's event loop."""
 
     def __init__(self, host: Host, row: ConversationRow, last_seq: int) -> None:
         self.row = row
@@ -59,7 +59,7 @@ class Conversation:
 
     @property
     def in_memory(self) -> bool:
-        """Whether a run is held in memory: one is under way, and not parked."""
+        """Whether a run is held in memory: one is under way, and not suspended."""
         return self._queue.active is not None
 
     @property
@@ -76,7 +76,7 @@ class Conversation:
         """Committed events after `after_seq`, or from now on."""
         return self._feed.subscribe(after_seq)
 
-    def face_came(self) -> None:
+    def client_came(self) -> None:
         """A page shows this conversation, or somebody without one answers: its runs may wait for a person."""
         self._feed.shown.set()
 
@@ -86,7 +86,7 @@ class Conversation:
     async def start_run(
         self,
         spec: RunSpec,
-        hands: Hands | None,
+        executor: ToolExecutor | None,
         *,
         scripted: Sequence[ScriptedDecision] = (),
         asked_by: str | None = None,
@@ -95,19 +95,19 @@ class Conversation:
         await self._leave_pause(asked_by)
         view = lifecycle.queued_view(self._host, self.row, spec)
         await lifecycle.save_queued(self._host.log, self.row, spec, view, behind=self._queue.is_busy)
-        return self._queue.add(spec, view, hands, scripted)
+        return self._queue.add(spec, view, executor, scripted)
 
-    def continue_run(self, spec: RunSpec, view: RunView, hands: Hands | None) -> RunHandle:
+    def continue_run(self, spec: RunSpec, view: RunView, executor: ToolExecutor | None) -> RunHandle:
         """Go on with a run that an earlier process left open."""
-        return self._queue.add(spec, view, hands)
+        return self._queue.add(spec, view, executor)
 
     async def retry_run(self, run_id: str) -> RunHandle:
         """Go on with the last run, which ended because the model failed. Raises `UnknownRun`, `AlreadyDecided`,
         `KernelGone`."""
         await self._own_run(run_id)
         spec = await retry.read_spec(self._host.log, self.row, run_id)
-        hands = await last_run.find_hands(self._host, self, spec, self._queue.last)
-        handle = self.continue_run(spec, await retry.reopen(self._host.log, self.row, run_id), hands)
+        executor = await last_run.find_executor(self._host, self, spec, self._queue.last)
+        handle = self.continue_run(spec, await retry.reopen(self._host.log, self.row, run_id), executor)
         if self.on_retry is not None:
             self.on_retry(spec, handle)
         return handle
@@ -126,7 +126,7 @@ class Conversation:
         last = self._queue.last or await last_run.before_restart(self._host, self)
         chosen = await self._host.log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
         spec = last_run.anew(last, content, chosen)
-        return (await self.start_run(spec, last.hands if last is not None else None)).run_id
+        return (await self.start_run(spec, last.executor if last is not None else None)).run_id
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
         """A person's decision. Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
@@ -155,10 +155,8 @@ class Conversation:
         """Take back an always-allow rule that covers this conversation. A call that it allowed and that has not
         started is judged without it. Raises `UnknownRule`."""
         kept = self._host.settings.user_rules
-        await self._host.log.write(
-            lambda t: rules.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept)
-        )
-        async with self._queue.at_hand():  # a parked run shows the change as well
+        await self._host.log.write(lambda t: rules.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept))
+        async with self._queue.at_hand():  # a suspended run shows the change as well
             await rules.rules_changed(self._host.active)
 
     async def switch_policy(self, mode: PolicyMode, *, decided_by: str | None = None) -> PolicySwitchView:
@@ -256,7 +254,7 @@ class Conversation:
         async with self._queue.at_hand() as active:
             run = await self._run_of(tool_call_id, active)
             await unknown_outcomes.answer(run, await self._read_call(tool_call_id), answer, decided_by)
-        self.face_came()
+        self.client_came()
         return await self._read_call(tool_call_id)
 
     async def retry_call(self, tool_call_id: str, *, decided_by: str | None = None) -> str:
@@ -281,10 +279,10 @@ class Conversation:
             if active is None:
                 await self.refuse_elsewhere()
                 last = self._queue.last or await last_run.before_restart(self._host, self)
-                hands = last.hands if last is not None else None
+                executor = last.executor if last is not None else None
             else:
-                hands = active.setting.hands
-            undone = await undo.put_back(hands, await self._read_call(tool_call_id), by, decided_by)
+                executor = active.setting.executor
+            undone = await undo.put_back(executor, await self._read_call(tool_call_id), by, decided_by)
             await self._host.log.write(lambda transaction: undone.write(Commit(transaction, self.row)))
             now = self._queue.active
             if now is not None and now.accepting and not now.is_ending and await take_message(now, undone.told):
@@ -320,7 +318,7 @@ class Conversation:
         where it was done `by_user`. Waiting calls are cancelled; where it does not come back by itself the runs end."""
         await self._queue.begun()
         async with self._queue.at_hand() as active:
-            if active is None or active.setting.hands is None:
+            if active is None or active.setting.executor is None:
                 return
             if restarting:
                 await lifecycle.note_kernel_death(active, reason)

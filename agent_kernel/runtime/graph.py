@@ -93,5 +93,5 @@ async def run_to_end(run: ActiveRun) -> None:
         # Each step is two supersteps; the run's own budget is what limits it.
         await graph.ainvoke({"calls": entry}, context=RunContext(run), config={"recursion_limit": 1_000_000})
         # A message that came with the last words of the answer is heard as well.
-        run.accepting = bool(run.inbox) and not run.is_ending and not run.parked
+        run.accepting = bool(run.inbox) and not run.is_ending and not run.suspended
         entry = []

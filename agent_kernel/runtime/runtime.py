@@ -1,4 +1,4 @@
-"""The brain: the conversations of one host, over one log."""
+"""The runtime: the conversations of one host, over one log."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,38 +12,37 @@ from typing import Self
 from agent_kernel.approvals.offers import with_offers
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import TooManyConversations, UnknownConversation
-from agent_kernel.log import runs
-from agent_kernel.log import events, tool_calls
+from agent_kernel.log import events, runs, tool_calls
 from agent_kernel.log.rules import all_rules
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import AuditListener, Transaction
 from agent_kernel.log.turns import read_report
-from agent_kernel.runtime.clients import lists
-from agent_kernel.runtime.clients.snapshot import read_list
-from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.state.run import RunResult
-from agent_kernel.runtime.runs import recovery
-from agent_kernel.runtime.runs.queue import Host, ModelSource, RunHandle
-from agent_kernel.runtime.runs.specs import restored
-from agent_kernel.runtime.runs.stop import Stop
-from agent_kernel.runtime.settings import BrainSettings, RunSpec
-from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.runtime.tool_calls import rules
-from agent_kernel.runtime.turns import unknown_outcomes
-from agent_kernel.runtime.turns.messages import read_result
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.views import ListedCall, ListedRule, ListedRun, RunView, ToolCallView, UsageReport
 from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
-from agent_kernel.tools.executor import Hands
+from agent_kernel.runtime.clients import lists
+from agent_kernel.runtime.clients.snapshot import read_list
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs import recovery
+from agent_kernel.runtime.runs.queue import Host, ModelSource, RunHandle
+from agent_kernel.runtime.runs.specs import restored
+from agent_kernel.runtime.runs.stop import Stop
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.state.run import RunResult
+from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel.runtime.tool_calls import rules
+from agent_kernel.runtime.turns import unknown_outcomes
+from agent_kernel.runtime.turns.messages import read_result
+from agent_kernel.tools.executor import ToolExecutor
 
-DEFAULT_SETTINGS = BrainSettings()
+DEFAULT_SETTINGS = RuntimeSettings()
 MOST_EMPTY = 1_000
 """So many conversations without a run are kept."""
 EMPTY_FOR = timedelta(minutes=10)
 """One that had no run in this time, and that nobody looks at, gives way to a new one."""
-HandsFor = Callable[[Conversation, RunSpec], Awaitable[Hands | None]]
-"""The hands for a run of a conversation; `None` where its kernel is gone."""
+ToolExecutorFor = Callable[[Conversation, RunSpec], Awaitable[ToolExecutor | None]]
+"""The executor for a run of a conversation; `None` where its kernel is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +53,10 @@ class Recovered:
     ended: list[tuple[RunSpec, Conversation, RunResult]]
 
 
-class Brain:
-    """Owns the log, the conversations and their tasks. Use `Brain.open`; close with `aclose`.
+class Runtime:
+    """Owns the log, the conversations and their tasks. Use `Runtime.open`; close with `aclose`.
 
-    All methods are coroutines for the event loop in which the brain was opened.
+    All methods are coroutines for the event loop in which the runtime was opened.
     """
 
     def __init__(self, host: Host) -> None:
@@ -74,7 +73,7 @@ class Brain:
         cls,
         log_path: Path | None,
         models: ModelSource,
-        settings: BrainSettings = DEFAULT_SETTINGS,
+        settings: RuntimeSettings = DEFAULT_SETTINGS,
         *,
         attended: bool = True,
     ) -> Self:
@@ -100,13 +99,13 @@ class Brain:
         """Hand what is added to the audit trail to `listener`, after each commit."""
         self._host.log.listen_to_audit(listener)
 
-    async def recover(self, hands_for: HandsFor) -> Recovered:
+    async def recover(self, executor_for: ToolExecutorFor) -> Recovered:
         """Take up the runs that an earlier process left open. Call it once, before anything else.
 
-        Runs whose kernel is gone are ended; those of conversations without a kernel go on. `hands_for` is asked too
+        Runs whose kernel is gone are ended; those of conversations without a kernel go on. `executor_for` is asked too
         when a run of before is tried again.
         """
-        self._host.kernels.hands_for = hands_for
+        self._host.kernels.executor_for = executor_for
         recovered = Recovered([], [])
         log = self._host.log
         for run in await recovery.interrupted_runs(log):
@@ -117,13 +116,13 @@ class Brain:
                 result = await recovery.close(log, run, self._host.settings, recovery.UNREADABLE)
                 recovered.ended.append((RunSpec(run_id=run.run_id, prompt=run.prompt), conversation, result))
                 continue
-            hands = await hands_for(conversation, spec) if conversation.kernel_id is not None else None
-            if hands is None and conversation.kernel_id is not None:
+            executor = await executor_for(conversation, spec) if conversation.kernel_id is not None else None
+            if executor is None and conversation.kernel_id is not None:
                 result = await recovery.close(log, run, self._host.settings)
                 recovered.ended.append((spec, conversation, result))
             else:
                 await recovery.prepare(log, run)
-                recovered.continued.append((spec, conversation, conversation.continue_run(spec, run, hands)))
+                recovered.continued.append((spec, conversation, conversation.continue_run(spec, run, executor)))
         return recovered
 
     async def aclose(self) -> None:

@@ -65,7 +65,7 @@ class RunSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class BrainSettings:
+class RuntimeSettings:
     """Limits of a host. Numbers from mature command-line agents; all configurable."""
 
     default_model: str | None = None
@@ -83,12 +83,12 @@ class BrainSettings:
     step_characters: int = 200_000
     output_directory: Path | None = None
     """Where outputs go that are too long for the model; `None` means `tools.spill.outputs_directory`."""
-    park_seconds: float = 10.0
+    suspend_seconds: float = 10.0
     """A run that has only waited for decisions for this long keeps nothing in memory until it is decided on, unless it
     is one of a few."""
     runs_in_memory: int = 4
-    """So many runs are not worth it to be parked: a decision on one in memory is acted on sooner."""
-    face_seconds: float | None = 10.0
+    """So many runs are not worth it to be suspended: a decision on one in memory is acted on sooner."""
+    client_seconds: float | None = 10.0
     """How long a run that would wait for a person as a whole waits for a page to show it, where none has; then it does
     what it does where nobody is there. `None` where the host looks after that itself."""
     stop_seconds: float = 10.0

@@ -1,4 +1,4 @@
-"""What a tool is to the brain: a declaration. The function behind it lives with the hands."""
+"""What a tool is to the runtime: a declaration. The function behind it lives with the executor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pydantic import Field
 from agent_kernel.errors import ConfigurationError
 
 DeclaredApproval = Literal["ask", "allow", "deny", "dynamic"]
-"""`dynamic`: the tool's own callable judges each call's arguments; it runs with the hands, and anything but a clear
+"""`dynamic`: the tool's own callable judges each call's arguments; it runs with the executor, and anything but a clear
 answer counts as `ask`."""
 
 MOST_SECONDS = 10**9
@@ -26,7 +26,7 @@ class ToolDeclaration:
     read_only: bool = False
     """Read-only calls may run beside each other and are allowed in plan mode."""
     runs_in: Literal["kernel", "page"] = "kernel"
-    """`page`: a face answers it with a `tool_result` command (`ask_user`)."""
+    """`page`: a client answers it with a `tool_result` command (`ask_user`)."""
     timeout: Annotated[float | None, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] = None
     """Seconds that a call may run until it is interrupted; `None` means no limit."""
 

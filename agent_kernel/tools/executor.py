@@ -1,4 +1,4 @@
-"""What the brain asks of the hands. The server's kernel bridge and the embedded host each implement it."""
+"""What the runtime asks of the executor. The server's kernel bridge and the embedded host each implement it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.review.file_cards import FileCard
 
 OutputSink = Callable[[OutputView], None]
-"""Called in the brain's event loop, in order, for each live output of the call."""
+"""Called in the runtime's event loop, in order, for each live output of the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ ChangeState = Literal["as_left", "changed", "undone"]
 class Outcome:
     status: Literal["success", "error", "cancelled", "unknown"]
     content: str
-    """The whole text for the model, untruncated (within the hands' own hard cap)."""
+    """The whole text for the model, untruncated (within the executor's own hard cap)."""
     undo: str | None = None
-    """Set where `Hands.undo` can take the call back: when the file that it replaced was last changed (UTC, ISO 8601),
-    or an empty text where there was none."""
+    """Set where `ToolExecutor.undo` can take the call back: when the file that it replaced was last changed (UTC, ISO
+    8601), or an empty text where there was none."""
     output_file: str | None = None
     """The file that has the whole output where the content has not, or where it was written in any case."""
 
@@ -58,7 +58,7 @@ class ToolVerdict:
     """Whether the mode `edit` covers writing this file."""
 
 
-class Hands(Protocol):
+class ToolExecutor(Protocol):
     """Runs approved calls, each known by its approval. It never decides whether a call may run.
 
     Methods raise `KernelGone` where the kernel died, was restarted or was shut down; a call that was executing

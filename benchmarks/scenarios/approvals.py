@@ -9,7 +9,7 @@ SAMPLES = 10
 """Of each length, in each turn."""
 CONTENDERS = (
     "ours",
-    "ours, parked",
+    "ours, suspended",
     "raw aiohttp, log",
     "LangGraph + openai",
     "create_agent",
@@ -44,7 +44,7 @@ def _judge(short: dict[str, float], long: dict[str, float], report: Report) -> N
         goal = Goal(0.4, "0.4 times create_agent's with its state on SQLite")
         report.figures += [
             Figure("... by create_agent's", short["ours"] / short["create_agent"], "x", goal),
-            Figure("... where the run was parked", short["ours, parked"] / short["create_agent"], "x", goal),
+            Figure("... where the run was suspended", short["ours, suspended"] / short["create_agent"], "x", goal),
         ]
     same = Goal(1.2, "no slower, a fifth allowed for noise")
     report.figures += [

@@ -1,4 +1,4 @@
-"""The Jupyter server extension of Agent Kernel: it hosts the brain and links it to the server's kernels."""
+"""The Jupyter server extension of Agent Kernel: it hosts the runtime and links it to the server's kernels."""
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any

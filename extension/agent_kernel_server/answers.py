@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict
 from tornado import web
 
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.runtime.clients.commands import obey
 from agent_kernel.protocol.commands import (
     BudgetAnswer,
     BudgetCommand,
@@ -19,6 +18,7 @@ from agent_kernel.protocol.commands import (
     RunRetryCommand,
 )
 from agent_kernel.protocol.vocabulary import UnknownAnswer
+from agent_kernel.runtime.clients.commands import handle_command
 from agent_kernel_server.requests import AgentKernelHandler, Refusal
 
 
@@ -35,7 +35,7 @@ class ApprovalHandler(AgentKernelHandler):
     @authorized("execute")
     async def post(self, approval_id: str) -> None:
         decision = self.read_body(Decision)
-        self.send(await (await self.brain()).decide(approval_id, decision, decided_by=self.person))
+        self.send(await (await self.runtime()).decide(approval_id, decision, decided_by=self.person))
 
 
 class OutcomeHandler(AgentKernelHandler):
@@ -45,7 +45,7 @@ class OutcomeHandler(AgentKernelHandler):
     @authorized("execute")
     async def post(self, approval_id: str) -> None:
         answer = self.read_body(OutcomeAnswer).answer
-        self.send(await (await self.brain()).answer_unknown(approval_id, answer, decided_by=self.person))
+        self.send(await (await self.runtime()).answer_unknown(approval_id, answer, decided_by=self.person))
 
 
 class UndoHandler(AgentKernelHandler):
@@ -54,7 +54,7 @@ class UndoHandler(AgentKernelHandler):
     @web.authenticated
     @authorized("execute")
     async def post(self, approval_id: str) -> None:
-        self.send(await (await self.brain()).undo(approval_id, decided_by=self.person))
+        self.send(await (await self.runtime()).undo(approval_id, decided_by=self.person))
 
 
 class PolicyHandler(AgentKernelHandler):
@@ -64,7 +64,7 @@ class PolicyHandler(AgentKernelHandler):
     @authorized("execute")
     async def post(self, conversation_id: str) -> None:
         choice = self.read_body(PolicyChoice)
-        conversation = await (await self.brain()).conversation(conversation_id)
+        conversation = await (await self.runtime()).conversation(conversation_id)
         try:
             switched = await conversation.switch_policy(choice.mode, decided_by=self.person)
         except InvalidArguments as error:
@@ -75,9 +75,9 @@ class PolicyHandler(AgentKernelHandler):
 class RunAnswerHandler(AgentKernelHandler):
     async def act(self, conversation_id: str, command: BudgetCommand | RunRetryCommand | CancelCommand) -> None:
         """Do what is asked of a run, and answer with the run as it is then."""
-        brain = await self.brain()
-        await obey(command, await brain.conversation(conversation_id), self.person)
-        self.send(await brain.run(command.run_id))
+        runtime = await self.runtime()
+        await handle_command(command, await runtime.conversation(conversation_id), self.person)
+        self.send(await runtime.run(command.run_id))
 
 
 class BudgetHandler(RunAnswerHandler):

@@ -14,11 +14,11 @@ from agent_kernel.approvals.folder_file import FolderLimits, read_limits
 from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.approvals.rule_check import check_rules
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.runtime.settings import BrainSettings
 from agent_kernel.models.endpoints import ENVIRONMENT_KEYS, BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.runtime.settings import RuntimeSettings
 from agent_kernel.tools.declaration import checked_timeouts
 from agent_kernel_server.handlers import HANDLERS
 from agent_kernel_server.service import Service
@@ -28,7 +28,7 @@ SERVER_PID_VARIABLE = "AGENT_KERNEL_SERVER_PID"
 
 LOG_NAME = "agent-kernel.sqlite"
 
-_DEFAULTS = BrainSettings()
+_DEFAULTS = RuntimeSettings()
 
 
 class AgentKernelServer(ExtensionApp):
@@ -202,7 +202,7 @@ class AgentKernelServer(ExtensionApp):
         self.service = Service(
             log_path=Path(self.data_dir) / LOG_NAME,
             models=self._models(Path(server.root_dir)),
-            settings=self._brain_settings(),
+            settings=self._runtime_settings(),
             kernel_manager=server.kernel_manager,
             session_manager=server.session_manager,
             contents_manager=server.contents_manager,
@@ -233,8 +233,8 @@ class AgentKernelServer(ExtensionApp):
             self._hidden = {name: os.environ.pop(name) for name in names if name is not None and name in os.environ}
         return models
 
-    def _brain_settings(self) -> BrainSettings:
-        return BrainSettings(
+    def _runtime_settings(self) -> RuntimeSettings:
+        return RuntimeSettings(
             default_model=self.default_model,
             policy_cap=cast("PolicyMode | None", self.policy_cap),
             result_characters=self.result_characters,

@@ -1,6 +1,6 @@
 """The WebSocket channel: a conversation's committed events down, commands up.
 
-The `session` event goes first. Live events then wait for the face's first frame, or 150 ms, so that a face which
+The `session` event goes first. Live events then wait for the client's first frame, or 150 ms, so that a client which
 reconnects can say with `resume` where it left off before anything else arrives.
 """
 
@@ -17,11 +17,11 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from agent_kernel.errors import ConfigurationError, LogUnavailable, UnknownConversation
+from agent_kernel.protocol.events import ErrorEvent, Event, PongEvent
+from agent_kernel.runtime.clients.commands import handle_command
 from agent_kernel.runtime.clients.feed import Subscription
 from agent_kernel.runtime.clients.greeting import greet, is_far_behind
-from agent_kernel.runtime.clients.commands import obey
 from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.protocol.events import ErrorEvent, Event, PongEvent
 from agent_kernel_server.dispatch import InvalidFrame, Reply, parse_frame, reply_for
 from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of
 from agent_kernel_server.service import Service
@@ -48,7 +48,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
     _resume_from: int | None = None
     _far_behind = False
     _left = False
-    """Whether the face has gone, which may be before its channel is open."""
+    """Whether the client has gone, which may be before its channel is open."""
 
     @property
     def service(self) -> Service:
@@ -71,8 +71,8 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
         if not await may(self, "read"):
             raise web.HTTPError(403)
         try:
-            brain = await self.service.brain()
-            self.conversation = await brain.conversation_soon(conversation_id, ANNOUNCED_SECONDS)
+            runtime = await self.service.runtime()
+            self.conversation = await runtime.conversation_soon(conversation_id, ANNOUNCED_SECONDS)
         except UnknownConversation as error:
             raise web.HTTPError(404, str(error)) from error
         except ConfigurationError as error:  # there is no log
@@ -104,8 +104,8 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
                 self._far_behind = False
                 subscription = await self._greet()
         except (WebSocketClosedError, StreamClosedError):
-            self.log.debug("A face of %s has gone", self.conversation.conversation_id)
-        except LogUnavailable as error:  # what the face missed can't be read
+            self.log.debug("A client of %s has gone", self.conversation.conversation_id)
+        except LogUnavailable as error:  # what the client missed can't be read
             with suppress(WebSocketClosedError, StreamClosedError):
                 await self._write(self._event(reply_for(error)))
         finally:
@@ -115,13 +115,13 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
         """Send a `session`; what follows it is in the subscription."""
         greeting = await greet(self.conversation)
         self._subscription = greeting.subscription
-        self.conversation.face_came()
+        self.conversation.client_came()
         self._rewind()
         await self.write_message(greeting.frame)
         return greeting.subscription
 
     def _rewind(self) -> None:
-        """A face may say where it left off before its `session` event is read from the log."""
+        """A client may say where it left off before its `session` event is read from the log."""
         if self._subscription is None or self._resume_from is None:
             return
         last_seq, wanted = self.conversation.last_seq, self._resume_from
@@ -142,7 +142,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
             try:
                 await self._write(self._event(reply))
             except (WebSocketClosedError, StreamClosedError):
-                self.log.debug("A face left before its answer")
+                self.log.debug("A client left before its answer")
 
     async def _answer(self, message: str | bytes) -> Reply | None:
         try:
@@ -163,7 +163,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
             self._rewind()
             return None
         try:
-            await obey(command, self.conversation, person_of(self.current_user))
+            await handle_command(command, self.conversation, person_of(self.current_user))
         except Exception as error:  # the socket outlives a fault of one command
             reply = reply_for(error)
             if isinstance(error, LogUnavailable):

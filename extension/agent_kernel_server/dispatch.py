@@ -1,4 +1,4 @@
-"""A face's frames, read as commands, and the brain's errors, as answers to the face."""
+"""A client's frames, read as commands, and the runtime's errors, as answers to the client."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -78,7 +78,7 @@ def parse_frame(message: str | bytes) -> ClientCommand | None:
 
 
 def reply_for(error: Exception) -> Reply:
-    """What a face is told of an error. One that nobody foresaw keeps its details in the server's log."""
+    """What a client is told of an error. One that nobody foresaw keeps its details in the server's log."""
     if isinstance(error, AlreadyDecided):
         first = error.first
         return Reply("CONFLICT", str(error), first.get("tool_call_id"), first)

@@ -1,4 +1,4 @@
-"""The HTTP routes. Each is thin: it checks who asks, reads the body, asks the brain and dumps a view."""
+"""The HTTP routes. Each is thin: it checks who asks, reads the body, asks the runtime and dumps a view."""
 
 from typing import Any, NoReturn, get_args
 
@@ -8,10 +8,10 @@ from jupyter_server.services.contents.handlers import ContentsHandler
 from pydantic import BaseModel, ConfigDict, Field
 from tornado import web
 
-from agent_kernel.runtime.clients.greeting import tool_views
-from agent_kernel.runtime.clients.lists import ENDED_RUNS
 from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS, RunView
 from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus
+from agent_kernel.runtime.clients.greeting import tool_views
+from agent_kernel.runtime.clients.lists import ENDED_RUNS
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel_server.answers import (
     ApprovalHandler,
@@ -29,7 +29,7 @@ from agent_kernel_server.service import Service
 
 EXTENSION = "agent_kernel_server"
 CALL_STATES: frozenset[str] = frozenset({*get_args(CallState), "unanswered"})
-"""What the list of approvals can be asked for. `unanswered`: see `Brain.approvals`."""
+"""What the list of approvals can be asked for. `unanswered`: see `Runtime.approvals`."""
 RUN_STATUSES: frozenset[str] = frozenset(get_args(RunStatus))
 RUN_STATES: frozenset[str] = RUN_STATUSES | {"paused", "open"}
 """What the list of runs can be asked for: a run that is paused is not `running` then; `open` are all that have not
@@ -82,7 +82,7 @@ class ConversationsHandler(AgentKernelHandler):
     @authorized
     async def get(self) -> None:
         after, limit = self.get_query_argument("after", None), self.wanted_number("limit", -1)
-        self.send(await (await self.brain()).list_conversations(after=after, limit=limit))
+        self.send(await (await self.runtime()).list_conversations(after=after, limit=limit))
 
     @web.authenticated
     @authorized
@@ -98,13 +98,13 @@ class ConversationHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self, conversation_id: str) -> None:
-        conversation = await (await self.brain()).conversation(conversation_id)
+        conversation = await (await self.runtime()).conversation(conversation_id)
         self.send((await conversation.snapshot()).text)
 
     @web.authenticated
     @authorized
     async def delete(self, conversation_id: str) -> None:
-        await (await self.brain()).delete_conversation(conversation_id, decided_by=self.person)
+        await (await self.runtime()).delete_conversation(conversation_id, decided_by=self.person)
         self.set_status(204)
         self.finish()
 
@@ -160,14 +160,14 @@ class RulesHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        self.send(await (await self.brain()).list_rules())
+        self.send(await (await self.runtime()).list_rules())
 
 
 class RuleHandler(AgentKernelHandler):
     @web.authenticated
     @authorized("execute")
     async def delete(self, rule_id: str) -> None:
-        await (await self.brain()).remove_rule(rule_id, decided_by=self.person)
+        await (await self.runtime()).remove_rule(rule_id, decided_by=self.person)
         self.set_status(204)
         self.finish()
 
@@ -186,7 +186,7 @@ class UsageHandler(AgentKernelHandler):
         days = self.wanted_number("days", STATS_DAYS)
         if not 1 <= days <= MOST_DAYS:
             raise Refusal(400, f"days: {days} is not a number from 1 to {MOST_DAYS}", field="days")
-        self.send(await (await self.brain()).usage(days))
+        self.send(await (await self.runtime()).usage(days))
 
 
 class PageContentsHandler(ContentsHandler):

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
-from agent_kernel.runtime.state.run import RunResult
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.protocol.vocabulary import RESULT_MARK
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.run import RunResult
 from agent_kernel_server.open_runs import OpenRuns
 from agent_kernel_server.places import NotebookPlaces
 

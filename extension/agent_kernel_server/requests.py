@@ -1,4 +1,4 @@
-"""What all routes share: who asks, the body as a model, answers as JSON, and the brain's errors as refusals."""
+"""What all routes share: who asks, the body as a model, answers as JSON, and the runtime's errors as refusals."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -24,9 +24,9 @@ from agent_kernel.errors import (
     TooManyConversations,
     UndoRefused,
 )
-from agent_kernel.runtime.runtime import Brain
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.json_once import loads_once
+from agent_kernel.runtime.runtime import Runtime
 from agent_kernel_server.identity import AUTH_RESOURCE, person_of
 from agent_kernel_server.places import ListedT
 from agent_kernel_server.service import Service
@@ -45,7 +45,7 @@ class Refusal(Exception):
 
 
 def refusal_for(error: AgentKernelError) -> Refusal:
-    """What HTTP says of an error of the brain."""
+    """What HTTP says of an error of the runtime."""
     message = str(error)
     if isinstance(error, NotFound):
         return Refusal(404, message)
@@ -114,8 +114,8 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         """Whom the log names."""
         return person_of(self.current_user)
 
-    async def brain(self) -> Brain:
-        return await self.service.brain()
+    async def runtime(self) -> Runtime:
+        return await self.service.runtime()
 
     def read_body(self, model: type[BodyT]) -> BodyT:
         """The validated body. Raises `Refusal` 400 with the field, or 413."""

@@ -1,4 +1,4 @@
-"""Service owns what the extension runs: the brain, the kernels it serves, the open channels and the tasks."""
+"""Service owns what the extension runs: the runtime, the kernels it serves, the open channels and the tasks."""
 
 import asyncio
 from contextlib import suppress
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
 from agent_kernel.log.opening import LOCAL
-from agent_kernel.runtime.runtime import Brain, Recovered
-from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.settings import BrainSettings, RunSpec
-from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.runtime.tool_calls.undo import file_change
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import FileChangeView, ListedCall, ListedRun, ModelsView
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runtime import Recovered, Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel.runtime.tool_calls.undo import file_change
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from agent_kernel.tools.executor import Hands
+from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel_server import __version__
 from agent_kernel_server.events import emitter
-from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, KernelBridge
+from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
 from agent_kernel_server.notebooks import CONTENTS_ACTIONS, RecordKeeper
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Service:
         *,
         log_path: Path,
         models: ModelResolver,
-        settings: BrainSettings,
+        settings: RuntimeSettings,
         kernel_manager: Any,
         session_manager: Any,
         contents_manager: Any,
@@ -49,7 +49,7 @@ class Service:
         self._settings = settings
         self._logger = logger
         self._opening = asyncio.Lock()
-        self._brain: Brain | None = None
+        self._runtime: Runtime | None = None
         self._failure: ConfigurationError | None = None
         self._failures = 0
         self._warmed = False
@@ -58,43 +58,43 @@ class Service:
         self.tasks = TaskOwner()
         self.channels: set[ChannelHandler] = set()
         self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
-        self.kernels = KernelBridge(
-            self.brain, self.list_models, self.is_shown, self.records, kernel_manager, logger, gateway_seconds
+        self.kernels = ServedKernels(
+            self.runtime, self.list_models, self.is_shown, self.records, kernel_manager, logger, gateway_seconds
         )
 
-    async def brain(self) -> Brain:
-        """The brain; the first caller opens its log. Raises `ConfigurationError` where that can't be done: those who
+    async def runtime(self) -> Runtime:
+        """The runtime; the first caller opens its log. Raises `ConfigurationError` where that can't be done: those who
         waited for the same attempt hear the same, so that they do not all wait for one more, one after another."""
         failures = self._failures
         async with self._opening:
-            if self._brain is None:
+            if self._runtime is None:
                 if self._failure is not None and self._failures > failures:
                     raise self._failure
-                brain = await self._open_brain()
+                runtime = await self._open_runtime()
                 try:
-                    brain.listen_to_audit(self._emit_audit)
-                    await self._take_up(await brain.recover(self._hands_after_restart))
+                    runtime.listen_to_audit(self._emit_audit)
+                    await self._take_up(await runtime.recover(self._executor_after_restart))
                 except BaseException:
-                    await brain.aclose()  # two brains over one log would each take up the same runs
+                    await runtime.aclose()  # two runtimes over one log would each take up the same runs
                     raise
-                self._brain = brain
-            return self._brain
+                self._runtime = runtime
+            return self._runtime
 
-    async def _open_brain(self) -> Brain:
+    async def _open_runtime(self) -> Runtime:
         try:
-            brain = await Brain.open(self._log_path, self._models, self._settings)
+            runtime = await Runtime.open(self._log_path, self._models, self._settings)
         except ConfigurationError as error:
             self._failure, self._failures = error, self._failures + 1
             raise
         self._failure = None
-        if brain.has_log_alone:
+        if runtime.has_log_alone:
             self._logger.warning(
                 "This server holds the log at %s alone, because its file system has no memory that processes share "
                 "(a network home, some FUSE mounts). Another server can't use it meanwhile: there, %s.",
                 self._log_path,
                 LOCAL,
             )
-        return brain
+        return runtime
 
     def start_recovery(self) -> None:
         """Take up what an earlier server left open, without waiting for somebody to ask."""
@@ -102,13 +102,13 @@ class Service:
 
     async def _recover(self) -> None:
         try:
-            await self.brain()
+            await self.runtime()
         except ConfigurationError as error:  # whoever asks for something is told the same
             self._logger.error("Agent Kernel can't work yet: %s", error)
 
-    async def _hands_after_restart(self, conversation: Conversation, spec: RunSpec) -> Hands | None:
+    async def _executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> ToolExecutor | None:
         try:
-            return await self.kernels.hands_after_restart(conversation, spec)
+            return await self.kernels.executor_after_restart(conversation, spec)
         except KernelGone:
             return None
 
@@ -150,7 +150,7 @@ class Service:
             "kernels": self.kernels.attached(),
             "channels": len(self.channels),
             "policy_cap": self._settings.policy_cap,
-            "trouble": trouble or (self._brain.log_fault if self._brain is not None else None),
+            "trouble": trouble or (self._runtime.log_fault if self._runtime is not None else None),
         }
 
     async def _model_name(self) -> str | None:
@@ -165,12 +165,12 @@ class Service:
 
     async def list_changes(self, kernel_id: str) -> list[FileChangeView]:
         """What a kernel's calls changed in files, as long as the kernel knows the way back. The oldest come first."""
-        brain = await self.brain()
+        runtime = await self.runtime()
         listed: list[FileChangeView] = []
         for change in await self.kernels.changes(kernel_id):
             with suppress(UnknownApproval):  # a conversation that was deleted
-                call = await brain.find_call(change.approval_id)
-                if (await brain.conversation(call.conversation_id)).kernel_id == kernel_id:
+                call = await runtime.find_call(change.approval_id)
+                if (await runtime.conversation(call.conversation_id)).kernel_id == kernel_id:
                     listed.append(file_change(call, change.state))
         return listed
 
@@ -185,9 +185,9 @@ class Service:
         """A new conversation. Raises `ConfigurationError` for a model that the configuration does not know."""
         if model is not None:
             await asyncio.to_thread(self._models.resolve, model)
-        brain = await self.brain()
+        runtime = await self.runtime()
         path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
-        return await brain.create_conversation(kernel_id=kernel_id, model=model, notebook_path=path)
+        return await runtime.create_conversation(kernel_id=kernel_id, model=model, notebook_path=path)
 
     async def start_run(
         self,
@@ -199,15 +199,15 @@ class Service:
         asked_by: str | None = None,
     ) -> str:
         """Start a run that nobody's cell announced. It has the built-in tools where there is a kernel to do them."""
-        conversation = await (await self.brain()).conversation(conversation_id)
+        conversation = await (await self.runtime()).conversation(conversation_id)
         await conversation.refuse_elsewhere()  # before its kernel, which this server does not have, is missed
         run_id = new_run_id()
-        hands = await self.kernels.hands(conversation, run_id)
-        tools = BUILTIN_TOOLS if hands is not None else ()
+        executor = await self.kernels.executor(conversation, run_id)
+        tools = BUILTIN_TOOLS if executor is not None else ()
         kernel_id = conversation.kernel_id
         path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
         spec = RunSpec(run_id=run_id, prompt=content, tools=tools, watched=watched, effort=effort, notebook_path=path)
-        handle = await conversation.start_run(spec, hands, asked_by=asked_by)
+        handle = await conversation.start_run(spec, executor, asked_by=asked_by)
         return handle.run_id
 
     def listen(self) -> None:
@@ -220,22 +220,22 @@ class Service:
     async def on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
         """A listener of Jupyter's contents events: what the log says of a notebook follows its rename."""
         old, new = str(data.get("source_path", "")).strip("/"), str(data.get("path", "")).strip("/")
-        if data.get("action") == "rename" and old and new and self._brain is not None:
+        if data.get("action") == "rename" and old and new and self._runtime is not None:
             try:
-                await self._brain.rename_notebooks(old, new)
+                await self._runtime.rename_notebooks(old, new)
             except LogUnavailable as error:
                 self._logger.warning("The log does not know yet that %s is %s now: %s", old, new, error)
 
     async def list_calls(self, state: str | None) -> list[ListedCall]:
         """Calls of all conversations with the places they belong to, as those are now."""
-        return await self.records.places.follow(await (await self.brain()).list_calls(state))
+        return await self.records.places.follow(await (await self.runtime()).list_calls(state))
 
     async def list_runs(self, ended: int) -> list[ListedRun]:
         """The same of runs; `ended` is how many of those that are over, the newest."""
-        return await self.records.places.follow(await (await self.brain()).list_runs(ended))
+        return await self.records.places.follow(await (await self.runtime()).list_runs(ended))
 
     async def aclose(self) -> None:
-        """End everything: channels, kernels, tasks, then the brain, which ends its runs honestly."""
+        """End everything: channels, kernels, tasks, then the runtime, which ends its runs honestly."""
         self._event_logger.remove_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
         self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
         self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.on_contents_action)
@@ -246,7 +246,7 @@ class Service:
         await self.tasks.aclose()
         self.records.close()
         async with self._opening:
-            if self._brain is not None:
-                await self._brain.aclose()
-                self._brain = None
+            if self._runtime is not None:
+                await self._runtime.aclose()
+                self._runtime = None
         await self._models.aclose()

@@ -80,7 +80,7 @@ def test_the_core_imports_no_jupyter() -> None:
     assert offenders(core_modules(), JUPYTER, eager_only=True) == []
 
 
-def test_the_core_imports_neither_of_its_hosts_nor_the_face() -> None:
+def test_the_core_imports_neither_of_its_hosts_nor_the_client() -> None:
     outward = {"agent_kernel.notebook", "agent_kernel_server", "agent_kernel_widgets"}
     assert offenders([path for path in core_modules() if path not in ENTRY_POINTS], outward) == []
     assert offenders(core_modules(), outward, eager_only=True) == []
@@ -96,7 +96,7 @@ def test_the_core_brings_in_langgraph_and_openai_only_when_they_are_needed() -> 
     assert offenders([path for path in core_modules() if path != lazy], HEAVY, eager_only=True) == []
 
 
-def test_the_server_reaches_the_core_but_not_the_hands_or_the_face() -> None:
+def test_the_server_reaches_the_core_but_not_the_executor_or_the_client() -> None:
     assert offenders(modules(SERVER), {"agent_kernel.notebook", "agent_kernel_widgets", "ipykernel", "IPython"}) == []
 
 
@@ -104,11 +104,11 @@ def test_the_server_extension_loads_without_langgraph_and_openai() -> None:
     assert offenders(modules(SERVER), HEAVY, eager_only=True) == []
 
 
-def test_the_hands_do_not_reach_the_server() -> None:
+def test_the_executor_do_not_reach_the_server() -> None:
     assert offenders(modules(CORE / "notebook"), {"agent_kernel_server", "jupyter_server", "tornado.web"}) == []
 
 
-def test_the_face_knows_the_protocol_and_nothing_else() -> None:
+def test_the_client_knows_the_protocol_and_nothing_else() -> None:
     others = {f"agent_kernel.{path.stem}" for path in CORE.iterdir()} - {"agent_kernel.protocol"}
     assert offenders(modules(WIDGETS), others | {"agent_kernel_server"}) == []
 

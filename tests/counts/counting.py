@@ -1,4 +1,4 @@
-"""A brain whose SQL is counted, and a model that costs nothing."""
+"""A runtime whose SQL is counted, and a model that costs nothing."""
 
 import asyncio
 import sqlite3
@@ -6,9 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from itertools import count, groupby
 from pathlib import Path
 
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.settings import BrainSettings, RunSpec
 from agent_kernel.models.base import (
     Model,
     ModelFacts,
@@ -23,8 +20,11 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.tools.declaration import ToolDeclaration
-from tests.core.runtime.runtime_fixtures import FunctionHands
+from tests.core.runtime.runtime_fixtures import FunctionExecutor
 
 _CONTROL = ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE")
 
@@ -61,22 +61,24 @@ class CountedModel:
         return self
 
 
-class CountedBrain:
+class CountedRuntime:
     """One conversation, and the SQL of its log since the last `clear`."""
 
-    def __init__(self, brain: Brain, conversation: Conversation) -> None:
-        self.brain = brain
+    def __init__(self, runtime: Runtime, conversation: Conversation) -> None:
+        self.runtime = runtime
         self.conversation = conversation
         self.sql: list[str] = []
         results = count(1)
-        self.hands = FunctionHands(act=lambda call, emit: f"{next(results)}")  # the same three times would pause a run
+        self.executor = FunctionExecutor(
+            act=lambda call, emit: f"{next(results)}"
+        )  # the same three times would pause a run
         self._seen = 0
 
     @classmethod
-    async def open(cls, path: Path, model: CountedModel, **settings: float) -> "CountedBrain":
-        brain = await Brain.open(path, model, BrainSettings(**settings))  # type: ignore[arg-type]
-        counted = cls(brain, await brain.create_conversation())
-        await brain._host.log.read(lambda sql: sql.set_trace_callback(counted.sql.append))
+    async def open(cls, path: Path, model: CountedModel, **settings: float) -> "CountedRuntime":
+        runtime = await Runtime.open(path, model, RuntimeSettings(**settings))  # type: ignore[arg-type]
+        counted = cls(runtime, await runtime.create_conversation())
+        await runtime._host.log.read(lambda sql: sql.set_trace_callback(counted.sql.append))
         return counted
 
     async def run(
@@ -84,18 +86,18 @@ class CountedBrain:
         approval: Approval = "allow",
         before_decision: Callable[[], object] = lambda: None,
         *,
-        parked: bool = False,
+        suspended: bool = False,
     ) -> None:
         """One run to its end; `approval` is the tool's. A call that asks is approved, after `before_decision`, and once
-        the run is `parked` if that is wanted."""
+        the run is `suspended` if that is wanted."""
         probe = ToolDeclaration("probe", "Probe.", {"type": "object", "properties": {}}, approval=approval)
         spec = RunSpec(run_id=new_run_id(), prompt="Go on.", tools=(probe,))
         frames = self.conversation.subscribe()
-        handle = await self.conversation.start_run(spec, self.hands)
+        handle = await self.conversation.start_run(spec, self.executor)
         async for frame in frames:
             event = server_event_adapter.validate_json(frame)
             if event.type == "approval_request":
-                while parked and self.conversation.in_memory:  # noqa: ASYNC110 -- parking makes no sound
+                while suspended and self.conversation.in_memory:  # noqa: ASYNC110 -- suspending makes no sound
                     await asyncio.sleep(0.005)
                 before_decision()
                 await self.conversation.decide(event.approval_id, Decision(approved=True))
@@ -136,4 +138,4 @@ class CountedBrain:
             (size,) = sql.execute("PRAGMA page_size").fetchone()
             return int(count * size)
 
-        return await self.brain._host.log.read(pages)
+        return await self.runtime._host.log.read(pages)

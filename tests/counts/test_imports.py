@@ -42,6 +42,8 @@ def test_the_server_extension_is_loaded_without_the_model_client_and_the_graph()
     )
 
 
-@pytest.mark.parametrize("module", ["agent_kernel.runtime.runtime", "agent_kernel.record", "agent_kernel.tools.registry"])
+@pytest.mark.parametrize(
+    "module", ["agent_kernel.runtime.runtime", "agent_kernel.record", "agent_kernel.tools.registry"]
+)
 def test_the_core_is_imported_without_the_model_client_and_the_graph(module: str) -> None:
     assert modules_after(f"import {module}") & {"aiohttp", "httpx2", "langchain_core", "langgraph", "openai"} == set()

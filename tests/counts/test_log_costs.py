@@ -6,26 +6,26 @@ from typing import Any
 
 import pytest
 
-from tests.counts.counting import CountedBrain, CountedModel
+from tests.counts.counting import CountedModel, CountedRuntime
 
 Open = Callable[..., Any]
 
 
 @pytest.fixture
 async def opened(tmp_path: Path) -> AsyncIterator[Open]:
-    """Opens a counted brain whose first run, which fills caches, is over."""
-    brains: list[CountedBrain] = []
+    """Opens a counted runtime whose first run, which fills caches, is over."""
+    runtimes: list[CountedRuntime] = []
 
-    async def make(**model: int) -> CountedBrain:
-        counted = await CountedBrain.open(tmp_path / f"{len(brains)}.sqlite", CountedModel(**model))
-        brains.append(counted)
+    async def make(**model: int) -> CountedRuntime:
+        counted = await CountedRuntime.open(tmp_path / f"{len(runtimes)}.sqlite", CountedModel(**model))
+        runtimes.append(counted)
         await counted.run()
         counted.clear()
         return counted
 
     yield make
-    for counted in brains:
-        await counted.brain.aclose()
+    for counted in runtimes:
+        await counted.runtime.aclose()
 
 
 async def cost_of_a_step(opened: Open, verb: str = "") -> float:
@@ -47,26 +47,26 @@ async def test_a_tool_step_is_a_dozen_statements(opened: Open) -> None:
     assert await cost_of_a_step(opened) <= 13
 
 
-@pytest.mark.parametrize("parked", [False, True], ids=["in memory", "parked"])
+@pytest.mark.parametrize("suspended", [False, True], ids=["in memory", "suspended"])
 async def test_an_approved_call_is_one_commit_from_its_decision_and_no_look_at_the_history(
-    tmp_path: Path, parked: bool
+    tmp_path: Path, suspended: bool
 ) -> None:
-    """The decision and the start, before the hands have the call."""
-    settings = {"park_seconds": 0.01, "runs_in_memory": 0} if parked else {}
-    counted = await CountedBrain.open(tmp_path / "log.sqlite", CountedModel(calls=1), **settings)
-    until_the_hands: list[str] = []
+    """The decision and the start, before the executor has the call."""
+    settings = {"suspend_seconds": 0.01, "runs_in_memory": 0} if suspended else {}
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1), **settings)
+    until_the_executor: list[str] = []
 
     def entered(*_: object) -> str:
-        until_the_hands.extend(counted.sql)
+        until_the_executor.extend(counted.sql)
         return "ok"
 
-    counted.hands.act = entered
-    await counted.run("ask", before_decision=counted.clear, parked=parked)
-    await counted.brain.aclose()
-    assert until_the_hands.count("COMMIT") == 1
-    reads = [one for one in until_the_hands if one.startswith("SELECT")]
+    counted.executor.act = entered
+    await counted.run("ask", before_decision=counted.clear, suspended=suspended)
+    await counted.runtime.aclose()
+    assert until_the_executor.count("COMMIT") == 1
+    reads = [one for one in until_the_executor if one.startswith("SELECT")]
     assert not [one for one in reads if "FROM messages" in one or "FROM events" in one]
-    assert len(until_the_hands) <= (17 if parked else 12)
+    assert len(until_the_executor) <= (17 if suspended else 12)
 
 
 async def test_a_run_without_calls_is_five_commits(opened: Open) -> None:

@@ -5,15 +5,15 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.settings import BrainSettings, RunSpec
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, RequestedCall, TextDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from benchmarks.contenders.base import prose
-from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionHands
-from tests.counts.counting import CountedBrain, CountedModel
+from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor
+from tests.counts.counting import CountedModel, CountedRuntime
 
 TURNS = 12
 
@@ -40,14 +40,14 @@ async def test_code_that_was_asked_about_and_a_typed_answer_take_less_than_three
     tmp_path: Path,
 ) -> None:
     model = TypingModel()
-    brain = await Brain.open(tmp_path / "log.sqlite", model, BrainSettings(token_flush_seconds=0.001))
-    counted = CountedBrain(brain, await brain.create_conversation())
-    counted.hands = FunctionHands(act=lambda call, emit: prose(800))
+    runtime = await Runtime.open(tmp_path / "log.sqlite", model, RuntimeSettings(token_flush_seconds=0.001))
+    counted = CountedRuntime(runtime, await runtime.create_conversation())
+    counted.executor = FunctionExecutor(act=lambda call, emit: prose(800))
     empty = await counted.bytes()
     for _ in range(TURNS):
         frames = counted.conversation.subscribe()
         spec = RunSpec(run_id=new_run_id(), prompt=prose(200), tools=(RUN_PYTHON,))
-        handle = await counted.conversation.start_run(spec, counted.hands)
+        handle = await counted.conversation.start_run(spec, counted.executor)
         async for frame in frames:
             event = server_event_adapter.validate_json(frame)
             if isinstance(event, ApprovalRequestEvent):
@@ -58,4 +58,4 @@ async def test_code_that_was_asked_about_and_a_typed_answer_take_less_than_three
     events = counted.conversation.last_seq / TURNS
     assert events > 30, "the answer was not typed"
     assert await counted.bytes() - empty < 3 * model.raw
-    await brain.aclose()
+    await runtime.aclose()

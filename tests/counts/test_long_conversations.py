@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.models.base import TokenUsage
-from tests.counts.counting import CountedBrain, CountedModel
+from tests.counts.counting import CountedModel, CountedRuntime
 
 
 class Roomy(CountedModel):
@@ -21,7 +21,7 @@ class Counting(Roomy):
     usage = TokenUsage(input_tokens=1000, output_tokens=10)
 
 
-async def measured(counted: CountedBrain) -> int:
+async def measured(counted: CountedRuntime) -> int:
     """How many messages are measured in the next run."""
     profile = cProfile.Profile()
     profile.enable()
@@ -37,22 +37,22 @@ async def measured(counted: CountedBrain) -> int:
 async def test_a_message_is_measured_once_however_long_the_conversation_is(
     tmp_path: Path, model: Roomy, most: int
 ) -> None:
-    counted = await CountedBrain.open(tmp_path / "log.sqlite", model)
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", model)
     assert await measured(counted) <= most
     for _ in range(5):
         await counted.run()
     assert 22 <= await measured(counted) <= most
-    await counted.brain.aclose()
+    await counted.runtime.aclose()
 
 
 async def test_a_run_that_needs_no_shortening_costs_no_statement_more(tmp_path: Path) -> None:
     counts = []
     for model in (CountedModel(calls=5), Roomy(calls=5)):
-        counted = await CountedBrain.open(tmp_path / f"{len(counts)}.sqlite", model)
+        counted = await CountedRuntime.open(tmp_path / f"{len(counts)}.sqlite", model)
         await counted.run()
         counted.clear()
         await counted.run()
         counts.append(counted.count())
         assert not [statement for statement in counted.sql if "compactions" in statement]
-        await counted.brain.aclose()
+        await counted.runtime.aclose()
     assert counts[0] == counts[1]

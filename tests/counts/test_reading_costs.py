@@ -1,4 +1,4 @@
-"""What it costs to tell a face of a conversation, counted."""
+"""What it costs to tell a client of a conversation, counted."""
 
 import cProfile
 import pstats
@@ -7,14 +7,14 @@ from pathlib import Path
 import orjson
 
 from agent_kernel.runtime.clients.snapshot import read_snapshot
-from tests.counts.counting import CountedBrain, CountedModel
+from tests.counts.counting import CountedModel, CountedRuntime
 
 
-async def validations(counted: CountedBrain) -> int:
+async def validations(counted: CountedRuntime) -> int:
     """Objects that pydantic validates, or makes, for a snapshot."""
     profile = cProfile.Profile()
     name = counted.conversation.conversation_id
-    await counted.brain._host.log.read_apart(
+    await counted.runtime._host.log.read_apart(
         lambda sql: profile.runcall(read_snapshot, sql, name, lambda _: False)  # type: ignore[no-untyped-call]
     )
     calls = pstats.Stats(profile).stats  # type: ignore[attr-defined]
@@ -26,32 +26,32 @@ async def validations(counted: CountedBrain) -> int:
     )
 
 
-async def statements_of_the_list(counted: CountedBrain) -> int:
+async def statements_of_the_list(counted: CountedRuntime) -> int:
     seen: list[str] = []
-    log = counted.brain._host.log
+    log = counted.runtime._host.log
     await log.read_apart(lambda sql: sql.set_trace_callback(seen.append))
-    await counted.brain.list_conversations()
+    await counted.runtime.list_conversations()
     await log.read_apart(lambda sql: sql.set_trace_callback(None))
     return sum(one.startswith("SELECT") for one in seen)
 
 
 async def test_a_snapshot_validates_nothing_that_the_log_holds(tmp_path: Path) -> None:
-    counted = await CountedBrain.open(tmp_path / "log.sqlite", CountedModel(calls=2))
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=2))
     for _ in range(5):
         await counted.run()
     assert len(orjson.loads((await counted.conversation.snapshot()).text)["tool_calls"]) == 10
     assert await validations(counted) == 0
-    await counted.brain.aclose()
+    await counted.runtime.aclose()
 
 
 async def test_a_list_is_as_many_statements_for_many_conversations_as_for_one(tmp_path: Path) -> None:
-    counted = await CountedBrain.open(tmp_path / "log.sqlite", CountedModel(calls=1))
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1))
     await counted.run()
     one = await statements_of_the_list(counted)
     for _ in range(10):
-        counted.conversation = await counted.brain.create_conversation()
+        counted.conversation = await counted.runtime.create_conversation()
         await counted.run()
     many = await statements_of_the_list(counted)
-    assert len(orjson.loads(await counted.brain.list_conversations())) == 11
+    assert len(orjson.loads(await counted.runtime.list_conversations())) == 11
     assert many == one <= 6
-    await counted.brain.aclose()
+    await counted.runtime.aclose()

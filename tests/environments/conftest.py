@@ -7,11 +7,11 @@ import pytest
 
 from tests.e2e.conftest import browser, model, page, pytest_runtest_makereport, shared_model
 from tests.e2e.lab import LabServer
-from tests.notebooks.kernel import TestKernel
 from tests.environments.cells import Cells
 from tests.environments.embedded import ANSWER, IMPORTS
 from tests.environments.gateway import KernelGateway
 from tests.environments.versions import VERSIONS, python_with
+from tests.notebooks.kernel import TestKernel
 
 __all__ = ["browser", "model", "page", "pytest_runtest_makereport", "shared_model"]
 
@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The full matrix is run where it is asked for, with `-m`."""
     if config.getoption("-m"):
         return
-    full = [item for item in items if item.get_closest_marker("shapes_full")]
+    full = [item for item in items if item.get_closest_marker("environments_full")]
     if full:
         config.hook.pytest_deselected(items=full)
         items[:] = [item for item in items if item not in full]

@@ -10,9 +10,9 @@ from agent_kernel.testing import call, calls, say
 from agent_kernel.testing.wire.reply import failure
 from tests.e2e.lab import LabServer
 from tests.e2e.model import Gate, WrittenModel
-from tests.programs import wait_until
 from tests.environments.cells import Cells
 from tests.environments.gateway import KernelGateway
+from tests.programs import wait_until
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
@@ -75,7 +75,7 @@ def test_output_is_seen_while_the_call_runs_and_stop_interrupts_it(cells: Cells,
     assert cells.text("print('still here')") == "still here\n"
 
 
-@pytest.mark.shapes_full
+@pytest.mark.environments_full
 def test_a_flood_of_output_arrives_once_and_in_order(cells: Cells, model: WrittenModel) -> None:
     model.says(call("run_python", code="for i in range(20_000): print(i)"), say("Done."))
     cells.run("%%agent\nCount.")
@@ -97,7 +97,7 @@ def test_a_kernel_that_is_killed_at_the_gateway_takes_its_call_along(cells: Cell
     cells.run_ended(waiting["conversation_id"])
 
 
-@pytest.mark.shapes_full
+@pytest.mark.environments_full
 def test_a_restart_ends_the_runs_of_the_lost_namespace_and_the_next_one_works(
     cells: Cells, model: WrittenModel
 ) -> None:
@@ -115,7 +115,7 @@ def test_a_restart_ends_the_runs_of_the_lost_namespace_and_the_next_one_works(
     assert cells.run_ended(second["conversation_id"])["status"] == "complete"
 
 
-@pytest.mark.shapes_full
+@pytest.mark.environments_full
 def test_a_kernel_that_is_deleted_at_the_gateway_leaves_no_waiting_card(
     cells: Cells, gateway: KernelGateway, model: WrittenModel
 ) -> None:
@@ -254,7 +254,7 @@ def test_conversations_before_and_after_a_restart_of_the_server_may_have_the_sam
     cells.close()
 
 
-@pytest.mark.shapes_full
+@pytest.mark.environments_full
 def test_a_call_that_ran_when_the_server_was_killed_is_unknown_and_not_run_again(
     own_front: LabServer, model: WrittenModel
 ) -> None:
@@ -274,7 +274,7 @@ def test_a_call_that_ran_when_the_server_was_killed_is_unknown_and_not_run_again
     cells.close()
 
 
-@pytest.mark.shapes_full
+@pytest.mark.environments_full
 def test_a_kernel_that_was_restarted_while_the_server_was_away_does_not_go_on_with_its_run(
     own_front: LabServer, gateway: KernelGateway, model: WrittenModel
 ) -> None:

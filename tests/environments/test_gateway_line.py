@@ -10,10 +10,10 @@ import pytest
 from agent_kernel.testing import call, calls, say
 from tests.e2e.lab import LabServer
 from tests.e2e.model import WrittenModel
-from tests.programs import wait_until
 from tests.environments.cells import Cells
 from tests.environments.gateway import KernelGateway
 from tests.environments.middleman import Middleman
+from tests.programs import wait_until
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 

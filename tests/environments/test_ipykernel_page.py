@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 from agent_kernel.testing import call, say
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
-from tests.programs import wait_until
 from tests.environments.versions import VERSIONS, WITH_ONE_CHANNEL, python_with, write_kernelspec
+from tests.programs import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -1,4 +1,4 @@
-"""No server: the brain in the kernel, its cards over the widget's messages, on each ipykernel that is taken.
+"""No server: the runtime in the kernel, its cards over the widget's messages, on each ipykernel that is taken.
 
 The page is simulated at the level of Jupyter's messages. It says what JupyterLab says, on the channels it uses.
 """
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.environments.embedded import START, approve
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
-from tests.environments.embedded import START, approve
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
@@ -36,7 +36,7 @@ def test_a_card_is_answered_between_cells(kernel: TestKernel) -> None:
 
 def test_a_page_that_is_heard_late_finds_its_card_still_open(kernel: TestKernel, version: str) -> None:
     """The user's next cell is long. Where the kernel hears nothing meanwhile, that is no sign that no page is there."""
-    kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.FACE_SECONDS = 1.5")
+    kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 1.5")
     page = Page(kernel)
     kernel.send(START, allow_stdin=True)
     busy = kernel.send("import time; time.sleep(3)", allow_stdin=True)
@@ -45,7 +45,7 @@ def test_a_page_that_is_heard_late_finds_its_card_still_open(kernel: TestKernel,
     approve(page)
     assert page.event("complete")["finish_reason"] == "stop"
     assert kernel.value("run.wait(10).tool_calls[0].state") == "'success'"
-    kernel.run("embedded.FACE_SECONDS = 10.0")
+    kernel.run("embedded.CLIENT_SECONDS = 10.0")
 
 
 def test_frames_come_in_at_most_thirty_messages_a_second_all_of_them_and_in_order(kernel: TestKernel) -> None:
@@ -66,7 +66,7 @@ def test_frames_come_in_at_most_thirty_messages_a_second_all_of_them_and_in_orde
 def test_a_page_is_told_whether_its_clicks_wait_for_the_cell_and_those_that_do_are_not_lost(
     kernel: TestKernel, version: str, tmp_path: Path
 ) -> None:
-    """The face shows what it is told here: see `widgets/tests/hearing.test.ts`."""
+    """The client shows what it is told here: see `widgets/tests/hearing.test.ts`."""
     page = Page(kernel)
     kernel.run(START, allow_stdin=True)
     page.open()

@@ -12,8 +12,8 @@ from agent_kernel.testing import call, say
 from tests.e2e.lab import TOKEN, App, LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
 from tests.e2e.records import assert_record_is_saved
-from tests.programs import wait_until
 from tests.environments.cells import Cells
+from tests.programs import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -53,7 +53,7 @@ def log_in(lab: LabServer, page: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.shapes_full if name in FULL else ()) for name in SHAPES]
+    "name", [pytest.param(name, marks=pytest.mark.environments_full if name in FULL else ()) for name in SHAPES]
 )
 def test_a_call_is_approved_and_the_answer_follows(name: str, model: WrittenModel, page: Page, tmp_path: Path) -> None:
     shape, answer = SHAPES[name], Gate(say("Six times seven is **42**."))

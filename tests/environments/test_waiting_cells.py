@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.notebooks.kernel import TestKernel
-from tests.notebooks.page import Page
 from tests.environments.embedded import RUN, START, answer, approve
 from tests.environments.versions import WITH_ONE_CHANNEL
+from tests.notebooks.kernel import TestKernel
+from tests.notebooks.page import Page
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
@@ -196,10 +196,10 @@ def test_a_wait_that_fails_aborts_the_cells_behind_it_and_the_card_can_still_be_
 
 
 def test_where_no_page_answers_a_waiting_cell_the_call_is_denied(kernel: TestKernel) -> None:
-    kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.FACE_SECONDS = 0.2")
+    kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 0.2")
     cell = kernel.run(f"{RUN}\nrun.tool_calls[0].reason", allow_stdin=True)
     assert "Nobody could be asked" in cell.value
-    kernel.run("embedded.FACE_SECONDS = 10.0")
+    kernel.run("embedded.CLIENT_SECONDS = 10.0")
 
 
 def test_a_run_inside_a_tool_call_is_waited_for_and_answered_too(kernel: TestKernel) -> None:

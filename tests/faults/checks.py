@@ -32,7 +32,7 @@ def orphans(messages: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def cards(frames: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The state that each card shows once a face has read these frames."""
+    """The state that each card shows once a client has read these frames."""
     states: dict[str, str] = {}
     for frame in frames:
         match frame["type"]:

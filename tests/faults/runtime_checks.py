@@ -1,11 +1,11 @@
-"""What must hold in a round on a brain process: after a kill, after the restart, and when all has ended."""
+"""What must hold in a round on a runtime process: after a kill, after the restart, and when all has ended."""
 
 from collections import defaultdict
 from typing import Any
 
 from tests.faults import checks, life
-from tests.faults.runtime_round import Calls, Round
 from tests.faults.planned_model import mark_of
+from tests.faults.runtime_round import Calls, Round
 
 
 def check_after_kill(round_: Round, before: Calls) -> None:
@@ -31,7 +31,7 @@ def check_recovery(round_: Round, before: Calls, view: dict[str, Any]) -> None:
 
 
 def check_end(round_: Round) -> None:
-    """All has ended: the log, the counter file, what faces show and what the model was told agree."""
+    """All has ended: the log, the counter file, what clients show and what the model was told agree."""
     _check_calls(round_, checks.read_log(round_.setup.log_path))
     frames = checks.read_frames(round_.setup.log_path, life.CONVERSATION)
     for card, state in checks.cards(frames).items():

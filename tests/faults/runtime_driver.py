@@ -1,4 +1,4 @@
-"""The parent's side of one life of a brain: what a person does, and the kill."""
+"""The parent's side of one life of a runtime: what a person does, and the kill."""
 
 import itertools
 import json
@@ -67,7 +67,7 @@ class Driver:
         return True
 
     def _drain(self) -> None:
-        """Read what the process had sent before its end: a face may have shown it."""
+        """Read what the process had sent before its end: a client may have shown it."""
         try:
             while True:
                 kind, *rest = self._pipe.recv()

@@ -1,4 +1,4 @@
-"""What is known of one round on a brain process, over all its lives."""
+"""What is known of one round on a runtime process, over all its lives."""
 
 import random
 from collections.abc import Callable
@@ -35,12 +35,12 @@ class Round:
     watched: bool = False
     frames: dict[int, str] = field(default_factory=dict)
     approved: set[str] = field(default_factory=set)
-    """Approvals of which the brain said that they are decided."""
+    """Approvals of which the runtime said that they are decided."""
     answered: set[str] = field(default_factory=set)
-    """Calls with an unknown outcome of which the brain said that they are answered for."""
+    """Calls with an unknown outcome of which the runtime said that they are answered for."""
     prompts: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
-    """Messages that the brain has taken."""
+    """Messages that the runtime has taken."""
     figures: Figures = field(default_factory=Figures)
 
     def fault(self, name: str, note: str) -> None:

@@ -1,6 +1,6 @@
-"""Rounds on a brain process: a run with approvals, killed at a random moment up to three times, then let end.
+"""Rounds on a runtime process: a run with approvals, killed at a random moment up to three times, then let end.
 
-The kernel of these rounds outlives the brain, so its runs go on: what waited has to wait again, what was approved has
+The kernel of these rounds outlives the runtime, so its runs go on: what waited has to wait again, what was approved has
 to start once, what was executing has to be unknown. Every second round is watched by a page: there a call runs at the
 first kill, a person is asked what is to become of it, and answers with Run again or Continue.
 """
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from agent_kernel.testing import FakeOpenAI
 from tests.faults import checks, life
+from tests.faults.figures import Figures
+from tests.faults.planned_model import PlannedModel
 from tests.faults.runtime_checks import check_after_kill, check_end, check_recovery
 from tests.faults.runtime_driver import Driver
 from tests.faults.runtime_round import MOMENTS, Calls, Round
-from tests.faults.figures import Figures
-from tests.faults.planned_model import PlannedModel
 
 LONG_CALL = 0.1
 """Seconds: longer than from the news that a call runs to the kill."""
@@ -44,7 +44,7 @@ def play_round(round_: Round, *, kernel_stays: bool) -> Figures:
 
 
 def _next_life(round_: Round, number: int, moment: str | None, before: Calls, *, call_seconds: float = 0.01) -> bool:
-    """Whether it was killed. A face that was there before asks for what follows the last event it saw, or an earlier
+    """Whether it was killed. A client that was there before asks for what follows the last event it saw, or an earlier
     one."""
     seen = max(round_.frames, default=0)
     after = seen if round_.random.random() < 0.5 else round_.random.randint(0, seen)
@@ -58,12 +58,13 @@ def _round(name: str, number: int, seed: int, directory: Path, server: FakeOpenA
     chance, watched = random.Random(seed), number % 2 == 1
     setup = life.Setup(directory / "log.sqlite", directory / "counter", server.environment(), seed, watched=watched)
     if watched and chance.random() < 0.5:
-        setup = replace(setup, park_seconds=0.02)
+        setup = replace(setup, suspend_seconds=0.02)
     return Round(name, chance, setup, lambda: list(server.requests), watched)
 
 
 def run_kernel_gone(rounds: int, seed: int, first: int = 0) -> Figures:
-    """Rounds in which the kernel does not outlive the brain: runs end honestly, and the next prompt finds no orphan."""
+    """Rounds in which the kernel does not outlive the runtime: runs end honestly, and the next prompt finds no
+    orphan."""
     return run(rounds, seed, first, kernel_stays=False)
 
 

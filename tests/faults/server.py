@@ -32,7 +32,7 @@ async def until(look: Any, what: str, seconds: float = 20.0) -> Any:
         raise AssertionError(f"Waited {seconds:.0f} s for {what}.") from None
 
 
-class Face:
+class Client:
     """A WebSocket client that remembers what it is sent."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -197,13 +197,13 @@ class Server:
         return await until(look, "the run to end", seconds)
 
     @asynccontextmanager
-    async def face(
+    async def client(
         self, conversation_id: str, resume: int | None = None, port: int | None = None
-    ) -> AsyncIterator[Face]:
+    ) -> AsyncIterator[Client]:
         assert self._http is not None
         url = f"ws://127.0.0.1:{port or self.port}/agent-kernel/api/conversations/{conversation_id}/channel"
         async with self._http.ws_connect(url, max_msg_size=0, autoping=True) as connection:
-            face = Face(connection)
+            client = Client(connection)
             if resume is not None:
-                await face.send(type="resume", last_seq=resume)
-            yield face
+                await client.send(type="resume", last_seq=resume)
+            yield client

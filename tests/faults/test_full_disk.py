@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.runs import lifecycle
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.runtime.runs import lifecycle
+from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.runtime.runtime_fixtures import OneModel, stage
 from tests.faults import checks
@@ -60,11 +60,11 @@ async def test_on_a_full_disk_nothing_is_decided_and_with_room_again_all_goes_on
                 await one.conversation.decide(request.approval_id, Decision(approved=True))
         with pytest.raises(LogUnavailable):
             await one.conversation.cancel_run(behind.run_id)
-        assert one.hands.ran == []
+        assert one.executor.ran == []
         filler.unlink()
         await one.conversation.decide(request.approval_id, Decision(approved=True))
         assert [(await run.wait()).run.status for run in (handle, behind)] == ["complete"] * 2
-        assert len(one.hands.ran) == 1
+        assert len(one.executor.ran) == 1
         conversation = one.conversation.conversation_id
         await one.close()
     frames = checks.read_frames(disk / "log.sqlite", conversation)
@@ -73,9 +73,9 @@ async def test_on_a_full_disk_nothing_is_decided_and_with_room_again_all_goes_on
 
 async def test_a_log_on_a_disk_that_is_mounted_read_only_says_so(disk: Path) -> None:
     source = OneModel(ScriptedModel([]))
-    await (await Brain.open(disk / "log.sqlite", source)).aclose()
+    await (await Runtime.open(disk / "log.sqlite", source)).aclose()
     assert mount("-o", "remount,ro", str(disk))
     with pytest.raises(LogUnavailable, match="can't be opened"):
-        await Brain.open(disk / "log.sqlite", source)
+        await Runtime.open(disk / "log.sqlite", source)
     assert mount("-o", "remount,rw", str(disk))
-    await (await Brain.open(disk / "log.sqlite", source)).aclose()
+    await (await Runtime.open(disk / "log.sqlite", source)).aclose()

@@ -11,18 +11,18 @@ import pytest
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log.store import Log
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.runs import lifecycle
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.runtime.runs import lifecycle
+from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
-from tests.core.runtime.runtime_fixtures import FunctionHands, OneModel, Stage, stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, stage
 from tests.faults import checks
 from tests.faults.planned_model import PlannedModel
 from tests.faults.server import Server, until
 
 
 async def set_read_only(before: Stage, on: bool) -> None:
-    log: Log = before.brain._host.log
+    log: Log = before.runtime._host.log
     await log.read(lambda sql: sql.execute(f"PRAGMA query_only = {int(on)}").fetchall())
 
 
@@ -45,11 +45,11 @@ async def test_an_approval_that_cannot_be_written_runs_nothing_and_can_be_given_
     await set_read_only(one, True)
     with pytest.raises(LogUnavailable, match="can't be written"):
         await one.conversation.decide(request.approval_id, Decision(approved=True))
-    assert one.hands.ran == []
+    assert one.executor.ran == []
     await set_read_only(one, False)
     await one.conversation.decide(request.approval_id, Decision(approved=True))
     assert (await handle.wait()).run.status == "complete"
-    assert len(one.hands.ran) == 1
+    assert len(one.executor.ran) == 1
 
 
 async def test_a_stop_that_cannot_be_written_can_be_asked_for_again() -> None:
@@ -104,7 +104,7 @@ async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(m
         return "ran"
 
     with ScriptedModel([call("run_python", code="1"), say("It ran.")]) as model:
-        one = await stage(model, hands=FunctionHands(fill_the_disk))
+        one = await stage(model, executor=FunctionExecutor(fill_the_disk))
         stages.append(one)
         handle = await one.start(policy="allow")
         result = await handle.wait()
@@ -125,7 +125,7 @@ async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(m
 async def test_a_log_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no directory")
     with pytest.raises(LogUnavailable, match="can't be opened"):
-        await Brain.open(tmp_path / "file" / "log.sqlite", OneModel(ScriptedModel([])))
+        await Runtime.open(tmp_path / "file" / "log.sqlite", OneModel(ScriptedModel([])))
 
 
 @contextmanager
@@ -148,14 +148,14 @@ async def test_on_a_full_disk_the_server_stays_up_and_goes_on_when_there_is_room
             conversation = await server.new_conversation(await server.start_kernel())
             await server.start_run(conversation, f"Go: {json.dumps(plan)}")
             [waiting] = await until(lambda: server.api("GET", "approvals?state=awaiting_approval"), "the approval")
-            async with server.face(conversation) as face:
-                await face.until("session")
+            async with server.client(conversation) as client:
+                await client.until("session")
                 with full_disk(server):
                     status, body = await server.decide(waiting["approval_id"])
                     assert status == 503
                     assert "can't be written" in body["message"]
-                    await face.send(type="approval_response", approval_id=waiting["approval_id"], approved=True)
-                    refused = await face.until("error")
+                    await client.send(type="approval_response", approval_id=waiting["approval_id"], approved=True)
+                    refused = await client.until("error")
                     assert "can't be written" in refused["message"]
                     assert (await server.ask("POST", f"agent-kernel/api/conversations/{conversation}/runs",
                                              {"content": "More."}))[0] == 503  # fmt: skip

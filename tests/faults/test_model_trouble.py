@@ -78,5 +78,5 @@ async def test_a_storm_of_errors_in_the_middle_of_a_run_costs_no_call(
         await one.conversation.decide(request.approval_id, Decision(approved=True))
     result = await handle.wait()
     assert result.text == "Both done."
-    assert [ran.tool_call_id for ran in one.hands.ran] == ["a", "b"]
+    assert [ran.tool_call_id for ran in one.executor.ran] == ["a", "b"]
     assert [checks.orphans(messages) for messages in requests_of(service)] == [[]] * 5

@@ -1,4 +1,4 @@
-"""Runs with no server: the brain in the kernel's own process, with a page and without one."""
+"""Runs with no server: the runtime in the kernel's own process, with a page and without one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -179,7 +179,7 @@ def test_a_second_decision_changes_nothing_and_a_bad_frame_is_answered(model_ker
 
 
 def test_where_no_page_answers_the_call_is_denied_with_a_reason(model_kernel: TestKernel) -> None:
-    model_kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.FACE_SECONDS = 0.1")
+    model_kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 0.1")
     cell = model_kernel.run("ak.Agent(model=model).run('go').tool_calls[0].reason", allow_stdin=True)
     assert "Nobody could be asked" in cell.value
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.environments.versions import python_with
 from tests.notebooks.kernel import SECONDS, Cell, TestKernel
 from tests.notebooks.page import Page
-from tests.environments.versions import python_with
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 

@@ -59,7 +59,7 @@ async def test_a_cassette_is_read_from_the_servers_directory_only(api: Api, liar
 
 async def test_the_key_is_in_no_log_record_page_file_or_message(
     api: Api,
-    face: Any,
+    client: Any,
     kernel: Kernel,
     model: FakeOpenAI,
     jp_root_dir: Path,
@@ -80,7 +80,7 @@ async def test_the_key_is_in_no_log_record_page_file_or_message(
             say("Done."),
         )
         conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-        page = await face(conversation_id)
+        page = await client(conversation_id)
         await api.start_run(conversation_id)
         waiting = await api.next_approval()
         await api("POST", "approvals", waiting["approval_id"], body={"approved": True})

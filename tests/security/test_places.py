@@ -10,8 +10,8 @@ import pytest
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.notebook.execution.undo import Backups
-from agent_kernel.tools.builtin.declarations import builtin_verdict
 from agent_kernel.tools.builtin.changes import planned_write
+from agent_kernel.tools.builtin.declarations import builtin_verdict
 from agent_kernel.tools.builtin.files import edit_file, read_file, write_file
 from agent_kernel.tools.builtin.notebooks import read_notebook
 from agent_kernel.tools.builtin.opening import open_folder

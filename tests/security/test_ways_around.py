@@ -12,13 +12,13 @@ from agent_kernel.approvals.policy import JudgedCall, Policy
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError, ToolFailed
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, builtin_verdict, no_looser
-from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.builtin.files import edit_file, read_file, write_file
 from agent_kernel.tools.builtin.notebooks import read_notebook
-from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.builtin.search import list_files, search_files
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel_server.identity import person_of
-from agent_kernel_server.kernels.live_outputs import AHEAD, CallFeed
+from agent_kernel_server.kernels.live_outputs import AHEAD, LiveOutputs
 
 READERS = ("read_file", "list_files", "search_files", "read_notebook")
 
@@ -216,7 +216,7 @@ def test_who_decided_is_told_apart_from_a_namesake() -> None:
 
 def test_outputs_far_past_a_gap_are_not_kept() -> None:
     shown: list[str] = []
-    feed = CallFeed(lambda output: shown.append(output.text or ""))
+    feed = LiveOutputs(lambda output: shown.append(output.text or ""))
     for index in (1, AHEAD * 2, 10**30):
         feed.receive(index, OutputView(kind="stream", name="stdout", text=str(index)))
     assert len(feed._early) == 1

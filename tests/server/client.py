@@ -73,7 +73,7 @@ def _json(body: bytes) -> Any:
     return orjson.loads(body) if body else None  # 10,000 calls in one body: the loop is shared with the server
 
 
-class Face:
+class Client:
     """A plain WebSocket client that remembers all frames."""
 
     def __init__(self, socket: WebSocketClientConnection) -> None:

@@ -42,15 +42,15 @@ from pytest_jupyter.pytest_tornasync import http_server, http_server_client, htt
 
 from agent_kernel.testing import FakeOpenAI
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Face, Kernel
+from tests.server.client import Api, Client, Kernel
 from tests.watchdog import watched
 
 __all__ = [
     "api",
+    "client",
     "echo_kernel_spec",
     "extension",
     "extension_traits",
-    "face",
     "http_server",
     "http_server_client",
     "http_server_port",
@@ -156,16 +156,16 @@ def api(extension: AgentKernelServer, jp_fetch: Any) -> Api:
 
 
 @pytest_asyncio.fixture
-async def face(extension: AgentKernelServer, jp_ws_fetch: Any) -> AsyncIterator[Callable[..., Any]]:
-    """Opens channels: `await face(conversation_id)`."""
-    opened: list[Face] = []
+async def client(extension: AgentKernelServer, jp_ws_fetch: Any) -> AsyncIterator[Callable[..., Any]]:
+    """Opens channels: `await client(conversation_id)`."""
+    opened: list[Client] = []
 
-    async def open_face(conversation_id: str, **options: Any) -> Face:
+    async def open_client(conversation_id: str, **options: Any) -> Client:
         socket = await jp_ws_fetch("agent-kernel", "api", "conversations", conversation_id, "channel", **options)
-        opened.append(Face(socket))
+        opened.append(Client(socket))
         return opened[-1]
 
-    yield open_face
+    yield open_client
     for one in opened:
         await one.close()
 

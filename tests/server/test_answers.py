@@ -73,12 +73,12 @@ class TestABudget:
         assert (await listed(api, "runs", "paused"))["paused"]["pause_id"] == pause_id
 
     async def test_that_was_raised_over_http_is_not_raised_again_over_the_channel(
-        self, api: Api, face: Any, model: FakeOpenAI
+        self, api: Api, client: Any, model: FakeOpenAI
     ) -> None:
         model.add(FAULTY, say("Done."))
         conversation_id, run_id = await start(api)
         answer = {"pause_id": (await listed(api, "runs", "paused"))["paused"]["pause_id"], "add": {"steps": 3}}
-        page = await face(conversation_id)
+        page = await client(conversation_id)
         await page.next()
         assert (await api("POST", "conversations", conversation_id, "runs", run_id, "budget", body=answer))[0] == 200
         await page.send({"type": "budget", "run_id": run_id, **answer})

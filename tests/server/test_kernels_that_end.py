@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kernel
 
 
 async def test_stop_interrupts_the_call_and_not_the_users_cell(
-    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI
+    api: Api, client: Any, kernel: Kernel, model: FakeOpenAI
 ) -> None:
     model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(60)"))
     conversation_id, waiting = await waiting_call(api, kernel)
@@ -25,7 +25,7 @@ async def test_stop_interrupts_the_call_and_not_the_users_cell(
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     await executing(api, conversation_id)
     users_cell = asyncio.create_task(kernel.text("import time; time.sleep(0.5); print('untouched')"))
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     run_id = (await page.next())["snapshot"]["runs"][0]["run_id"]
     await page.send({"type": "cancel", "run_id": run_id})
     view = await api.ended(conversation_id)
@@ -117,14 +117,14 @@ async def test_a_kernel_that_is_shut_down_leaves_no_socket_and_no_task(
 
 
 async def test_what_a_kernel_replaced_before_it_died_is_not_put_back_and_the_page_is_told(
-    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
+    api: Api, client: Any, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.md"
     path.write_text("old")
     dies = call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", call_id="dies")
     model.add(call("write_file", path=str(path), content="new", call_id="writes"), dies)
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     await api.start_run(conversation_id)
     for _ in range(2):
         asked = await page.until("approval_request")

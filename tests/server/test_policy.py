@@ -31,9 +31,9 @@ class TestWhereTheSiteAsks:
             "waiting": 0,
         }
 
-    async def test_nor_over_the_channel(self, api: Api, face: Any) -> None:
+    async def test_nor_over_the_channel(self, api: Api, client: Any) -> None:
         conversation_id = await api.new_conversation()
-        page = await face(conversation_id)
+        page = await client(conversation_id)
         await page.next()
         await page.send({"type": "policy", "mode": "allow"})
         assert (await page.until("error"))["message"].startswith("This site allows ask at most")

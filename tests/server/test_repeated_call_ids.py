@@ -89,7 +89,7 @@ async def test_in_a_kernel_that_was_restarted_in_between(
     assert [first["result"], second["result"]] == ["first", "second"]
 
 
-async def test_cancelling_one_interrupts_no_other(api: Api, kernel: Kernel, model: FakeOpenAI, face: Any) -> None:
+async def test_cancelling_one_interrupts_no_other(api: Api, kernel: Kernel, model: FakeOpenAI, client: Any) -> None:
     """The first one's call runs; the second one's, of the same id, waits behind it and is cancelled."""
     sleeps = call(
         "run_python", call_id="call_0", code="import time\nprint('in', flush=True)\ntime.sleep(1.5)\nprint('out')"
@@ -98,7 +98,7 @@ async def test_cancelling_one_interrupts_no_other(api: Api, kernel: Kernel, mode
     pages = {}
     for word in ("first", "second"):
         conversation_id = await begun(api, kernel, word)
-        pages[word] = await face(conversation_id)
+        pages[word] = await client(conversation_id)
         asked = await pages[word].until("approval_request")
         await pages[word].send({"type": "approval_response", "approval_id": asked["approval_id"], "approved": True})
         await pages[word].until("tool_output" if word == "first" else "tool_start")
@@ -111,7 +111,7 @@ async def test_cancelling_one_interrupts_no_other(api: Api, kernel: Kernel, mode
 
 
 async def test_each_takes_back_the_file_of_its_own_call(
-    api: Api, kernel: Kernel, model: FakeOpenAI, face: Any, tmp_path: Path
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: Any, tmp_path: Path
 ) -> None:
     paths = {word: tmp_path / f"{word}.md" for word in ("first", "second")}
     turns = {
@@ -126,7 +126,7 @@ async def test_each_takes_back_the_file_of_its_own_call(
     for word, path in paths.items():
         path.write_text("old")
         conversation_id = await begun(api, kernel, word)
-        page = pages[word] = await face(conversation_id)
+        page = pages[word] = await client(conversation_id)
         asked = {one["tool_call_id"]: one for one in [await page.until("approval_request") for _ in "12"]}
         await page.send({"type": "approval_response", "approval_id": asked["call_0"]["approval_id"], "approved": True})
         assert (await page.until("tool_complete"))["undo"]

@@ -8,11 +8,11 @@ import nbformat
 import pytest
 from nbformat.sign import NotebookNotary
 
-from agent_kernel.runtime.state.run import RunResult
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.protocol.views import MessageView, OutputView
 from agent_kernel.protocol.vocabulary import RESULT_MARK
 from agent_kernel.record import place_record, render_record
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.run import RunResult
 from agent_kernel_server import notebooks
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks import WIDGET_MIME, RecordKeeper

@@ -1,4 +1,4 @@
-/** The wire's types by the names the face uses. The models themselves are in agent_kernel/protocol. */
+/** The wire's types by the names the client uses. The models themselves are in agent_kernel/protocol. */
 import type { AgentKernelProtocol, ErrorEvent, RunView, ToolCallView, ApprovalRequestEvent } from "./protocol.gen";
 
 export type ServerEvent = AgentKernelProtocol["event"];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { fromSnapshot } from "../src/state";
 import type { ClientCommand, ConversationView } from "../src/protocol";
-import { accessibleName, brain, button, buttons, happens, key, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
+import { accessibleName, runtime, button, buttons, happens, key, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
 
 usePage();
 
@@ -32,7 +32,7 @@ describe("a run at its budget", () => {
     write(root, "Add tokens", "50 000");
     await settle();
     await press(root, "Continue");
-    expect(answers()).toEqual([{ type: "budget", run_id: expect.any(String), pause_id: brain.recording!.view.paused.pause_id, add: { tokens: 50_000, usd: null, tool_calls: null, seconds: null, steps: null } }]);
+    expect(answers()).toEqual([{ type: "budget", run_id: expect.any(String), pause_id: runtime.recording!.view.paused.pause_id, add: { tokens: 50_000, usd: null, tool_calls: null, seconds: null, steps: null } }]);
     expect(said(card(root))).toContain("You chose Continue.");
     await happens((run) => run.raise({ tokens: 50_000 }));
     expect(card(root)).toBeNull();
@@ -83,13 +83,13 @@ describe("a run at its budget", () => {
     const root = await show(paused);
     await press(root, "Continue");
     await happens((run) => run.raise({ tokens: 7 }, "ana"));
-    PlayedSocket.last.say({ type: "error", seq: 1, conversation_id: "", run_id: null, timestamp: "", code: "CONFLICT", message: "Already decided: budget raised by ana, 2026-11-20T14:03:02.000Z. Nothing was added.", tool_call_id: null, details: { run_id: brain.recording!.run, pause_id: brain.recording!.view.raises[0].pause_id } });
+    PlayedSocket.last.say({ type: "error", seq: 1, conversation_id: "", run_id: null, timestamp: "", code: "CONFLICT", message: "Already decided: budget raised by ana, 2026-11-20T14:03:02.000Z. Nothing was added.", tool_call_id: null, details: { run_id: runtime.recording!.run, pause_id: runtime.recording!.view.raises[0].pause_id } });
     await settle();
     expect(said(root.querySelector(".ak-raised"))).toContain("Budget raised by ana,");
     expect(said(root.querySelector("[data-code=CONFLICT]"))).toMatch(/^Already decided\. Budget raised by ana, 14:03:02 UTC\. Nothing was added\./);
   });
 
-  test("where the brain could not write it down, it can be tried again", async () => {
+  test("where the runtime could not write it down, it can be tried again", async () => {
     const root = await show(paused);
     await press(root, "Continue");
     PlayedSocket.last.say({ type: "error", seq: 1, conversation_id: "", run_id: null, timestamp: "", code: "INTERNAL_ERROR", message: "The log takes nothing: the disk is full.", tool_call_id: null, details: {} });
@@ -126,7 +126,7 @@ describe("a run at its budget", () => {
 
   test("a second page shows the same, and so does a page that comes later", async () => {
     await show(paused);
-    const second = view(brain.recording!);
+    const second = view(runtime.recording!);
     await settle();
     expect(card(second)).not.toBeNull();
     await happens((run) => run.raise({ tokens: 1 }, "ana"));
@@ -195,7 +195,7 @@ describe("a run that repeats itself", () => {
     expect(card.querySelector("[role=meter], input")).toBeNull();
     expect(buttons(card)).toEqual(["Continue"]);
     await press(root, "Continue");
-    expect(answers()).toMatchObject([{ pause_id: brain.recording!.view.paused.pause_id, add: { tokens: null, steps: null } }]);
+    expect(answers()).toMatchObject([{ pause_id: runtime.recording!.view.paused.pause_id, add: { tokens: null, steps: null } }]);
     await happens((run) => run.raise({}));
     expect(named(root, "The agent repeats itself")).toBeNull();
     expect(said(root.querySelector(".ak-raised"))).toContain(`The agent repeated itself: ${WHAT}. Told to go on by you,`);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { channelAddress, SocketTransport } from "../src/link/socket";
-import { brain, button, buttons, card, decisions, happens, kernelView, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
+import { runtime, button, buttons, card, decisions, happens, kernelView, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
 
 usePage();
 
@@ -11,9 +11,9 @@ const answer = (root: HTMLElement): string => [...root.querySelectorAll("[data-r
 describe("a page that comes back", () => {
   test("continues the answer without a gap and without a repeat", async () => {
     const root = await show((run) => run.say("One two ", false));
-    const seen = brain.recording!.frames.length;
+    const seen = runtime.recording!.frames.length;
     PlayedSocket.last.drop();
-    brain.recording!.send({ type: "token", message_id: brain.recording!.frames.at(-1)!.message_id, content: "three" });
+    runtime.recording!.send({ type: "token", message_id: runtime.recording!.frames.at(-1)!.message_id, content: "three" });
     await settle(1_000);
     expect(PlayedSocket.all).toHaveLength(2);
     expect(resumes().at(-1)).toBe(seen);
@@ -32,7 +32,7 @@ describe("a page that comes back", () => {
     session.snapshot.runs = [{ ...recording.view, status: "complete" }];
     (session.snapshot.messages as unknown[]).push({ message_id: "m", run_id: recording.run, role: "assistant", content: "All done.", tool_calls: [], tool_call_id: null, reasoning: "" });
     recording.session = () => session;
-    brain.recording = recording;
+    runtime.recording = recording;
     const root = view(recording);
     await settle();
     expect(resumes()).toEqual([recording.frames.length]);
@@ -44,13 +44,13 @@ describe("a page that comes back", () => {
 describe("a page that was away for very long", () => {
   test("is given a second session, and goes on from its snapshot", async () => {
     const root = await show((run) => run.say("Of long ago.", false));
-    const session = brain.recording!.session();
-    session.snapshot.runs = [brain.recording!.view];
+    const session = runtime.recording!.session();
+    session.snapshot.runs = [runtime.recording!.view];
     session.last_seq = session.seq = 100_000;
-    (session.snapshot.messages as unknown[]).push({ message_id: "m", run_id: brain.recording!.run, role: "assistant", content: "All of it.", tool_calls: [], tool_call_id: null, reasoning: "" });
+    (session.snapshot.messages as unknown[]).push({ message_id: "m", run_id: runtime.recording!.run, role: "assistant", content: "All of it.", tool_calls: [], tool_call_id: null, reasoning: "" });
     const before = resumes().length;
     PlayedSocket.last.say(session);
-    PlayedSocket.last.say({ type: "token", seq: 100_001, conversation_id: "", run_id: brain.recording!.run, timestamp: "", message_id: "n", content: "And more." });
+    PlayedSocket.last.say({ type: "token", seq: 100_001, conversation_id: "", run_id: runtime.recording!.run, timestamp: "", message_id: "n", content: "And more." });
     await settle();
     expect(resumes()).toHaveLength(before);
     expect(answer(root)).toContain("All of it.");
@@ -79,14 +79,14 @@ describe("a page of an embedded host that was away for very long", () => {
 describe("frames that come wrong", () => {
   test("a frame that came twice changes nothing", async () => {
     const root = await show((run) => run.say("Once.", false));
-    PlayedSocket.last.say(brain.recording!.frames.at(-1)!);
+    PlayedSocket.last.say(runtime.recording!.frames.at(-1)!);
     await settle();
     expect(answer(root).trim()).toBe("Once.");
   });
 
   test("after a gap the missing frames are asked for, and what came early is not shown early", async () => {
     const root = await show((run) => run.say("A", false));
-    const run = brain.recording!;
+    const run = runtime.recording!;
     const id = run.frames.at(-1)!.message_id;
     const [, second] = [run.send({ type: "token", message_id: id, content: "B" }).frames.at(-1), run.send({ type: "token", message_id: id, content: "C" }).frames.at(-1)];
     const before = resumes().length;
@@ -98,7 +98,7 @@ describe("frames that come wrong", () => {
 
   test("a gap that the log itself has does not hold the page up", async () => {
     const root = await show((run) => run.say("A", false));
-    const run = brain.recording!;
+    const run = runtime.recording!;
     const id = run.frames.at(-1)!.message_id;
     const late = { ...run.send({ type: "token", message_id: id, content: "B" }).frames.at(-1)!, seq: 900 };
     run.frames[run.frames.length - 1] = late;
@@ -110,17 +110,17 @@ describe("frames that come wrong", () => {
 
   test("an error about this page's frame is not taken for the next event", async () => {
     const root = await show((run) => run.say("A", false));
-    const run = brain.recording!;
+    const run = runtime.recording!;
     const error = { type: "error", conversation_id: "", run_id: null, timestamp: "", code: "INVALID_FORMAT", message: "no", tool_call_id: null, details: {} };
     PlayedSocket.last.say({ ...error, seq: run.frames.length + 1 });
     await happens(() => run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content: "B" }));
     expect(answer(root).trim()).toBe("AB");
   });
 
-  test("an error of the brain's host is shown once in the run that it stops", async () => {
+  test("an error of the runtime's host is shown once in the run that it stops", async () => {
     const root = await show((run) => run.say("A", false));
     const error = { type: "error", conversation_id: "", run_id: null, timestamp: "", code: "INTERNAL_ERROR", message: "The log can't be written.", tool_call_id: null, details: {} };
-    for (let times = 0; times < 3; times += 1) PlayedSocket.last.say({ ...error, seq: brain.recording!.frames.length });
+    for (let times = 0; times < 3; times += 1) PlayedSocket.last.say({ ...error, seq: runtime.recording!.frames.length });
     await settle();
     expect(root.textContent!.split("The log can't be written.")).toHaveLength(2);
   });
@@ -154,7 +154,7 @@ describe("a lost connection", () => {
 
   test("of which nothing was noticed is made good when a pong names events that did not come", async () => {
     const root = await show((run) => run.say("A", false));
-    const run = brain.recording!;
+    const run = runtime.recording!;
     run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content: "B" });
     PlayedSocket.last.say({ type: "pong", seq: run.frames.length, conversation_id: "", run_id: null, timestamp: "" });
     await settle();
@@ -183,7 +183,7 @@ describe("a lost connection", () => {
     expect(card(root, "t1").textContent).toContain("Approve not sent yet");
     expect(decisions()).toHaveLength(0);
     PlayedSocket.refuse = false;
-    brain.pending = ["apr_t1"];
+    runtime.pending = ["apr_t1"];
     await settle(20_000);
     expect(decisions()).toEqual([{ type: "approval_response", approval_id: "apr_t1", digest: "digest_t1", approved: true }]);
   });
@@ -197,7 +197,7 @@ describe("a lost connection", () => {
     await press(card(root, "t1"), "Take back");
     expect(buttons(card(root, "t1"))).toContain("Approve");
     PlayedSocket.refuse = false;
-    brain.pending = ["apr_t1"];
+    runtime.pending = ["apr_t1"];
     await settle(20_000);
     expect(decisions()).toHaveLength(0);
   });
@@ -208,7 +208,7 @@ describe("a lost connection", () => {
     PlayedSocket.last.drop();
     await settle(500);
     await press(card(root, "t1"), "Approve");
-    brain.recording!.answer("t1", false, { decided_by: "ana", reason: "no" }).end("t1", "run_python", "denied");
+    runtime.recording!.answer("t1", false, { decided_by: "ana", reason: "no" }).end("t1", "run_python", "denied");
     PlayedSocket.refuse = false;
     await settle(20_000);
     expect(decisions()).toHaveLength(0);
@@ -236,7 +236,7 @@ describe("a lost connection", () => {
 describe("a server that has no log", () => {
   test("is asked why, and the page says it until there is a connection", async () => {
     const root = await show(ASKS);
-    brain.trouble = "The log at /home/ana/agent-kernel.sqlite can't be opened.";
+    runtime.trouble = "The log at /home/ana/agent-kernel.sqlite can't be opened.";
     PlayedSocket.refuse = true;
     PlayedSocket.last.drop();
     await settle(2_000);
@@ -251,7 +251,7 @@ describe("a server that has no log", () => {
 describe("one page", () => {
   test("has one connection for a conversation, however many outputs show it", async () => {
     const root = await show(ASKS);
-    const other = view(brain.recording!);
+    const other = view(runtime.recording!);
     await settle();
     expect(PlayedSocket.all).toHaveLength(1);
     await press(card(other, "t1"), "Approve");

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { LuminoWidget, Renderer, Rendermime } from "../src/notebook-renderers";
 import { PYTHON } from "./cards";
-import { brain, card, closeViews, happens, notebook, PlayedSocket, settle, show, usePage, view } from "./page";
+import { runtime, card, closeViews, happens, notebook, PlayedSocket, settle, show, usePage, view } from "./page";
 
 usePage();
 
@@ -136,7 +136,7 @@ test("two views of a run have a drawing each", async () => {
   const rendermime = new PlayedRendermime();
   notebook.manager = { rendermime };
   const root = await shows(display({ "text/html": "twice" }));
-  const other = view(brain.recording!);
+  const other = view(runtime.recording!);
   await settle();
   expect([drawnIn(root), drawnIn(other)]).toEqual([["drawn twice"], ["drawn twice"]]);
 });

@@ -1,6 +1,6 @@
-/** A page with the real face in it. Only the socket is played: it has the browser's API and a brain behind it. */
+/** A page with the real client in it. Only the socket is played: it has the browser's API and a runtime behind it. */
 import { afterEach, beforeEach, vi } from "vitest";
-import face from "../src/index";
+import client from "../src/index";
 import type { WidgetManager } from "../src/notebook-renderers";
 import type { ClientCommand, ServerEvent } from "../src/protocol";
 import { Recording } from "./gallery/frames.js";
@@ -36,7 +36,7 @@ export class PlayedSocket {
     if (this.readyState !== 0) return;
     this.readyState = 1;
     this.onopen?.();
-    if (brain.recording) this.say({ ...brain.recording.session(), pending: brain.pending.map((id) => ({ approval_id: id })) });
+    if (runtime.recording) this.say({ ...runtime.recording.session(), pending: runtime.pending.map((id) => ({ approval_id: id })) });
   }
 
   say(event: object): void {
@@ -56,7 +56,7 @@ export class PlayedSocket {
   /** Send what was recorded since. */
   catchUp(): void {
     if (this.cursor === null || this.readyState !== 1) return;
-    const frames = (brain.recording?.frames ?? []).slice(this.cursor);
+    const frames = (runtime.recording?.frames ?? []).slice(this.cursor);
     this.cursor += frames.length;
     for (const frame of frames) this.say(frame);
   }
@@ -72,7 +72,7 @@ export class PlayedSocket {
   }
 }
 
-export const brain: { recording: Recording | null; pending: string[]; trouble: string | null } = { recording: null, pending: [], trouble: null };
+export const runtime: { recording: Recording | null; pending: string[]; trouble: string | null } = { recording: null, pending: [], trouble: null };
 
 /** What the notebook around the views can draw, where it can. */
 export const notebook: { manager: WidgetManager | undefined } = { manager: undefined };
@@ -84,11 +84,11 @@ export function usePage(): void {
   beforeEach(() => {
     vi.useFakeTimers({ now: Date.parse("2026-11-20T14:06:00Z") });
     vi.stubGlobal("WebSocket", PlayedSocket);
-    vi.stubGlobal("fetch", () => Promise.resolve(Response.json({ trouble: brain.trouble })));
+    vi.stubGlobal("fetch", () => Promise.resolve(Response.json({ trouble: runtime.trouble })));
     PlayedSocket.all = [];
     PlayedSocket.refuse = false;
-    brain.pending = [];
-    brain.trouble = null;
+    runtime.pending = [];
+    runtime.trouble = null;
     notebook.manager = undefined;
   });
   afterEach(async () => {
@@ -109,7 +109,7 @@ export function closeViews(): void {
 export async function show(build: (run: Recording) => void = () => undefined, options: Options = {}): Promise<HTMLElement> {
   const recording = new Recording(`conv${(counter += 1)}`, { age: 5_000, ...options });
   build(recording);
-  brain.recording = recording;
+  runtime.recording = recording;
   const root = view(recording);
   await settle();
   return root;
@@ -120,11 +120,11 @@ export function view(recording: Recording): HTMLElement {
   document.body.append(root);
   const traits = { conversation_id: recording.conversation, run_id: recording.run, prompt: "prompt", transport: "server", hearing: "usually" };
   const model = { get: (name: keyof typeof traits) => traits[name], on: () => undefined, off: () => undefined, send: () => undefined, widget_manager: notebook.manager };
-  disposers.push(face.render({ model, el: root }));
+  disposers.push(client.render({ model, el: root }));
   return root;
 }
 
-/** A run whose brain lives in the kernel: frames come as messages of the widget. */
+/** A run whose runtime lives in the kernel: frames come as messages of the widget. */
 export interface KernelView {
   readonly root: HTMLElement;
   readonly sent: unknown[];
@@ -147,8 +147,8 @@ export function kernelView(recording: Recording, hearing: "usually" | "between-c
     send: (content: unknown) => void sent.push(content),
   };
   const root = document.body.appendChild(document.createElement("div"));
-  const stop = face.initialize({ model });
-  const dispose = face.render({ model, el: root });
+  const stop = client.initialize({ model });
+  const dispose = client.render({ model, el: root });
   return {
     sent,
     root,
@@ -163,9 +163,9 @@ export function kernelView(recording: Recording, hearing: "usually" | "between-c
   };
 }
 
-/** The brain commits more events, and the page shows them. */
+/** The runtime commits more events, and the page shows them. */
 export async function happens(build: (run: Recording) => void): Promise<void> {
-  if (brain.recording) build(brain.recording);
+  if (runtime.recording) build(runtime.recording);
   PlayedSocket.last.catchUp();
   await settle();
 }

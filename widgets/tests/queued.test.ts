@@ -1,7 +1,7 @@
 /** A run that waits for its turn says what for, and nothing is out of reach meanwhile. */
 import { describe, expect, test } from "vitest";
 import { asks } from "./cards";
-import { brain, button, buttons, card, decisions, happens, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
+import { runtime, button, buttons, card, decisions, happens, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
 
 usePage();
 
@@ -14,7 +14,7 @@ function queue(run: Recording, more: object = {}): Recording {
 
 /** A second cell's output, which shows the run that waits. */
 async function second(): Promise<HTMLElement> {
-  const recording = brain.recording as Recording;
+  const recording = runtime.recording as Recording;
   const shown = Object.assign(Object.create(Object.getPrototypeOf(recording) as object) as Recording, recording, { run: QUEUED });
   const root = view(shown);
   await settle();
@@ -67,7 +67,7 @@ describe("a run that waits for its turn", () => {
     await show((run) => queue(asks(run)), { prompt: "First." });
     const root = await second();
     await press(root, "Stop it and go on");
-    const first = (brain.recording as Recording).run;
+    const first = (runtime.recording as Recording).run;
     expect(PlayedSocket.sent.filter((command) => command.type === "cancel")).toEqual([{ type: "cancel", run_id: first }]);
     expect(button(root, "Stopping it…").getAttribute("aria-disabled")).toBe("true");
     await happens((run) => run.finish("cancelled"));

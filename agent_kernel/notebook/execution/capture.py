@@ -1,4 +1,4 @@
-"""What one call prints, shows and raises, as outputs for the faces and as text for the model."""
+"""What one call prints, shows and raises, as outputs for the clients and as text for the model."""
 
 import base64
 import codecs
@@ -21,9 +21,9 @@ FIRST_CHUNK_SECONDS = 0.02
 """How long a text waits for more of it after a pause."""
 CHUNK_CHARACTERS = 32_768
 LIVE_CHARACTERS = 1_048_576
-"""Most stream text sent to faces for one call."""
+"""Most stream text sent to clients for one call."""
 DISPLAY_CHARACTERS = 16_777_216
-"""Most display data sent to faces for one call. A plot is about 50,000, a table 5,000, a Plotly page 4,700,000."""
+"""Most display data sent to clients for one call. A plot is about 50,000, a table 5,000, a Plotly page 4,700,000."""
 METADATA_CHARACTERS = 65_536
 """Most metadata of one display: sizes and flags, in practice some hundred characters."""
 

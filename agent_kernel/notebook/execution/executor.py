@@ -17,18 +17,18 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from IPython.core.payload import PayloadManager
 
 from agent_kernel.errors import InvalidArguments, ToolFailed
-from agent_kernel.notebook.execution.side_by_side import EachToItsOwn, run_beside_others
 from agent_kernel.notebook.execution.capture import OutputCapture
-from agent_kernel.notebook.kernel.idle_interrupts import IdleInterrupts
 from agent_kernel.notebook.execution.interrupts import Escaped, InterruptGate, RunInterrupted, run_beside, shielded
 from agent_kernel.notebook.execution.late_displays import CallDisplays, current_displays
-from agent_kernel.notebook.kernel.mailbox import Entry, Mailbox
 from agent_kernel.notebook.execution.redirect import captured, show_pages
+from agent_kernel.notebook.execution.side_by_side import PerCallStreams, run_beside_others
 from agent_kernel.notebook.execution.tracebacks import NameOf, cell_names, render
 from agent_kernel.notebook.execution.values import ToolText, collect, collect_async, value_text
+from agent_kernel.notebook.kernel.idle_interrupts import IdleInterrupts
+from agent_kernel.notebook.kernel.mailbox import Entry, Mailbox
 from agent_kernel.protocol.views import Place
-from agent_kernel.tools.function import Tool
 from agent_kernel.tools.executor import Outcome
+from agent_kernel.tools.function import Tool
 from agent_kernel.tools.langchain import current_tool_call_id
 
 INTERRUPTED = "The call was interrupted before it finished. What ran before that stays."
@@ -129,7 +129,7 @@ class Executor:
             return False
         return self._shell.should_run_async(code, transformed_cell=transformed)
 
-    def _execution(self, entry: Entry, gate: InterruptGate, shared: EachToItsOwn | None = None) -> "_Execution":
+    def _execution(self, entry: Entry, gate: InterruptGate, shared: PerCallStreams | None = None) -> "_Execution":
         is_open = partial(self._is_open, entry.run_id)
         return _Execution(self._shell, self._mailbox, self._find, entry, gate, self._interrupts, is_open, shared)
 
@@ -138,7 +138,7 @@ class Executor:
         return tool is not None and tool.declaration.read_only and tool.needs_await
 
     async def _beside_others(self, first: Entry, gate: InterruptGate) -> None:
-        shared = EachToItsOwn()
+        shared = PerCallStreams()
 
         def fits(entry: Entry) -> bool:
             return entry.run_id == first.run_id and self._runs_beside_others(entry)
@@ -168,7 +168,7 @@ class _Execution:
         gate: InterruptGate,
         interrupts: IdleInterrupts,
         is_open: Callable[[], bool],
-        shared: EachToItsOwn | None = None,
+        shared: PerCallStreams | None = None,
     ) -> None:
         """`shared` takes the outputs of several calls that run beside each other, and gives each its own."""
         self._shell = shell

@@ -11,12 +11,12 @@ from agent_kernel.notebook.execution.capture import OutputCapture
 from agent_kernel.notebook.execution.descriptors import StreamName
 from agent_kernel.notebook.execution.interrupts import own_signal
 from agent_kernel.notebook.execution.late_displays import current_displays
-from agent_kernel.notebook.kernel.mailbox import Entry, Mailbox
 from agent_kernel.notebook.execution.output_widgets import OutputWidget
+from agent_kernel.notebook.kernel.mailbox import Entry, Mailbox
 from agent_kernel.tools.scheduler import READ_ONLY_AT_ONCE
 
 
-class EachToItsOwn:
+class PerCallStreams:
     """Outputs go to the call whose code they come from; a child process's to the one that began first."""
 
     def __init__(self) -> None:

@@ -5,33 +5,33 @@ import threading
 import time
 from typing import Any
 
+from agent_kernel.notebook.kernel.environment import is_attended, is_served, kernel_of
 from agent_kernel.notebook.kernel.link import Link
-from agent_kernel.notebook.kernel.environment import is_served, kernel_of, somebody_is_there
-from agent_kernel.notebook.kernel.state import Workshop
+from agent_kernel.notebook.kernel.state import KernelState
 
 ASK_SECONDS = 0.25
 ASK_TRIES = 6
 """How often a kernel that nobody has told anything says that it is there, and the seconds in between."""
 
 
-def look_for_server(shop: Workshop) -> None:
+def look_for_server(state: KernelState) -> None:
     """Where a page is there, but no server that the environment tells of: ask for one. Returns at once."""
-    kernel = kernel_of(shop.shell)
-    if kernel is not None and not is_served(shop.shell) and somebody_is_there(shop.shell):
-        _search(shop).begin(kernel)
+    kernel = kernel_of(state.shell)
+    if kernel is not None and not is_served(state.shell) and is_attended(state.shell):
+        _search(state).begin(kernel)
 
 
-def is_served_from_afar(shop: Workshop) -> bool:
+def is_served_from_afar(state: KernelState) -> bool:
     """Whether such a server has answered. The first who asks waits a moment for it; a headless run does not."""
-    if not shop.told_served.is_set():
-        look_for_server(shop)
-    return was_found(shop)
+    if not state.told_served.is_set():
+        look_for_server(state)
+    return was_found(state)
 
 
-def was_found(shop: Workshop) -> bool:
+def was_found(state: KernelState) -> bool:
     """Whether such a server has answered, once it has had its time to. For any thread."""
-    _search(shop).wait()
-    return shop.told_served.is_set()
+    _search(state).wait()
+    return state.told_served.is_set()
 
 
 class _Search:
@@ -63,5 +63,5 @@ class _Search:
 
 
 @functools.cache
-def _search(shop: Workshop) -> _Search:
-    return _Search(shop.told_served)
+def _search(state: KernelState) -> _Search:
+    return _Search(state.told_served)

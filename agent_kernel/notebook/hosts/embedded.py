@@ -1,4 +1,4 @@
-"""The host of a kernel without such a server: the brain in a background thread of this process."""
+"""The host of a kernel without such a server: the runtime in a background thread of this process."""
 
 import asyncio
 import atexit
@@ -15,30 +15,36 @@ from typing import Any
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
-from agent_kernel.runtime.runtime import Brain
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.notebook.hosts.live_cards import Cards
+from agent_kernel.notebook.hosts.live_view import Hearing, LiveView, show_record
+from agent_kernel.notebook.hosts.local_executor import LocalExecutor
+from agent_kernel.notebook.hosts.widget_channel import WidgetChannel
+from agent_kernel.notebook.kernel.environment import (
+    hears_while_blocked,
+    is_attended,
+    kernel_of,
+    notebook_path,
+    user_rules_path,
+)
+from agent_kernel.notebook.kernel.self_client import SelfClient
+from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.notebook.run_state import RunEnd, RunState, WaitingRun
+from agent_kernel.notebook.tools import FOLDER
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
+from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.clients.feed import Subscription
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runs.stop import stop_for
-from agent_kernel.runtime.settings import BrainSettings, RunSpec, ScriptedDecision
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings, ScriptedDecision
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.notebook.kernel.self_client import OwnShell
-from agent_kernel.notebook.hosts.live_cards import Cards
-from agent_kernel.notebook.hosts.live_view import Hearing, LiveView, show_record
-from agent_kernel.notebook.hosts.widget_channel import FaceLine
-from agent_kernel.notebook.hosts.local_executor import LocalHands
-from agent_kernel.notebook.kernel.environment import hears_while_blocked, kernel_of, notebook_path, somebody_is_there, user_rules_path
-from agent_kernel.notebook.run_state import RunEnd, RunState, WaitingRun
-from agent_kernel.notebook.tools import FOLDER
-from agent_kernel.notebook.kernel.state import Workshop
-from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
-from agent_kernel.protocol.vocabulary import StopCause
 
-FACE_SECONDS = 10.0
-NO_FACE = (
-    f"Nobody could be asked: no page showed this run's cards within {FACE_SECONDS:g} s. The notebook needs the "
+CLIENT_SECONDS = 10.0
+NO_CLIENT = (
+    f"Nobody could be asked: no page showed this run's cards within {CLIENT_SECONDS:g} s. The notebook needs the "
     "Jupyter widgets, or a server with the extension agent_kernel_server."
 )
 CLOSE_SECONDS = 5.0
@@ -48,53 +54,53 @@ SEND_IMAGES_VARIABLE = "AGENT_KERNEL_SEND_IMAGES"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Carried:
-    """A run that the brain of this process carries out, or could try again."""
+    """A run that the runtime of this process carries out, or could try again."""
 
     run: RunState
     conversation: Conversation
-    line: FaceLine | None
+    line: WidgetChannel | None
     turn: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
     """Held until the run has heard of its end: a page may try it again before that."""
 
 
 class EmbeddedHost:
-    """One per kernel process. The brain and its thread start with the first run and end with the process."""
+    """One per kernel process. The runtime and its thread start with the first run and end with the process."""
 
     blocks = True
 
-    def __init__(self, shop: Workshop) -> None:
-        self._shop = shop
+    def __init__(self, state: KernelState) -> None:
+        self._state = state
         self._cards = Cards()
         self._views = self._cards.views
         self._carried: dict[str, Carried] = {}
         self._shown: set[str] = set()
         self._loop = asyncio.new_event_loop()
-        self._brain: Brain | None = None
+        self._runtime: Runtime | None = None
         self._opening = asyncio.Lock()
         self._models = ModelResolver.from_environment(os.environ)
-        kernel = kernel_of(shop.shell)
-        self._own_shell = OwnShell(kernel) if kernel is not None else None
+        kernel = kernel_of(state.shell)
+        self._own_shell = SelfClient(kernel) if kernel is not None else None
         self._tasks = TaskOwner()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="agent-kernel-brain", daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="agent-kernel-runtime", daemon=True)
         self._thread.start()
-        shop.polling.watch(self._say_hearing)
+        state.polling.watch(self._say_hearing)
         atexit.register(self._close)
 
     def begin(self, run: RunState) -> None:
         for run_id in self._cards.asked_for_more(run.conversation_id):
             self._loop.call_soon_threadsafe(self._let_go, run_id)
         attended = self._attended()
-        line: FaceLine | None = None
+        line: WidgetChannel | None = None
         if attended:
-            view = self._views[run.run_id] = LiveView(self._shop.shell, run, "kernel", self._hearing())
+            view = self._views[run.run_id] = LiveView(self._state.shell, run, "kernel", self._hearing())
             run.shown_by(view.widget.model_id, prompt_in_cell=view.prompt_in_cell)
-            line = FaceLine(view.widget, self._loop, self._tasks)
+            line = WidgetChannel(view.widget, self._loop, self._tasks)
             line.attach()
             view.show()
         self._submit(self._carry(run, line, attended))
 
     def _hearing(self) -> Hearing:
-        return "usually" if self._shop.polling.hears_pages else "between-cells"
+        return "usually" if self._state.polling.hears_pages else "between-cells"
 
     def _say_hearing(self) -> None:
         for view in list(self._views.values()):
@@ -111,9 +117,9 @@ class EmbeddedHost:
 
     def waiting(self) -> list[WaitingRun]:
         async def read() -> list[WaitingRun]:
-            if self._brain is None:
+            if self._runtime is None:
                 return []
-            return [WaitingRun(run.run_id, tuple(run.waiting_tools)) for run in await self._brain.list_runs(ended=0)]
+            return [WaitingRun(run.run_id, tuple(run.waiting_tools)) for run in await self._runtime.list_runs(ended=0)]
 
         return asyncio.run_coroutine_threadsafe(read(), self._loop).result()
 
@@ -134,7 +140,7 @@ class EmbeddedHost:
     def settled(self, run: RunState, end: RunEnd) -> None:
         if run.run_id not in self._shown:
             self._shown.add(run.run_id)
-            show_record(self._shop.shell, end)
+            show_record(self._state.shell, end)
 
     def usage(self, days: int) -> UsageReport:
         """Of this process: its log is in memory."""
@@ -163,19 +169,19 @@ class EmbeddedHost:
         asyncio.run_coroutine_threadsafe(undo(), self._loop).result()
 
     def _attended(self) -> bool:
-        return somebody_is_there(self._shop.shell) and _have_widgets()
+        return is_attended(self._state.shell) and _have_widgets()
 
     def _submit(self, work: Coroutine[Any, Any, None]) -> Future[None]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    async def _carry(self, run: RunState, line: FaceLine | None, attended: bool) -> None:
-        """One run from its start to its end, on the brain's loop. Whatever fails, the run ends."""
+    async def _carry(self, run: RunState, line: WidgetChannel | None, attended: bool) -> None:
+        """One run from its start to its end, on the runtime's loop. Whatever fails, the run ends."""
         try:
-            brain = await self._open(attended)
+            runtime = await self._open(attended)
             spec = run.spec
             if run.model is not None and not isinstance(run.model, str):
                 spec = dataclasses.replace(spec, model=self._models.register(run.model))
-            conversation = await brain.create_conversation(
+            conversation = await runtime.create_conversation(
                 conversation_id=run.conversation_id, notebook_path=notebook_path()
             )
             carried = self._carried[run.run_id] = Carried(run, conversation, line)
@@ -184,10 +190,10 @@ class EmbeddedHost:
             watch = self._tasks.spawn(self._watch(run, conversation, events, line), f"watch {run.run_id}")
             if line is not None:
                 line.open(conversation)
-            hands = LocalHands(self._shop, run.run_id, self._own_shell)
+            executor = LocalExecutor(self._state, run.run_id, self._own_shell)
             scripted = run.scripted or await self._recorded(spec.model, spec.prompt)
             async with carried.turn:
-                handle = await conversation.start_run(spec, hands, scripted=scripted)
+                handle = await conversation.start_run(spec, executor, scripted=scripted)
                 if run.stop_cause is not None:
                     await self._cancel(run, run.stop_cause)
                 await self._see_to_end(carried, handle, events, watch)
@@ -220,17 +226,17 @@ class EmbeddedHost:
             await self._see_to_end(carried, handle, events, watch)
 
     def _let_go(self, run_id: str) -> None:
-        """A run is over, or can't be tried again. On the brain's loop."""
+        """A run is over, or can't be tried again. On the runtime's loop."""
         carried = self._carried.pop(run_id, None)
         if carried is not None and carried.line is not None:
             carried.line.close()
 
-    async def _open(self, attended: bool) -> Brain:
+    async def _open(self, attended: bool) -> Runtime:
         async with self._opening:
-            if self._brain is None:
+            if self._runtime is None:
                 # In memory: the notebook's record is what stays.
-                self._brain = await Brain.open(None, self._models, _settings(), attended=attended)
-            return self._brain
+                self._runtime = await Runtime.open(None, self._models, _settings(), attended=attended)
+            return self._runtime
 
     async def _recorded(self, model: str | None, prompt: str) -> tuple[ScriptedDecision, ...]:
         """The answers that a cassette holds beside its turns, for runs that nobody watches."""
@@ -242,7 +248,7 @@ class EmbeddedHost:
         return tuple(find(prompt)) if find is not None else ()
 
     async def _watch(
-        self, run: RunState, conversation: Conversation, events: Subscription, line: FaceLine | None
+        self, run: RunState, conversation: Conversation, events: Subscription, line: WidgetChannel | None
     ) -> None:
         async for frame in events:
             event = json.loads(frame)
@@ -254,7 +260,7 @@ class EmbeddedHost:
                 self._tasks.spawn(work, "wait for a page")
 
     def _without_page(
-        self, event: dict[str, Any], conversation: Conversation, line: FaceLine
+        self, event: dict[str, Any], conversation: Conversation, line: WidgetChannel
     ) -> Coroutine[Any, Any, None] | None:
         """What becomes of a question that no page shows."""
         match event["type"]:
@@ -266,30 +272,30 @@ class EmbeddedHost:
                 return self._continue_unseen(conversation, line, event["tool_call_id"])
         return None
 
-    async def _deny_unseen(self, conversation: Conversation, line: FaceLine, approval_id: str) -> None:
+    async def _deny_unseen(self, conversation: Conversation, line: WidgetChannel, approval_id: str) -> None:
         if not await self._seen(line):
             with contextlib.suppress(AlreadyDecided):
-                await conversation.decide(approval_id, Decision(approved=False, reason=NO_FACE))
+                await conversation.decide(approval_id, Decision(approved=False, reason=NO_CLIENT))
 
-    async def _continue_unseen(self, conversation: Conversation, line: FaceLine, tool_call_id: str) -> None:
+    async def _continue_unseen(self, conversation: Conversation, line: WidgetChannel, tool_call_id: str) -> None:
         if not await self._seen(line):
             with contextlib.suppress(AlreadyDecided):
                 await conversation.answer_unknown(tool_call_id, "continue")
 
-    async def _end_unseen(self, conversation: Conversation, line: FaceLine, run_id: str) -> None:
+    async def _end_unseen(self, conversation: Conversation, line: WidgetChannel, run_id: str) -> None:
         if not await self._seen(line):
             await conversation.end_paused(run_id)
 
-    async def _give_up_unseen(self, run_id: str, line: FaceLine) -> None:
+    async def _give_up_unseen(self, run_id: str, line: WidgetChannel) -> None:
         if not await self._seen(line):
             self._cards.give_up(run_id)
             self._let_go(run_id)
 
-    async def _seen(self, line: FaceLine) -> bool:
+    async def _seen(self, line: WidgetChannel) -> bool:
         """Whether a page shows the run; one that has not by now is given a while."""
         await self._between_cells()
         try:
-            async with asyncio.timeout(FACE_SECONDS):
+            async with asyncio.timeout(CLIENT_SECONDS):
                 await line.seen.wait()
         except TimeoutError:
             await self._between_cells()
@@ -297,7 +303,7 @@ class EmbeddedHost:
 
     async def _between_cells(self) -> None:
         """Where pages are heard between cells only, wait until what they have said by now is heard."""
-        if self._own_shell is not None and not hears_while_blocked(self._shop.shell):
+        if self._own_shell is not None and not hears_while_blocked(self._state.shell):
             await self._own_shell.reached()
 
     async def _cancel(self, run: RunState, cause: StopCause) -> None:
@@ -314,8 +320,8 @@ class EmbeddedHost:
             await self._tasks.aclose()
             if self._own_shell is not None:
                 self._own_shell.close()
-            if self._brain is not None:
-                await self._brain.aclose()
+            if self._runtime is not None:
+                await self._runtime.aclose()
             await self._models.aclose()
 
         closing = self._submit(close())
@@ -327,10 +333,10 @@ class EmbeddedHost:
         self._thread.join(CLOSE_SECONDS)
 
 
-def _settings() -> BrainSettings:
+def _settings() -> RuntimeSettings:
     send_images = os.environ.get(SEND_IMAGES_VARIABLE, "").strip().lower() not in ("0", "false", "no", "off")
-    return BrainSettings(
-        face_seconds=None,
+    return RuntimeSettings(
+        client_seconds=None,
         send_images=send_images,
         read_limits=lambda _: read_limits(FOLDER),
         user_rules=UserRules(user_rules_path()),

@@ -1,17 +1,17 @@
-"""The hands of the embedded host: from the brain's thread to the main thread of the same process."""
+"""The executor of the embedded host: from the runtime's thread to the main thread of the same process."""
 
 import asyncio
 import contextlib
 from typing import Any
 
-from agent_kernel.notebook.kernel.self_client import OwnShell
 from agent_kernel.notebook.context import describe_environment
-from agent_kernel.notebook.kernel.link import judge, waiting_behind, with_undo
 from agent_kernel.notebook.kernel.environment import notebook_path
-from agent_kernel.notebook.kernel.state import Workshop
+from agent_kernel.notebook.kernel.link import judge, waiting_behind, with_undo
+from agent_kernel.notebook.kernel.self_client import SelfClient
+from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.protocol.views import OutputView, Place
-from agent_kernel.tools.review.file_cards import FileCard
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
+from agent_kernel.tools.review.file_cards import FileCard
 
 CLAIM_SECONDS = 0.05
 """A main thread that waits for the run claims a call at once; after this time nobody does, and a message is queued."""
@@ -19,23 +19,24 @@ CLAIM_SECONDS = 0.05
 STOP_SECONDS = 2.0
 
 
-class LocalHands:
-    """Implements `agent_kernel.tools.executor.Hands` for one run. Its methods are for the brain's event loop."""
+class LocalExecutor:
+    """Implements `agent_kernel.tools.executor.ToolExecutor` for one run. Its methods are for the runtime's event
+    loop."""
 
-    def __init__(self, shop: Workshop, run_id: str, own_shell: OwnShell | None) -> None:
-        self._shop = shop
+    def __init__(self, state: KernelState, run_id: str, self_client: SelfClient | None) -> None:
+        self._state = state
         self._run_id = run_id
-        self._own_shell = own_shell
+        self._own_shell = self_client
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         observer = _Bridge(asyncio.get_running_loop(), emit)
-        withdrawn = self._shop.was_interrupted(self._run_id)
-        self._shop.mailbox.deposit(call, observer, self._run_id, withdrawn=withdrawn)
+        withdrawn = self._state.was_interrupted(self._run_id)
+        self._state.mailbox.deposit(call, observer, self._run_id, withdrawn=withdrawn)
         nudge = asyncio.create_task(self._nudge(call))
         try:
             return with_undo(await asyncio.shield(observer.outcome), call.approval_id)
         except asyncio.CancelledError:
-            self._shop.mailbox.interrupt(call.approval_id)
+            self._state.mailbox.interrupt(call.approval_id)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(observer.outcome), STOP_SECONDS)
             raise
@@ -47,24 +48,24 @@ class LocalHands:
         """Where no cell waits for the run, have the call run between cells."""
         if self._own_shell is None:
             return
-        needs_await = self._shop.executor.needs_await(call.tool_name, call.arguments_json, self._run_id)
+        needs_await = self._state.executor.needs_await(call.tool_name, call.arguments_json, self._run_id)
         queued = False
         while True:
             await asyncio.sleep(CLAIM_SECONDS)
-            if self._shop.mailbox.place(call.approval_id) != "deposited":
+            if self._state.mailbox.place(call.approval_id) != "deposited":
                 return
             if not queued or self._own_shell.was_aborted():
                 self._own_shell.queue_take(call.approval_id, needs_await)
                 queued = True
 
     async def interrupt(self, approval_id: str) -> bool:
-        return self._shop.mailbox.interrupt(approval_id)
+        return self._state.mailbox.interrupt(approval_id)
 
     async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
-        return await judge(self._shop, tool_name, arguments_json, self._run_id)
+        return await judge(self._state, tool_name, arguments_json, self._run_id)
 
     async def waiting_behind(self, approval_id: str) -> int | None:
-        return waiting_behind(self._shop, approval_id)
+        return waiting_behind(self._state, approval_id)
 
     async def undo(self, approval_id: str) -> None:
         from agent_kernel.notebook.execution.undo import backups
@@ -79,11 +80,11 @@ class LocalHands:
     async def read_picture(self, address: str) -> bytes:
         from agent_kernel.notebook.tools import picture_of
 
-        cell_id = self._shop.cell_of(self._run_id)
+        cell_id = self._state.cell_of(self._run_id)
         return await asyncio.to_thread(picture_of, address, notebook_path(), cell_id)
 
     async def describe_environment(self) -> str:
-        return describe_environment(self._shop.shell)
+        return describe_environment(self._state.shell)
 
 
 class _Bridge:

@@ -1,4 +1,4 @@
-"""The host of a kernel whose server has the extension: the brain is there, and shows the run to pages itself."""
+"""The host of a kernel whose server has the extension: the runtime is there, and shows the run to pages itself."""
 
 import threading
 from concurrent.futures import Future
@@ -6,10 +6,10 @@ from typing import Any
 
 from agent_kernel.notebook.hosts.live_cards import Cards
 from agent_kernel.notebook.hosts.live_view import LiveView
-from agent_kernel.notebook.kernel.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
 from agent_kernel.notebook.kernel.environment import is_served, kernel_of
+from agent_kernel.notebook.kernel.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
+from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.run_state import RunEnd, RunState, WaitingRun
-from agent_kernel.notebook.kernel.state import Workshop
 from agent_kernel.protocol.views import ModelsView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 
@@ -24,21 +24,21 @@ UNHEARD = (
 class ServedHost:
     blocks = False
 
-    def __init__(self, shop: Workshop) -> None:
-        self._shop = shop
-        self._link = Link(kernel_of(shop.shell))
+    def __init__(self, state: KernelState) -> None:
+        self._state = state
+        self._link = Link(kernel_of(state.shell))
         self._cards = Cards()
 
     def begin(self, run: RunState) -> None:
         install()
         self._cards.asked_for_more(run.conversation_id)
-        view = self._cards.views[run.run_id] = LiveView(self._shop.shell, run, "server")
+        view = self._cards.views[run.run_id] = LiveView(self._state.shell, run, "server")
         run.shown_by(view.widget.model_id, prompt_in_cell=view.prompt_in_cell)
         view.show()
         self._link.announce(
             run.run_id,
             run.conversation_id,
-            not is_served(self._shop.shell),
+            not is_served(self._state.shell),
             run.heard,
             lambda: run.fail(UNHEARD),
         )
@@ -88,5 +88,5 @@ class ServedHost:
 
     def _ask(self, topic: str, **fields: Any) -> dict[str, Any]:
         """Raises `ServerSilent`."""
-        through_gateway = not is_served(self._shop.shell)
-        return self._shop.questions.ask(self._link.send, topic, through_gateway=through_gateway, **fields)
+        through_gateway = not is_served(self._state.shell)
+        return self._state.questions.ask(self._link.send, topic, through_gateway=through_gateway, **fields)

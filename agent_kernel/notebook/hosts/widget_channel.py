@@ -1,4 +1,4 @@
-"""The line between an embedded brain and the pages that show a run: custom messages of the run's widget."""
+"""The line between an embedded runtime and the pages that show a run: custom messages of the run's widget."""
 
 import asyncio
 import json
@@ -14,11 +14,6 @@ from agent_kernel.errors import (
     NotFound,
     UndoRefused,
 )
-from agent_kernel.runtime.clients.feed import Subscription
-from agent_kernel.runtime.clients.greeting import greet, is_far_behind
-from agent_kernel.runtime.clients.commands import obey
-from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.protocol.commands import (
     ClientCommand,
     PingCommand,
@@ -28,6 +23,11 @@ from agent_kernel.protocol.commands import (
 )
 from agent_kernel.protocol.events import ErrorEvent, PongEvent
 from agent_kernel.protocol.vocabulary import ErrorCode
+from agent_kernel.runtime.clients.commands import handle_command
+from agent_kernel.runtime.clients.feed import Subscription
+from agent_kernel.runtime.clients.greeting import greet, is_far_behind
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.tasks import TaskOwner
 
 MESSAGES_PER_SECOND = 30
 """A kernel's messages are dropped in a flood: of 5,000 sent one by one, 3,000 arrived."""
@@ -35,8 +35,8 @@ FRAMES_PER_MESSAGE = 500
 DRAIN_SECONDS = 1.0
 
 
-class FaceLine:
-    """One widget's line. `attach` is for the main thread, all else for the brain's event loop."""
+class WidgetChannel:
+    """One widget's line. `attach` is for the main thread, all else for the runtime's event loop."""
 
     def __init__(self, widget: Any, loop: asyncio.AbstractEventLoop, tasks: TaskOwner) -> None:
         self._widget = widget
@@ -106,7 +106,7 @@ class FaceLine:
             self._say_error(conversation, "INVALID_FORMAT", str(error.errors(include_url=False)[0]["msg"]))
             return
         try:
-            await self._obey(command, conversation)
+            await self._handle_command(command, conversation)
         except AlreadyDecided as error:
             self._say_error(conversation, "CONFLICT", str(error), error.first.get("tool_call_id"), error.first)
         except (DigestMismatch, IllegalTransition) as error:
@@ -118,7 +118,7 @@ class FaceLine:
         except AgentKernelError as error:
             self._say_error(conversation, "INVALID_FORMAT", str(error))
 
-    async def _obey(self, command: ClientCommand, conversation: Conversation) -> None:
+    async def _handle_command(self, command: ClientCommand, conversation: Conversation) -> None:
         match command:
             case ResumeCommand():
                 self.on_screen = False
@@ -129,7 +129,7 @@ class FaceLine:
                 pong = PongEvent(seq=conversation.last_seq, conversation_id=conversation.conversation_id)
                 self._put(pong.model_dump_json())
             case _:
-                await obey(command, conversation)
+                await handle_command(command, conversation)
 
     def _resume(self, conversation: Conversation, last_seq: int) -> None:
         self.seen.set()

@@ -29,7 +29,7 @@ def is_served(shell: InteractiveShell, environ: Mapping[str, str] = os.environ) 
     return kernel_of(shell) is not None and bool(server) and server == environ.get("JPY_PARENT_PID")
 
 
-def somebody_is_there(shell: InteractiveShell) -> bool:
+def is_attended(shell: InteractiveShell) -> bool:
     """Whether the request that is being executed came from a page or a console that can answer.
 
     nbclient, nbval and papermill send `allow_stdin: false`.

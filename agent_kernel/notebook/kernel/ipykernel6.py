@@ -22,12 +22,12 @@ from typing import Any
 import zmq
 from IPython.core.interactiveshell import InteractiveShell
 
-from agent_kernel.notebook.kernel.cell_requests import CellRequest, read_frames
 from agent_kernel.notebook.execution.executor import drive
 from agent_kernel.notebook.execution.interrupts import InterruptGate
-from agent_kernel.notebook.kernel.environment import hears_while_blocked, kernel_of
 from agent_kernel.notebook.execution.redirect import own_figures
-from agent_kernel.notebook.kernel.waiter import Wake, wake
+from agent_kernel.notebook.kernel.cell_requests import CellRequest, read_frames
+from agent_kernel.notebook.kernel.environment import hears_while_blocked, kernel_of
+from agent_kernel.notebook.kernel.waiter import Waiter, wake
 
 POLL_SECONDS = 0.03
 """How long a click may lie unread while the main thread's event loop waits. A thread that is blocked hears at once."""
@@ -169,6 +169,6 @@ class Ear:
         """How long an event loop may wait before it hears again. It reads the channel itself, but not the queue."""
         return POLL_SECONDS if self._polling is not None else AWAKE_SECONDS
 
-    def wake(self) -> contextlib.AbstractContextManager[Wake]:
+    def wake(self) -> contextlib.AbstractContextManager[Waiter]:
         """What a thread may sleep on until it is told of something, or there is something to hear."""
         return wake(self._polling.channel if self._polling is not None else None)

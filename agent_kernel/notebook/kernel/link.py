@@ -18,7 +18,7 @@ from typing import Any
 from agent_kernel.errors import ServerSilent, ToolFailed
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.kernel.environment import is_served, notebook_path
-from agent_kernel.notebook.kernel.state import Workshop, workshop
+from agent_kernel.notebook.kernel.state import KernelState, kernel_state
 from agent_kernel.protocol.views import OutputView, Place, RunView
 from agent_kernel.tools.arguments import digest
 from agent_kernel.tools.executor import ApprovedCall, Outcome, ToolVerdict
@@ -37,14 +37,14 @@ _log = logging.getLogger(__name__)
 
 def install() -> None:
     """Let the server's requests in. Does nothing the second time, or where there is no kernel."""
-    shop = workshop()
-    kernel = getattr(shop.shell, "kernel", None)
+    state = kernel_state()
+    kernel = getattr(state.shell, "kernel", None)
     if kernel is not None and REQUEST not in kernel.control_handlers:
         link = Link(kernel)
-        kernel.control_handlers[REQUEST] = _Requests(kernel, shop, link).handle
-        shop.interrupts.tell = lambda run_id: link.send("interrupted", run_id=run_id)
+        kernel.control_handlers[REQUEST] = _Requests(kernel, state, link).handle
+        state.interrupts.tell = lambda run_id: link.send("interrupted", run_id=run_id)
         heard = _hear_interrupts(kernel)
-        shop.interrupts.was_asked_for = lambda seconds: heard(seconds) or _server_knows(shop, link, seconds)
+        state.interrupts.was_asked_for = lambda seconds: heard(seconds) or _server_knows(state, link, seconds)
 
 
 def _hear_interrupts(kernel: Any) -> Callable[[float], bool]:
@@ -67,11 +67,11 @@ def _hear_interrupts(kernel: Any) -> Callable[[float], bool]:
     return heard
 
 
-def _server_knows(shop: Workshop, link: "Link", seconds: float) -> bool:
+def _server_knows(state: KernelState, link: "Link", seconds: float) -> bool:
     """The server knows of each interrupt that somebody asks Jupyter for. One that is silent is not taken for a no."""
-    through_gateway = not is_served(shop.shell)
+    through_gateway = not is_served(state.shell)
     try:
-        answer = shop.questions.ask(
+        answer = state.questions.ask(
             link.send, "interrupt", tries=1, seconds=round(seconds, 3), through_gateway=through_gateway
         )
     except ServerSilent:
@@ -121,9 +121,9 @@ class Link:
 class _Requests:
     """Answers the server's requests, in the control thread."""
 
-    def __init__(self, kernel: Any, shop: Workshop, link: Link) -> None:
+    def __init__(self, kernel: Any, state: KernelState, link: Link) -> None:
         self._kernel = kernel
-        self._shop = shop
+        self._kernel_state = state
         self._link = link
         self._operations: dict[str, Callable[[dict[str, Any]], Any]] = {
             "declare": self._declare,
@@ -158,29 +158,29 @@ class _Requests:
         self._kernel.session.send(stream, REPLY, reply, parent, ident)
 
     def _declare(self, content: dict[str, Any]) -> dict[str, Any]:
-        run = self._shop.run(content["run_id"])
+        run = self._kernel_state.run(content["run_id"])
         run.heard.set()
         return {"declaration": run.declaration()}
 
     def _tools(self, _: dict[str, Any]) -> dict[str, Any]:
         from agent_kernel.notebook.tools import offered_tools
 
-        return {"tools": [dataclasses.asdict(tool.declaration) for tool in offered_tools(self._shop.shell, ())]}
+        return {"tools": [dataclasses.asdict(tool.declaration) for tool in offered_tools(self._kernel_state.shell, ())]}
 
     def _state(self, content: dict[str, Any]) -> dict[str, Any]:
         view = RunView.model_validate(content["run"])
-        self._shop.run(view.run_id).update(view)
+        self._kernel_state.run(view.run_id).update(view)
         return {}
 
     def _finish(self, content: dict[str, Any]) -> dict[str, Any]:
         from agent_kernel.notebook.run_state import RunEnd
 
         end = RunEnd.model_validate(content["result"])
-        self._shop.run(end.run.run_id).finish(end)
+        self._kernel_state.run(end.run.run_id).finish(end)
         return {}
 
     def _again(self, content: dict[str, Any]) -> dict[str, Any]:
-        self._shop.run(content["run_id"]).go_on()
+        self._kernel_state.run(content["run_id"]).go_on()
         return {}
 
     def _call(self, content: dict[str, Any]) -> dict[str, Any]:
@@ -196,16 +196,16 @@ class _Requests:
         if digest(call.arguments_json) != call.digest:
             raise ValueError("the arguments are not the ones that were approved; nothing was run")
         run_id = content.get("run_id")
-        needs_await = self._shop.executor.needs_await(call.tool_name, call.arguments_json, run_id)
-        withdrawn = self._shop.was_interrupted(run_id)
-        late = self._shop.mailbox.deposit(call, self._link, run_id, needs_await, withdrawn=withdrawn)
+        needs_await = self._kernel_state.executor.needs_await(call.tool_name, call.arguments_json, run_id)
+        withdrawn = self._kernel_state.was_interrupted(run_id)
+        late = self._kernel_state.mailbox.deposit(call, self._link, run_id, needs_await, withdrawn=withdrawn)
         return {"needs_await": needs_await, "late": late}
 
     def _interrupt(self, content: dict[str, Any]) -> dict[str, Any]:
-        return {"sent": self._shop.mailbox.interrupt(content["approval_id"])}
+        return {"sent": self._kernel_state.mailbox.interrupt(content["approval_id"])}
 
     def _collect(self, content: dict[str, Any]) -> dict[str, Any]:
-        found = self._shop.mailbox.collect(content["approval_id"], int(content.get("after_index", 0)))
+        found = self._kernel_state.mailbox.collect(content["approval_id"], int(content.get("after_index", 0)))
         outcome = None
         if found.outcome is not None:
             outcome = dataclasses.asdict(with_undo(found.outcome, content["approval_id"]))
@@ -213,20 +213,20 @@ class _Requests:
         return {"state": found.state, "outputs": outputs, "outcome": outcome}
 
     async def _judge(self, content: dict[str, Any]) -> dict[str, Any]:
-        found = await judge(self._shop, content["tool_name"], content["arguments_json"], content.get("run_id"))
+        found = await judge(self._kernel_state, content["tool_name"], content["arguments_json"], content.get("run_id"))
         place = found.place and found.place.model_dump()
         return {"approval": found.approval, "place": place, "may_edit": found.may_edit}
 
     def _serve(self, _: dict[str, Any]) -> dict[str, Any]:
-        self._shop.told_served.set()
+        self._kernel_state.told_served.set()
         return {}
 
     def _answer(self, content: dict[str, Any]) -> dict[str, Any]:
-        self._shop.questions.answer(content["question_id"], content.get("answer"), content.get("refusal"))
+        self._kernel_state.questions.answer(content["question_id"], content.get("answer"), content.get("refusal"))
         return {}
 
     def _waiting(self, content: dict[str, Any]) -> dict[str, Any]:
-        return {"cell": waiting_behind(self._shop, content["approval_id"])}
+        return {"cell": waiting_behind(self._kernel_state, content["approval_id"])}
 
     def _undo(self, content: dict[str, Any]) -> dict[str, Any]:
         from agent_kernel.notebook.execution.undo import backups
@@ -256,14 +256,14 @@ class _Requests:
 
         try:
             notebook = notebook_path(content.get("notebook_path"))
-            cell_id = self._shop.cell_of(content.get("run_id"))
+            cell_id = self._kernel_state.cell_of(content.get("run_id"))
             raw = await asyncio.to_thread(picture_of, content["path"], notebook, cell_id)
         except ToolFailed as refusal:
             return {"refusal": str(refusal)}
         return {"data": base64.b64encode(raw).decode()}
 
     def _environment(self, content: dict[str, Any]) -> dict[str, Any]:
-        return {"text": describe_environment(self._shop.shell, content.get("notebook_path"))}
+        return {"text": describe_environment(self._kernel_state.shell, content.get("notebook_path"))}
 
 
 def _place(content: dict[str, Any]) -> Place | None:
@@ -271,10 +271,10 @@ def _place(content: dict[str, Any]) -> Place | None:
     return Place.model_validate(content["place"]) if content.get("place") is not None else None
 
 
-def waiting_behind(shop: Workshop, approval_id: str) -> int | None:
+def waiting_behind(state: KernelState, approval_id: str) -> int | None:
     """The number of the cell that runs while a call that was handed over waits; `None` once the call has begun."""
-    place = shop.mailbox.place(approval_id)
-    return shop.cell_number if place == "deposited" else None
+    place = state.mailbox.place(approval_id)
+    return state.cell_number if place == "deposited" else None
 
 
 def with_undo(outcome: Outcome, approval_id: str) -> Outcome:
@@ -284,10 +284,10 @@ def with_undo(outcome: Outcome, approval_id: str) -> Outcome:
     return dataclasses.replace(outcome, undo=backups.offer(approval_id))
 
 
-async def judge(shop: Workshop, tool_name: str, arguments_json: str, run_id: str | None = None) -> ToolVerdict:
+async def judge(state: KernelState, tool_name: str, arguments_json: str, run_id: str | None = None) -> ToolVerdict:
     """A tool's own verdict on a call; "ask" where it fails, hangs or gives no clear answer."""
     no_answer = ToolVerdict("ask")
-    tool = shop.find_tool(run_id, tool_name)
+    tool = state.find_tool(run_id, tool_name)
     if tool is None:
         return no_answer
     verdict: asyncio.Future[ToolVerdict] = asyncio.get_running_loop().create_future()

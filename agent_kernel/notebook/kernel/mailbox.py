@@ -1,6 +1,6 @@
 """Calls on their way to the main thread. Claiming a call is atomic: nothing runs twice.
 
-A call is deposited from another thread (the control thread, or the embedded brain's), claimed by the main thread, and
+A call is deposited from another thread (the control thread, or the embedded runtime's), claimed by the main thread, and
 stays readable for a while after it is done. Each goes by its approval: a model's ids repeat in other conversations. The
 mailbox never decides whether a call may run.
 """

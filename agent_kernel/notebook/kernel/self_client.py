@@ -12,8 +12,8 @@ from agent_kernel.errors import AgentKernelError
 LOOK_SECONDS = 0.1
 
 
-class OwnShell:
-    """A client of this kernel's shell channel. All methods are for one thread, the brain's."""
+class SelfClient:
+    """A client of this kernel's shell channel. All methods are for one thread, the runtime's."""
 
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel

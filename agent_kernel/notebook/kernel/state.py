@@ -1,4 +1,4 @@
-"""What the hands own in this kernel: the mailbox, the executor, the runs and their tools."""
+"""What the executor owns in this kernel: the mailbox, the executor, the runs and their tools."""
 
 import functools
 import threading
@@ -10,14 +10,14 @@ from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, UnknownRun
-from agent_kernel.runtime.settings import MOST_REPLACED
+from agent_kernel.notebook.execution.executor import Executor
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.kernel.cells import Cells
-from agent_kernel.notebook.execution.executor import Executor
 from agent_kernel.notebook.kernel.idle_interrupts import IdleInterrupts
+from agent_kernel.notebook.kernel.ipykernel6 import ShellPolling
 from agent_kernel.notebook.kernel.mailbox import Mailbox
 from agent_kernel.notebook.questions import Questions
-from agent_kernel.notebook.kernel.ipykernel6 import ShellPolling
+from agent_kernel.runtime.settings import MOST_REPLACED
 from agent_kernel.tools.function import Tool
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ KEPT_RUNS = 200
 """Runs that the kernel still knows by id, besides those that go on; a `Run` that somebody holds lives on."""
 
 
-class Workshop:
+class KernelState:
     """One per kernel process."""
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -130,13 +130,13 @@ class Workshop:
 
 
 @functools.cache
-def _workshop_of(shell: InteractiveShell) -> Workshop:
-    return Workshop(shell)
+def _state_of(shell: InteractiveShell) -> KernelState:
+    return KernelState(shell)
 
 
-def workshop() -> Workshop:
-    """This kernel's workshop. Raises `ConfigurationError` outside IPython."""
+def kernel_state() -> KernelState:
+    """This kernel's kernel_state. Raises `ConfigurationError` outside IPython."""
     shell = get_ipython()
     if shell is None:
         raise ConfigurationError("Agent Kernel works inside IPython: in a notebook, or in the `ipython` shell.")
-    return _workshop_of(shell)
+    return _state_of(shell)

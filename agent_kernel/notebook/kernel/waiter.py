@@ -12,7 +12,7 @@ LONGEST_SECONDS = 0.5
 """On Windows an interrupt is seen between two polls only."""
 
 
-class Wake(Protocol):
+class Waiter(Protocol):
     """`threading.Event` is one. `set` may be called in any thread."""
 
     def set(self) -> None: ...
@@ -25,7 +25,7 @@ class Wake(Protocol):
 
 
 @contextlib.contextmanager
-def wake(channel: zmq.Socket[Any] | None = None) -> Iterator[Wake]:
+def wake(channel: zmq.Socket[Any] | None = None) -> Iterator[Waiter]:
     """One that is also set while there is something to read on `channel`."""
     if channel is None:
         yield threading.Event()
@@ -34,10 +34,10 @@ def wake(channel: zmq.Socket[Any] | None = None) -> Iterator[Wake]:
     with ours, others:
         ours.setblocking(False)
         others.setblocking(False)
-        yield _ChannelWake(channel, ours, others)
+        yield _ChannelWaiter(channel, ours, others)
 
 
-class _ChannelWake:
+class _ChannelWaiter:
     def __init__(self, channel: zmq.Socket[Any], ours: socket.socket, others: socket.socket) -> None:
         self._ours = ours
         self._others = others

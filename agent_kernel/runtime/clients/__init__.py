@@ -1,1 +1,1 @@
-"""What faces are told: committed events as exact streams, and snapshots."""
+"""What clients are told: committed events as exact streams, and snapshots."""

@@ -1,9 +1,7 @@
-"""A face's commands, carried out. Both hosts go through here."""
+"""A client's commands, carried out. Both hosts go through here."""
 
 from typing import assert_never
 
-from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.runs.stop import Stop
 from agent_kernel.protocol.commands import (
     ApprovalResponseCommand,
     BudgetCommand,
@@ -24,12 +22,14 @@ from agent_kernel.protocol.commands import (
     ToolUndoCommand,
 )
 from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.stop import Stop
 
 CallCommand = ToolResultCommand | ToolCancelCommand | ToolRetryCommand | ToolContinueCommand | ToolUndoCommand
 
 
-async def obey(command: ClientCommand, conversation: Conversation, person: str | None = None) -> None:
-    """Do what a face asks. Raises what the brain raises; then nothing has changed."""
+async def handle_command(command: ClientCommand, conversation: Conversation, person: str | None = None) -> None:
+    """Do what a client asks. Raises what the runtime raises; then nothing has changed."""
     match command:
         case MessageCommand():
             await conversation.send_message(command.content, decided_by=person)
@@ -37,7 +37,7 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
             decision = Decision.model_validate(command.model_dump(exclude={"type", "approval_id"}))
             await conversation.decide(command.approval_id, decision, decided_by=person)
         case ToolResultCommand() | ToolCancelCommand() | ToolRetryCommand() | ToolContinueCommand() | ToolUndoCommand():
-            await _obey_for_call(command, conversation, person)
+            await _handle_call_command(command, conversation, person)
         case RuleRemoveCommand():
             await conversation.remove_rule(command.rule_id, decided_by=person)
         case PolicyCommand():
@@ -57,7 +57,7 @@ async def obey(command: ClientCommand, conversation: Conversation, person: str |
             assert_never(command)
 
 
-async def _obey_for_call(command: CallCommand, conversation: Conversation, person: str | None) -> None:
+async def _handle_call_command(command: CallCommand, conversation: Conversation, person: str | None) -> None:
     match command:
         case ToolResultCommand():
             await conversation.tool_result(command.tool_call_id, command.output)

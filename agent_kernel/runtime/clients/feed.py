@@ -1,7 +1,7 @@
-"""A conversation's committed events, as exact streams for any number of faces.
+"""A conversation's committed events, as exact streams for any number of clients.
 
-A subscription has a cursor and yields cursor + 1, cursor + 2, ... A face that keeps up is served from a short memory;
-one that fell behind reads from the log, so a slow face costs nothing and loses nothing.
+A subscription has a cursor and yields cursor + 1, cursor + 2, ... A client that keeps up is served from a short memory;
+one that fell behind reads from the log, so a slow client costs nothing and loses nothing.
 """
 
 import asyncio
@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 
 from agent_kernel.log.events import Frame, frames_after
 from agent_kernel.log.store import Log
-from agent_kernel.runtime.state.shown import Shown
 from agent_kernel.protocol.events import ErrorEvent
 from agent_kernel.protocol.vocabulary import ErrorCode
+from agent_kernel.runtime.state.shown import Shown
 
 _REMEMBERED = 512
 _BATCH = 256
@@ -51,7 +51,7 @@ class Feed:
         return bool(self._subscriptions)
 
     def announce(self, code: ErrorCode, message: str) -> None:
-        """Tell the faces that are here what can't be logged."""
+        """Tell the clients that are here what can't be logged."""
         event = ErrorEvent(seq=self.last_seq, conversation_id=self._conversation_id, code=code, message=message)
         for subscription in self._subscriptions:
             subscription.announce(event.model_dump_json())
@@ -59,7 +59,7 @@ class Feed:
     def drop(self, subscription: "Subscription") -> None:
         self._subscriptions.discard(subscription)
         if not self._subscriptions:
-            self.forget()  # kept for faces that are here
+            self.forget()  # kept for clients that are here
 
     async def after(self, seq: int) -> list[Frame]:
         """The next frames after `seq`; empty when there are none yet."""

@@ -1,17 +1,17 @@
-"""What a face is told first: the whole conversation, and then what happens after it."""
+"""What a client is told first: the whole conversation, and then what happens after it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from agent_kernel.protocol.views import ToolView
 from agent_kernel.runtime.clients.feed import Subscription
 from agent_kernel.runtime.clients.snapshot import session_frame
 from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.protocol.views import ToolView
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration
 
 REPLAYED_EVENTS = 50_000
-"""A face that left off further back is greeted again instead: the snapshot replaces all that it knows."""
+"""A client that left off further back is greeted again instead: the snapshot replaces all that it knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Greeting:
 
 
 def is_far_behind(conversation: Conversation, last_seq: int) -> bool:
-    """Whether a face that has the events up to `last_seq` gets a snapshot in place of what it missed."""
+    """Whether a client that has the events up to `last_seq` gets a snapshot in place of what it missed."""
     return conversation.last_seq - last_seq > REPLAYED_EVENTS
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_kernel.approvals.offers import with_offers
-from agent_kernel.log import runs
-from agent_kernel.log import tool_calls
-from agent_kernel.runtime.turns import unknown_outcomes
+from agent_kernel.log import runs, tool_calls
 from agent_kernel.protocol.views import PROMPT_CHARACTERS, ListedCall, ListedRun, ToolCallView, WaitView
+from agent_kernel.runtime.turns import unknown_outcomes
 from agent_kernel.tools.builtin.declarations import ASK_USER
 
 ENDED_RUNS = 100

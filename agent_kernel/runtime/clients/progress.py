@@ -4,11 +4,10 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent_kernel.log import runs
-from agent_kernel.log import tool_calls
-from agent_kernel.runtime.clients.lists import wait_of
+from agent_kernel.log import runs, tool_calls
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
+from agent_kernel.runtime.clients.lists import wait_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Conversations as JSON for faces and for HTTP, put together from the log's rows (see `log.reading`).
+"""Conversations as JSON for clients and for HTTP, put together from the log's rows (see `log.reading`).
 
 The shape is that of `ConversationView` and `SessionEvent`. Tests hold both against what is made here.
 """
@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import orjson
 
 from agent_kernel.approvals.offers import with_offers
-from agent_kernel.log import runs
-from agent_kernel.log import events, queries
+from agent_kernel.log import events, queries, runs
 from agent_kernel.log.queries import Values
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ToolCallView, ToolView

@@ -1,1 +1,1 @@
-"""A run from outside: its beginning and end, its place in the queue, parked, stopped, recovered, tried again."""
+"""A run from outside: its beginning and end, its place in the queue, suspended, stopped, recovered, tried again."""

@@ -1,4 +1,4 @@
-"""What the last run of a conversation was asked to be, and with which hands: for what is asked without saying so."""
+"""What the last run of a conversation was asked to be, and with which executor: for what is asked without saying so."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -7,11 +7,11 @@ from agent_kernel.approvals.folder_file import NO_LIMITS
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import runs
-from agent_kernel.runtime.runs.specs import restored
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.vocabulary import PolicyMode
-from agent_kernel.tools.executor import Hands
+from agent_kernel.runtime.runs.specs import restored
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.tools.executor import ToolExecutor
 
 if TYPE_CHECKING:
     from agent_kernel.runtime.conversation import Conversation
@@ -21,14 +21,14 @@ KERNEL_LOST = "This run can't be tried again: the notebook's kernel is no longer
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class LastRun:
     """What is kept of a run that is over: not its transcript, which is as long as the run was."""
 
     spec: RunSpec
-    hands: Hands | None
+    executor: ToolExecutor | None
 
 
-def anew(last: Declared | None, prompt: str, chosen: PolicyMode | None) -> RunSpec:
+def anew(last: LastRun | None, prompt: str, chosen: PolicyMode | None) -> RunSpec:
     """The same for another prompt, which no cell of the notebook shows. Of the policy that the last run named and the
     one that a person has `chosen` for the conversation, the stricter counts."""
     if last is None:
@@ -49,24 +49,26 @@ def anew(last: Declared | None, prompt: str, chosen: PolicyMode | None) -> RunSp
     )
 
 
-async def find_hands(host: "Host", conversation: "Conversation", spec: RunSpec, last: Declared | None) -> Hands | None:
-    """A run's hands: the host's, where it has kernels; else those that the last run had. Raises `KernelGone`."""
-    hands_for = host.kernels.hands_for
-    if conversation.kernel_id is None or hands_for is None:
-        return last.hands if last is not None else None
-    hands = await hands_for(conversation, spec)
-    if hands is None:
+async def find_executor(
+    host: "Host", conversation: "Conversation", spec: RunSpec, last: LastRun | None
+) -> ToolExecutor | None:
+    """A run's executor: the host's, where it has kernels; else those that the last run had. Raises `KernelGone`."""
+    executor_for = host.kernels.executor_for
+    if conversation.kernel_id is None or executor_for is None:
+        return last.executor if last is not None else None
+    executor = await executor_for(conversation, spec)
+    if executor is None:
         raise KernelGone(KERNEL_LOST)
-    return hands
+    return executor
 
 
-async def before_restart(host: "Host", conversation: "Conversation") -> Declared | None:
+async def before_restart(host: "Host", conversation: "Conversation") -> LastRun | None:
     """The last run that the log knows of; `None` where there is none, or its kernel is gone and its tools with it."""
     stored = await host.log.read(lambda sql: runs.last_spec(sql, conversation.row.number))
     if stored is None:
         return None
     try:
         spec = restored(stored, prompt="")
-        return Declared(spec, await find_hands(host, conversation, spec, None))
+        return LastRun(spec, await find_executor(host, conversation, spec, None))
     except (KernelGone, ValueError):  # the latter where another version of Agent Kernel wrote it
         return None

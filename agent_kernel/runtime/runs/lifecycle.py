@@ -10,34 +10,38 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent_kernel.approvals.folder_file import FILE_NAME, unreadable
 from agent_kernel.approvals.limits import least
 from agent_kernel.errors import KernelGone, LogUnavailable
-from agent_kernel.log import inbox
-from agent_kernel.log import events, tool_calls
+from agent_kernel.log import events, inbox, tool_calls
 from agent_kernel.log.events import Mark
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run
 from agent_kernel.log.store import Log
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.graph import compiled, run_to_end
-from agent_kernel.runtime.state.run import ActiveRun, RunResult, RunSetting, Step
-from agent_kernel.runtime.runs.suspend import keep_past
-from agent_kernel.runtime.runs.specs import limits_text, stored
-from agent_kernel.runtime.runs.stop import Stop, note
-from agent_kernel.runtime.runs.time_limit import limited_in_time
-from agent_kernel.runtime.state.leases import Visits
-from agent_kernel.runtime.settings import RunSpec, ScriptedDecision
-from agent_kernel.runtime.tool_calls import transitions, texts
-from agent_kernel.runtime.tool_calls.effective_policy import Standing, effective_policy, read_standing, take_in_user_rules
-from agent_kernel.runtime.state.limits import conversation_budget, filled_up
-from agent_kernel.runtime.state.history import Past, unanswered_calls
-from agent_kernel.runtime.turns.model_turn import add_user_message
-from agent_kernel.runtime.turns.prompt_images import prompt_pictures
-from agent_kernel.runtime.state.prompts import RUN_AGAIN
-from agent_kernel.runtime.turns.messages import answer_calls, leave_messages, read_result, write_tool_messages
 from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ConversationBudget, ErrorView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
-from agent_kernel.tools.executor import Hands
+from agent_kernel.runtime.graph import compiled, run_to_end
+from agent_kernel.runtime.runs.specs import limits_text, stored
+from agent_kernel.runtime.runs.stop import Stop, note
+from agent_kernel.runtime.runs.suspend import keep_history
+from agent_kernel.runtime.runs.time_limit import limited_in_time
+from agent_kernel.runtime.settings import RunSpec, ScriptedDecision
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.history import Past, unanswered_calls
+from agent_kernel.runtime.state.leases import Leases
+from agent_kernel.runtime.state.limits import conversation_budget, filled_up
+from agent_kernel.runtime.state.prompts import RUN_AGAIN
+from agent_kernel.runtime.state.run import ActiveRun, RunResult, RunSetting, Step
+from agent_kernel.runtime.tool_calls import texts, transitions
+from agent_kernel.runtime.tool_calls.effective_policy import (
+    Standing,
+    effective_policy,
+    read_standing,
+    take_in_user_rules,
+)
+from agent_kernel.runtime.turns.messages import answer_calls, leave_messages, read_result, write_tool_messages
+from agent_kernel.runtime.turns.model_turn import add_user_message
+from agent_kernel.runtime.turns.prompt_images import prompt_pictures
+from agent_kernel.tools.executor import ToolExecutor
 
 if TYPE_CHECKING:
     from agent_kernel.runtime.runs.queue import Host
@@ -88,9 +92,9 @@ async def begin(
     row: ConversationRow,
     spec: RunSpec,
     view: RunView,
-    hands: Hands | None,
+    executor: ToolExecutor | None,
     scripted: Sequence[ScriptedDecision],
-    visits: Visits,
+    leases: Leases,
 ) -> ActiveRun:
     """Resolve the model and the policy, read the history, show that the run has begun, and log the prompt.
 
@@ -109,9 +113,9 @@ async def begin(
         host.settings,
         model,
         policy,
-        hands,
+        executor,
         host.attended,
-        visits,
+        leases,
         host.tasks.context,
         host.active,
         scripted,
@@ -133,7 +137,7 @@ async def begin(
     if run.view != view:
         run.commits.write_soon(run.save)
     if not run.prompted:
-        environment, pictures = await _environment(hands), await prompt_pictures(run, spec.prompt)
+        environment, pictures = await _environment(executor), await prompt_pictures(run, spec.prompt)
         if spec.replaces and await _has_acted(run, spec.replaces):
             environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
         await add_user_message(run, spec.prompt, environment, pictures)
@@ -177,12 +181,12 @@ def _conversation_budget(sql: sqlite3.Connection, run: ActiveRun) -> Conversatio
     return conversation_budget(limits, earlier_runs(sql, run.setting.conversation.number, run.view.run_id))
 
 
-async def _environment(hands: Hands | None) -> str:
-    if hands is None:
+async def _environment(executor: ToolExecutor | None) -> str:
+    if executor is None:
         return ""
     try:
         async with asyncio.timeout(_ENVIRONMENT_SECONDS):
-            return await hands.describe_environment()
+            return await executor.describe_environment()
     except (TimeoutError, KernelGone) as error:
         logger.warning("The notebook could not be described to the model: %s", error)
         return ""
@@ -196,7 +200,7 @@ async def _has_acted(run: ActiveRun, run_ids: Collection[str]) -> bool:
 
 
 async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunResult | None:
-    """Run to the end, whatever the end is. `None` where the run was parked."""
+    """Run to the end, whatever the end is. `None` where the run was suspended."""
     broken: Exception | None = None
     try:
         await compiled()  # what is imported once is not the run's time
@@ -209,9 +213,9 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
     finally:
         await run.open.aclose()
     run.accepting = False
-    if run.parked and run.failure is None and broken is None:
+    if run.suspended and run.failure is None and broken is None:
         run.take_back_answers()
-        await keep_past(host, run)
+        await keep_history(host, run)
         return None
 
     async def write_end() -> tuple[RunResult, Mark]:
@@ -220,7 +224,7 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
         return await _end(run)
 
     result, end = await until_written(write_end, unwritten)
-    await keep_past(host, run, end)
+    await keep_history(host, run, end)
     return result
 
 
@@ -333,5 +337,5 @@ def _complete(view: RunView, message_id: str | None, finish: FinishReason) -> Co
 
 
 async def note_kernel_death(run: ActiveRun, reason: str) -> None:
-    """Tell faces that the kernel died, while the run goes on with the kernel that comes back."""
+    """Tell clients that the kernel died, while the run goes on with the kernel that comes back."""
     await run.emit(ErrorEvent(run_id=run.view.run_id, code="KERNEL_DIED", message=reason))

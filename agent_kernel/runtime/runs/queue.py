@@ -1,4 +1,4 @@
-"""The runs of one conversation: one after another, the one at hand, and the way back to one that is parked."""
+"""The runs of one conversation: one after another, the one at hand, and the way back to one that is suspended."""
 
 import asyncio
 import itertools
@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Protocol
 from agent_kernel.errors import AgentKernelError, LogUnavailable
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.runtime.clients.feed import Feed
-from agent_kernel.runtime.state.run import ActiveRun, RunResult
-from agent_kernel.runtime.runs import lifecycle, suspend, recovery
-from agent_kernel.runtime.runs.last_run import Declared
-from agent_kernel.runtime.runs.suspend import ParkedRun
-from agent_kernel.runtime.state.leases import Visits
-from agent_kernel.runtime.settings import BrainSettings, RunSpec, ScriptedDecision
-from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.runtime.tool_calls import rules
-from agent_kernel.runtime.state.history import Histories
-from agent_kernel.runtime.turns.messages import read_result
 from agent_kernel.models.base import Model
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ErrorView, RunView
-from agent_kernel.tools.executor import Hands
+from agent_kernel.runtime.clients.feed import Feed
+from agent_kernel.runtime.runs import lifecycle, recovery, suspend
+from agent_kernel.runtime.runs.last_run import LastRun
+from agent_kernel.runtime.runs.suspend import SuspendedRun
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings, ScriptedDecision
+from agent_kernel.runtime.state.history import Histories
+from agent_kernel.runtime.state.leases import Leases
+from agent_kernel.runtime.state.run import ActiveRun, RunResult
+from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel.runtime.tool_calls import rules
+from agent_kernel.runtime.turns.messages import read_result
+from agent_kernel.tools.executor import ToolExecutor
 
 if TYPE_CHECKING:
     from agent_kernel.runtime.conversation import Conversation
@@ -39,19 +39,19 @@ class ModelSource(Protocol):
 
 @dataclass(slots=True)
 class Kernels:
-    """How the host finds hands for a run that has none in memory, where it has kernels at all."""
+    """How the host finds executor for a run that has none in memory, where it has kernels at all."""
 
-    hands_for: "Callable[[Conversation, RunSpec], Awaitable[Hands | None]] | None" = None
+    executor_for: "Callable[[Conversation, RunSpec], Awaitable[ToolExecutor | None]] | None" = None
     """`None` is what it returns where the kernel is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What all conversations of a brain share."""
+    """What all conversations of a runtime share."""
 
     log: Log
     models: ModelSource
-    settings: BrainSettings
+    settings: RuntimeSettings
     attended: bool
     tasks: TaskOwner
     histories: Histories = field(default_factory=Histories)
@@ -75,19 +75,19 @@ class RunHandle:
 class QueuedRun:
     spec: RunSpec
     view: RunView
-    hands: Hands | None
+    executor: ToolExecutor | None
     scripted: Sequence[ScriptedDecision]
     result: asyncio.Future[RunResult]
     begun: asyncio.Event
     """Set when the run is the one at hand, or could not begin."""
-    parked: bool = False
-    """Whether it was parked, and is the one at hand already."""
+    suspended: bool = False
+    """Whether it was suspended, and is the one at hand already."""
     number: int = 0
     """Counts the runs in the order in which they were asked for."""
 
     @property
     def continued(self) -> bool:
-        """Whether the run had begun before: in an earlier process, or before it was parked."""
+        """Whether the run had begun before: in an earlier process, or before it was suspended."""
         return self.view.status == "running"
 
 
@@ -101,34 +101,34 @@ class RunQueue:
         self._waiting: list[QueuedRun] = []  # not a deque, which takes 760 bytes where it is empty
         self._numbers = itertools.count(1)
         self._current: QueuedRun | None = None
-        self._parked: ParkedRun | None = None
+        self._suspended: SuspendedRun | None = None
         self._worker: asyncio.Task[None] | None = None
         self._waking = asyncio.Lock()
-        self._visits = Visits()
+        self._leases = Leases()
         self.active: ActiveRun | None = None
-        self.last: Declared | None = None
+        self.last: LastRun | None = None
         """Of the run at hand or the last one, for prompts that come without a declaration of their own."""
 
     @property
     def is_busy(self) -> bool:
-        return self._parked is not None or (self._worker is not None and not self._worker.done())
+        return self._suspended is not None or (self._worker is not None and not self._worker.done())
 
     @property
     def is_paused(self) -> bool:
         """Whether the whole run at hand waits for a person: see `ActiveRun.is_paused`."""
-        if self._parked is not None:
-            return self._parked.paused
+        if self._suspended is not None:
+            return self._suspended.paused
         if self.active is not None:
             return self.active.is_paused
         beginning = self._current or next(iter(self._waiting), None)
         return beginning is not None and beginning.view.paused is not None
 
     def add(
-        self, spec: RunSpec, view: RunView, hands: Hands | None, scripted: Sequence[ScriptedDecision] = ()
+        self, spec: RunSpec, view: RunView, executor: ToolExecutor | None, scripted: Sequence[ScriptedDecision] = ()
     ) -> RunHandle:
         result: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
-        self._waiting.append(QueuedRun(spec, view, hands, scripted, result, asyncio.Event(), number=number))
+        self._waiting.append(QueuedRun(spec, view, executor, scripted, result, asyncio.Event(), number=number))
         self._start_worker()
         return RunHandle(spec.run_id, result)
 
@@ -151,14 +151,14 @@ class RunQueue:
 
     @asynccontextmanager
     async def at_hand(self) -> AsyncIterator[ActiveRun | None]:
-        """The run under way, for a block in which somebody acts on it: it is not parked meanwhile. One that was
-        parked, or that an earlier process left, is taken up again first."""
-        with self._visits.visit():
+        """The run under way, for a block in which somebody acts on it: it is not suspended meanwhile. One that was
+        suspended, or that an earlier process left, is taken up again first."""
+        with self._leases.lease():
             async with self._waking:
-                if self.active is not None and self.active.parked and self._worker is not None:
+                if self.active is not None and self.active.suspended and self._worker is not None:
                     await asyncio.wait({self._worker})  # its tasks are about to end
-                if self._parked is not None:
-                    await self._unpark(self._parked)
+                if self._suspended is not None:
+                    await self._unpark(self._suspended)
                 beginning = self._current or next(iter(self._waiting), None)
                 if self.active is None and beginning is not None and beginning.continued:
                     await beginning.begun.wait()
@@ -174,12 +174,12 @@ class RunQueue:
         if self._worker is not None:
             await asyncio.wait({self._worker})
 
-    async def _unpark(self, kept: ParkedRun) -> None:
-        run = await suspend.take_up(self._host, self._row, kept, self._visits)
+    async def _unpark(self, kept: SuspendedRun) -> None:
+        run = await suspend.take_up(self._host, self._row, kept, self._leases)
         self._waiting.insert(
-            0, QueuedRun(run.spec, run.view, kept.hands, (), kept.result, asyncio.Event(), parked=True)
+            0, QueuedRun(run.spec, run.view, kept.executor, (), kept.result, asyncio.Event(), suspended=True)
         )
-        self._parked = None
+        self._suspended = None
         self._enter(run)
         self._start_worker()
 
@@ -188,7 +188,7 @@ class RunQueue:
         self._host.active.add(run)
 
     def _start_worker(self) -> None:
-        if self._parked is None and (self._worker is None or self._worker.done()):
+        if self._suspended is None and (self._worker is None or self._worker.done()):
             self._worker = self._host.tasks.spawn(self._work(), f"conversation {self._row.conversation_id}")
 
     async def _work(self) -> None:
@@ -200,8 +200,8 @@ class RunQueue:
             self._worker = None  # a task that has ended still holds its coroutine and its context
 
     async def _work_off(self, queued: QueuedRun) -> bool:
-        """One run. False where it was parked: those behind it wait for it."""
-        self._current, self.last = queued, Declared(queued.spec, queued.hands)
+        """One run. False where it was suspended: those behind it wait for it."""
+        self._current, self.last = queued, LastRun(queued.spec, queued.executor)
         try:
             result = await self._run(queued)
         finally:
@@ -212,8 +212,8 @@ class RunQueue:
         return result is not None
 
     async def _run(self, queued: QueuedRun) -> RunResult | None:
-        """Carry a run out. `None` where it was parked."""
-        if not queued.parked:
+        """Carry a run out. `None` where it was suspended."""
+        if not queued.suspended:
             try:
                 self._enter(await self._begin(queued))
             except AgentKernelError as error:
@@ -222,26 +222,26 @@ class RunQueue:
         assert run is not None
         queued.begun.set()
         try:
-            if queued.parked:
+            if queued.suspended:
                 # The graph takes a millisecond to start, in which the decision would wait for Python's lock.
-                await self._visits.over()
-            # A rule may have changed between the look at the policy and here, or while the run was parked.
+                await self._leases.over()
+            # A rule may have changed between the look at the policy and here, or while the run was suspended.
             await rules.rules_changed([run])
-            if queued.continued and not queued.parked:
+            if queued.continued and not queued.suspended:
                 await rules.judge_waiting(run)
             result = await lifecycle.carry_out(self._host, run, partial(self._end_unwritten, queued))
         finally:
             self.active = None
             self._host.active.discard(run)
         if result is None:
-            self._parked = suspend.parked(run, queued.result)
+            self._suspended = suspend.suspended(run, queued.result)
             self.last = None
             self._feed.forget()
         return result
 
     async def _begin(self, queued: QueuedRun) -> ActiveRun:
         return await lifecycle.begin(
-            self._host, self._row, queued.spec, queued.view, queued.hands, queued.scripted, self._visits
+            self._host, self._row, queued.spec, queued.view, queued.executor, queued.scripted, self._leases
         )
 
     async def _end_failed_start(self, queued: QueuedRun, reason: str) -> RunResult:
@@ -256,7 +256,7 @@ class RunQueue:
         return await lifecycle.until_written(write, partial(self._end_unwritten, queued))
 
     async def _end_unwritten(self, queued: QueuedRun, reason: str) -> None:
-        """The run has ended, and the log can't say so yet: faces and whoever waits are told without it."""
+        """The run has ended, and the log can't say so yet: clients and whoever waits are told without it."""
         self._feed.announce("INTERNAL_ERROR", f"{reason} The run is stopped.")
         if queued.result.done():
             return

@@ -1,19 +1,18 @@
 """What an earlier process left open: gone on with where the kernel is still there, ended honestly where it is not."""
 
-from agent_kernel.log import runs
-from agent_kernel.log import events, tool_calls
+from agent_kernel.log import events, runs, tool_calls
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import RunResult
-from agent_kernel.runtime.settings import BrainSettings
-from agent_kernel.runtime.tool_calls import transitions, texts
-from agent_kernel.runtime.state.history import unanswered_calls
-from agent_kernel.runtime.turns.messages import leave_messages, read_result, read_tool_messages
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.protocol.vocabulary import ErrorCode
+from agent_kernel.runtime.settings import RuntimeSettings
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.history import unanswered_calls
+from agent_kernel.runtime.state.run import RunResult
+from agent_kernel.runtime.tool_calls import texts, transitions
+from agent_kernel.runtime.turns.messages import leave_messages, read_result, read_tool_messages
 
 RESTARTED = "The server restarted while this call was running."
 UNREADABLE = "Another version of Agent Kernel began this run, and this one can't go on with it."
@@ -42,7 +41,7 @@ async def prepare(log: Log, run: RunView) -> None:
 async def close(
     log: Log,
     run: RunView,
-    settings: BrainSettings,
+    settings: RuntimeSettings,
     reason: str = KERNEL_LOST,
     *,
     code: ErrorCode = "KERNEL_DIED",

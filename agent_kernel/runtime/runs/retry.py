@@ -1,20 +1,19 @@
 """A run that ended because the model failed goes on from where it was: the same run, with the history that it had.
 
-The log says whether it may, so it may after a restart too. Its hands are found anew: the kernel may have gone.
+The log says whether it may, so it may after a restart too. Its executor is found anew: the kernel may have gone.
 """
 
 import sqlite3
 
 from agent_kernel.errors import AlreadyDecided
-from agent_kernel.log import runs
-from agent_kernel.log import events
+from agent_kernel.log import events, runs
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.runs.specs import restored
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.views import RunView
+from agent_kernel.runtime.runs.specs import restored
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.commits import Commit
 
 
 def failed_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunView:

@@ -8,12 +8,12 @@ from typing import assert_never
 from agent_kernel.errors import IllegalTransition, LogUnavailable
 from agent_kernel.log import tool_calls
 from agent_kernel.log.audit import entries
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls import transitions, texts
-from agent_kernel.runtime.tool_calls.timeouts import cut_short
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, StopCause
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls import texts, transitions
+from agent_kernel.runtime.tool_calls.timeouts import cut_short
 from agent_kernel.tools.executor import Outcome
 
 NEW_MESSAGE = "By your new message."

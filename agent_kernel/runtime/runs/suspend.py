@@ -5,33 +5,32 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_kernel.log import inbox, runs
-from agent_kernel.log import events, tool_calls
+from agent_kernel.log import events, inbox, runs, tool_calls
 from agent_kernel.log.events import Mark
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.runtime.state.run import ActiveRun, RunResult, RunSetting, Step
-from agent_kernel.runtime.runs.specs import restored
-from agent_kernel.runtime.state.leases import Visits
-from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_standing
-from agent_kernel.runtime.state.limits import Meter
-from agent_kernel.runtime.state.history import Past
-from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.models.base import Model
-from agent_kernel.tools.executor import Hands
+from agent_kernel.runtime.runs.specs import restored
+from agent_kernel.runtime.state.history import Past
+from agent_kernel.runtime.state.leases import Leases
+from agent_kernel.runtime.state.limits import Meter
+from agent_kernel.runtime.state.repeats import Repeats
+from agent_kernel.runtime.state.run import ActiveRun, RunResult, RunSetting, Step
+from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_standing
+from agent_kernel.tools.executor import ToolExecutor
 
 if TYPE_CHECKING:
     from agent_kernel.runtime.runs.queue import Host
 
 
 @dataclass(frozen=True, slots=True)
-class ParkedRun:
+class SuspendedRun:
     """All that is kept; the rest is in the log."""
 
     run_id: str
     calls: list[str]
     """Of its step, in the model's order: those that no tool message in the log answers."""
     model: Model
-    hands: Hands | None
+    executor: ToolExecutor | None
     result: asyncio.Future[RunResult]
     meter: Meter
     repeats: Repeats
@@ -40,22 +39,22 @@ class ParkedRun:
     """The whole run waits for a person: see `ActiveRun.is_paused`."""
 
 
-def parked(run: ActiveRun, result: asyncio.Future[RunResult]) -> ParkedRun:
+def suspended(run: ActiveRun, result: asyncio.Future[RunResult]) -> SuspendedRun:
     setting = run.setting
-    return ParkedRun(
+    return SuspendedRun(
         run_id=run.view.run_id,
         calls=run.step.calls,
         model=setting.model,
-        hands=setting.hands,
+        executor=setting.executor,
         result=result,
         meter=run.meter,
         repeats=run.repeats,
         mark=run.begun,
-        paused=run.person.parked,
+        paused=run.person.suspended,
     )
 
 
-async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: Visits) -> ActiveRun:
+async def take_up(host: "Host", row: ConversationRow, kept: SuspendedRun, leases: Leases) -> ActiveRun:
     """The run as it was. Its history is read when the model is asked again."""
     run_id = kept.run_id
     stored, view, standing, messages, calls, unknown = await host.log.read(
@@ -76,9 +75,9 @@ async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: V
         host.settings,
         kept.model,
         policy,
-        kept.hands,
+        kept.executor,
         host.attended,
-        visits,
+        leases,
         host.tasks.context,
         host.active,
     )
@@ -90,7 +89,7 @@ async def take_up(host: "Host", row: ConversationRow, kept: ParkedRun, visits: V
     return run
 
 
-async def keep_past(host: "Host", run: ActiveRun, upto: Mark | None = None) -> None:
+async def keep_history(host: "Host", run: ActiveRun, upto: Mark | None = None) -> None:
     """Keep what a run knows of its conversation, for the next run or for when this one is taken up."""
     number = run.setting.conversation.number
     if run.past is not None:

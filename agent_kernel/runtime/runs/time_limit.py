@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.runtime.state.run import ActiveRun, Cut
 from agent_kernel.runtime.runs.stop import withdraw
-from agent_kernel.runtime.tool_calls.timeouts import cut_short
 from agent_kernel.runtime.state.limits import seconds_left
+from agent_kernel.runtime.state.run import ActiveRun, Cut
+from agent_kernel.runtime.tool_calls.timeouts import cut_short
 
 
 @asynccontextmanager
@@ -47,7 +47,7 @@ class _TimeLimit:
     def _due(self) -> None:
         self._timer = None
         left = seconds_left(self._run.view, self._run.meter)
-        if left is None or self._run.is_ending or self._run.parked:
+        if left is None or self._run.is_ending or self._run.suspended:
             return
         if left[0] > 0:
             self.arm()

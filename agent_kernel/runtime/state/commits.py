@@ -32,7 +32,7 @@ class Commit:
 
 
 class Commits:
-    """Of one run. Used in the brain's event loop only."""
+    """Of one run. Used in the runtime's event loop only."""
 
     def __init__(self, log: Log, conversation: ConversationRow) -> None:
         self._log = log

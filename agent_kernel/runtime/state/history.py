@@ -9,10 +9,10 @@ from typing import Any
 from agent_kernel.log.compactions import last_compaction
 from agent_kernel.log.events import START, Mark, read_messages
 from agent_kernel.log.runs import replaced_runs
+from agent_kernel.models.base import IMAGES, WireMessage
 from agent_kernel.runtime.state.compaction import LEFT_OUT, Compaction, without_provider
 from agent_kernel.runtime.state.prompts import with_context
 from agent_kernel.runtime.state.window import Window
-from agent_kernel.models.base import IMAGES, WireMessage
 
 _KEPT = 32
 _KEPT_MESSAGES = 20_000

@@ -1,11 +1,11 @@
-"""Who acts on a conversation's run from outside at the moment: it is not parked meanwhile."""
+"""Who acts on a conversation's run from outside at the moment: it is not suspended meanwhile."""
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Visits:
+class Leases:
     """For one event loop. True while there are any."""
 
     __slots__ = ("_count", "_over")
@@ -18,7 +18,7 @@ class Visits:
         return self._count > 0
 
     @contextmanager
-    def visit(self) -> Iterator[None]:
+    def lease(self) -> Iterator[None]:
         self._count += 1
         try:
             yield

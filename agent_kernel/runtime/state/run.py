@@ -14,21 +14,10 @@ from typing import Any, TypeVar
 
 from agent_kernel.approvals.broker import Broker
 from agent_kernel.approvals.policy import Policy
-from agent_kernel.log.inbox import KeptMessage
 from agent_kernel.log.events import START, shown_cards
+from agent_kernel.log.inbox import KeptMessage
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log
-from agent_kernel.runtime.state.shown import Shown
-from agent_kernel.runtime.state.commits import Commit, Commits
-from agent_kernel.runtime.state.leases import Visits
-from agent_kernel.runtime.settings import BrainSettings, RunSpec, ScriptedDecision
-from agent_kernel.runtime.state.limits import Meter
-from agent_kernel.runtime.state.compaction import LEFT_OUT
-from agent_kernel.runtime.state.history import Past, read_history, read_window, wire_message
-from agent_kernel.runtime.state.prompts import SYSTEM_PROMPT
-from agent_kernel.runtime.state.repeats import Repeats
-from agent_kernel.runtime.state.request_images import RequestImages
-from agent_kernel.runtime.state.window import Window
 from agent_kernel.models.base import Model, WireMessage, facts_of
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_now
 from agent_kernel.protocol.views import (
@@ -41,7 +30,18 @@ from agent_kernel.protocol.views import (
     ToolCallView,
 )
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
-from agent_kernel.tools.executor import Hands, Outcome
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings, ScriptedDecision
+from agent_kernel.runtime.state.commits import Commit, Commits
+from agent_kernel.runtime.state.compaction import LEFT_OUT
+from agent_kernel.runtime.state.history import Past, read_history, read_window, wire_message
+from agent_kernel.runtime.state.leases import Leases
+from agent_kernel.runtime.state.limits import Meter
+from agent_kernel.runtime.state.prompts import SYSTEM_PROMPT
+from agent_kernel.runtime.state.repeats import Repeats
+from agent_kernel.runtime.state.request_images import RequestImages
+from agent_kernel.runtime.state.shown import Shown
+from agent_kernel.runtime.state.window import Window
+from agent_kernel.tools.executor import Outcome, ToolExecutor
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.scheduler import CallScheduler
 
@@ -64,13 +64,13 @@ class RunSetting:
 
     conversation: ConversationRow
     log: Log
-    settings: BrainSettings
+    settings: RuntimeSettings
     model: Model
     policy: Policy
-    hands: Hands | None
+    executor: ToolExecutor | None
     attended: bool
     """False where nobody is there to ask: scripted decisions answer, or else the call is denied."""
-    visits: Visits
+    leases: Leases
     context: Context
     """The host's context variables, for tasks that are neither the graph's nor a request's."""
     under_way: Collection["ActiveRun"] = ()
@@ -104,7 +104,7 @@ class Cut:
 
 @dataclass(slots=True)
 class Execution:
-    """A call that the hands have."""
+    """A call that the executor has."""
 
     approval_id: str
     task: asyncio.Task[Outcome]
@@ -128,7 +128,7 @@ class OpenCalls:
     """The digests of the conversation's calls of which nobody knows the outcome."""
     late: deque[object] = field(default_factory=lambda: deque(maxlen=LATE_CALLS))
     """What takes the outputs of the last calls that ended, for as long as the run is in memory: threads that they have
-    left behind may show more. The hands only know of them."""
+    left behind may show more. The executor only know of them."""
 
     async def aclose(self) -> None:
         """End what no node waits for any more."""
@@ -146,12 +146,12 @@ class Person:
     asked: Broker[None] = field(default_factory=Broker)
     looked: set[str] = field(default_factory=set)
     """Calls whose outcome is unknown, and for which there is an answer."""
-    parked: bool = False
-    """Whether the run waited for the person when it was parked."""
+    suspended: bool = False
+    """Whether the run waited for the person when it was suspended."""
 
 
 class ActiveRun:
-    """The mutable side of a run. Used in the brain's event loop only."""
+    """The mutable side of a run. Used in the runtime's event loop only."""
 
     def __init__(self, spec: RunSpec, setting: RunSetting, view: RunView) -> None:
         self.spec = spec
@@ -188,14 +188,14 @@ class ActiveRun:
         self.invalid_steps = 0
         self.repeats = Repeats()
         self.decisions: Broker[ToolCallView | None] = Broker()
-        """Calls that wait for a decision; `None` wakes one whose run is parked."""
+        """Calls that wait for a decision; `None` wakes one whose run is suspended."""
         self.answers: Broker[Outcome] = Broker()
         self.person = Person()
         self.open = OpenCalls()
         self.executing: dict[str, Execution] = {}
         self.streaming: asyncio.Task[object] | None = None
 
-        self.parked = False
+        self.suspended = False
         self.stopping: str | None = None
         """Why the run is being stopped; its steps look at it after every wait."""
         self.out_of_time: str | None = None
@@ -303,26 +303,26 @@ class ActiveRun:
         await self.commit(self.save)
 
     def running(self) -> list[str]:
-        """The calls that the hands have, or are about to get."""
+        """The calls that the executor has, or are about to get."""
         return list(dict.fromkeys((*self.executing, *self.open.started)))
 
-    def park(self) -> None:
+    def suspend(self) -> None:
         """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
         first decision takes it up again as a restart of the server would. Does nothing where anything else goes on, or
         where few runs are in memory."""
-        if sum(not run.parked for run in self.setting.under_way) <= self.setting.settings.runs_in_memory:
+        if sum(not run.suspended for run in self.setting.under_way) <= self.setting.settings.runs_in_memory:
             return
         waiting = len(self.decisions.waiting()) + len(self.person.asked.waiting())
-        if self.setting.visits or self.open.started or self.is_ending or waiting != self.open.tasks:
+        if self.setting.leases or self.open.started or self.is_ending or waiting != self.open.tasks:
             return
-        self.parked, self.person.parked = True, self.is_paused
+        self.suspended, self.person.suspended = True, self.is_paused
         for approval_id in self.decisions.waiting():
             self.decisions.resolve(approval_id, None)
         self.wake()
 
     def note_time(self) -> None:
         """Have the meter stand where the run now does nothing but wait for a person, and run where it does more."""
-        if self.parked:
+        if self.suspended:
             return
         waiting = len(self.decisions.waiting()) + len(self.answers.waiting()) + len(self.person.asked.waiting())
         if 0 < waiting == self.open.tasks and not self.open.started:
@@ -333,7 +333,7 @@ class ActiveRun:
     @property
     def is_paused(self) -> bool:
         """Whether the whole run waits for a person, and not only calls of it."""
-        return self.person.parked or self.view.paused is not None or bool(self.person.asked.waiting())
+        return self.person.suspended or self.view.paused is not None or bool(self.person.asked.waiting())
 
     def wake(self) -> None:
         """Let what the whole run waits for look again at how things stand."""

@@ -5,8 +5,8 @@ The estimate grows with what is said: a message is measured once, however many r
 
 from collections.abc import Sequence
 
-from agent_kernel.runtime.state.compaction import LEFT_OUT, WHOLE, Compaction, head, tokens_of
 from agent_kernel.models.base import WireMessage
+from agent_kernel.runtime.state.compaction import LEFT_OUT, WHOLE, Compaction, head, tokens_of
 
 _LEAST_RATIO, _MOST_RATIO = 0.4, 4.0
 """Between what a service counts and what is estimated. Beyond that it counts something else: what no cache had."""

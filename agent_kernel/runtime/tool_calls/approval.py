@@ -3,14 +3,14 @@
 from agent_kernel.approvals.offers import every_call, offered_rules
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import tool_calls
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls import transitions, rules, texts
-from agent_kernel.runtime.tool_calls.policy_check import asks_hands, judge, permits
-from agent_kernel.runtime.tool_calls.previews import shown_call
-from agent_kernel.runtime.tool_calls.start import set_going, turn_at_once
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls import rules, texts, transitions
+from agent_kernel.runtime.tool_calls.policy_check import asks_executor, judge, permits
+from agent_kernel.runtime.tool_calls.previews import shown_call
+from agent_kernel.runtime.tool_calls.start import set_going, turn_at_once
 from agent_kernel.tools.arguments import digest
 
 
@@ -48,7 +48,7 @@ async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided
 async def _may_start(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> bool:
     """Whether policy lets the call start as soon as it is approved. A tool with a judge of its own is asked after the
     decision is committed, so that its answer can't hold that up."""
-    if not verdict.approved or asks_hands(run, call.tool_name):
+    if not verdict.approved or asks_executor(run, call.tool_name):
         return False
     edit = verdict.edit
     judgement = await judge(run, call.tool_name, edit.tool_input if edit else call.tool_input, edited=edit is not None)

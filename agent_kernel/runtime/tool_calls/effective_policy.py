@@ -13,9 +13,9 @@ from agent_kernel.errors import ConfigurationError
 from agent_kernel.log.rules import put_user_rules, rules_in_force
 from agent_kernel.log.runs import ConversationRow, policy_of_run
 from agent_kernel.log.store import Log
-from agent_kernel.runtime.settings import BrainSettings, RunSpec
 from agent_kernel.protocol.views import PolicyView, RuleView
 from agent_kernel.protocol.vocabulary import PolicyMode, RuleOrigin, Scope
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def read_standing(sql: sqlite3.Connection, row: ConversationRow, run_id: str) ->
     return Standing(policy_of_run(sql, run_id), rules_in_force(sql, scope_keys(row)))
 
 
-async def take_in_user_rules(log: Log, settings: BrainSettings) -> None:
+async def take_in_user_rules(log: Log, settings: RuntimeSettings) -> None:
     """Have the log know the rules for all notebooks as they are now, where they are kept apart from it. Where they
     can't be read none of them is in force."""
     store = settings.user_rules
@@ -55,7 +55,7 @@ async def take_in_user_rules(log: Log, settings: BrainSettings) -> None:
     await log.write(lambda transaction: put_user_rules(transaction.sql, rows))
 
 
-def effective_policy(settings: BrainSettings, spec: RunSpec, standing: Standing) -> tuple[Policy, PolicyView]:
+def effective_policy(settings: RuntimeSettings, spec: RunSpec, standing: Standing) -> tuple[Policy, PolicyView]:
     """A site that caps the mode below `allow` also takes away the notebook's own allowing rules: a file that somebody
     sent must not be able to approve itself. Raises `ConfigurationError` for a rule that is not understood."""
     limits = spec.limits
@@ -84,7 +84,7 @@ def _made(origin: RuleOrigin, text: str, made_by: str | None = None) -> RuleView
     return RuleView(tool_name=rule.tool, text=text.strip(), origin=origin, made_by=made_by)
 
 
-def _dropped(rules: Sequence[RuleView], settings: BrainSettings) -> list[str]:
+def _dropped(rules: Sequence[RuleView], settings: RuntimeSettings) -> list[str]:
     if not rules:
         return []
     named = ", ".join(rule.text for rule in rules[:_MOST_NAMED]) + (", ..." if len(rules) > _MOST_NAMED else "")

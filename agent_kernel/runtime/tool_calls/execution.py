@@ -11,15 +11,15 @@ import orjson
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import images
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun, Cut, Execution
-from agent_kernel.runtime.tool_calls import transitions, texts
-from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs
-from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
-from agent_kernel.runtime.tool_calls.timeouts import timed
-from agent_kernel.runtime.tool_calls.queue_position import said_to_wait
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun, Cut, Execution
+from agent_kernel.runtime.tool_calls import texts, transitions
+from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs
+from agent_kernel.runtime.tool_calls.queue_position import said_to_wait
+from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
+from agent_kernel.runtime.tool_calls.timeouts import timed
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
 from agent_kernel.tools.spill import shorten
 from agent_kernel.tools.truncation import TextLimits
@@ -36,7 +36,7 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     outputs = CallOutputs(run, call)
     started = time.monotonic()
     try:
-        outcome, cut = await _on_hands(run, call, outputs.add)
+        outcome, cut = await _on_executor(run, call, outputs.add)
     except BaseException:
         await outputs.aclose()
         raise
@@ -45,20 +45,20 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     run.open.late.append(outputs)
 
 
-async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tuple[Outcome, Cut | None]:
+async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tuple[Outcome, Cut | None]:
     """How the call ended, and why we have interrupted it, where that is how it ended."""
-    hands = run.setting.hands
-    if hands is None:
+    executor = run.setting.executor
+    if executor is None:
         return Outcome("error", "This conversation has no kernel to run the call in."), None
     # A person approved what they saw; policy and scripts see no file.
     base = call.preview.base if call.preview is not None and call.by == "user" else ""
     approved = ApprovedCall(
         call.approval_id, call.tool_call_id, call.tool_name, call.tool_input, call.digest, base, call.place
     )
-    execution = run.outside_graph(hands.execute(approved, emit), f"call {call.tool_call_id}")
+    execution = run.outside_graph(executor.execute(approved, emit), f"call {call.tool_call_id}")
     running = run.executing[call.tool_call_id] = Execution(call.approval_id, execution)
     try:
-        async with said_to_wait(run, call, hands), timed(run, call, hands, running):
+        async with said_to_wait(run, call, executor), timed(run, call, executor, running):
             outcome = await execution
             return outcome, None if outcome.status == "success" else running.cut
     except KernelGone as gone:
@@ -69,7 +69,7 @@ async def _on_hands(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tup
             raise
         return Outcome("unknown", "It did not end when it was interrupted."), running.cut
     except Exception:
-        logger.exception("The hands failed on %s", call.tool_name)
+        logger.exception("The executor failed on %s", call.tool_name)
         return Outcome("unknown", "Something broke between Agent Kernel and the kernel."), None
     finally:
         del run.executing[call.tool_call_id]

@@ -9,14 +9,14 @@ from typing import Any
 from agent_kernel.approvals.policy import JudgedCall, Judgement, Policy
 from agent_kernel.errors import KernelGone
 from agent_kernel.log.rules import rules_in_force
+from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode
+from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls.effective_policy import scope_keys, take_in_user_rules
-from agent_kernel.runtime.offload import read
-from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode
 from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.builtin.declarations import OPENS_FILES
-from agent_kernel.tools.executor import ToolVerdict
 from agent_kernel.tools.builtin.places import UNKNOWN
+from agent_kernel.tools.executor import ToolVerdict
 
 logger = logging.getLogger(__name__)
 _JUDGE_SECONDS = 5.0
@@ -31,7 +31,7 @@ async def judge(
     what = digest(tool_input)
     verdict = await _verdict(run, tool_name, tool_input)
     while True:
-        # The policy of this moment: it may have been switched while the hands were asked.
+        # The policy of this moment: it may have been switched while the executor was asked.
         policy = run.policy
         call = JudgedCall(
             tool_name=tool_name,
@@ -77,7 +77,7 @@ def permits(judgement: Judgement, by: DecidedBy | None) -> bool:
     return judgement.approval == "allow" or (judgement.approval == "ask" and by in ("user", "script"))
 
 
-def asks_hands(run: ActiveRun, tool_name: str) -> bool:
+def asks_executor(run: ActiveRun, tool_name: str) -> bool:
     """Whether `judge` has to wait for the tool's own callable, or for where a file is."""
     return run.registry.declaration(tool_name).approval == "dynamic" or tool_name in OPENS_FILES
 
@@ -87,11 +87,11 @@ async def _verdict(run: ActiveRun, tool_name: str, tool_input: str) -> ToolVerdi
     place that no rule covers."""
     declared = run.registry.declaration(tool_name).approval
     verdict = ToolVerdict("ask" if declared == "dynamic" else declared)
-    hands = run.setting.hands
-    if asks_hands(run, tool_name) and hands is not None:
+    executor = run.setting.executor
+    if asks_executor(run, tool_name) and executor is not None:
         try:
             async with asyncio.timeout(_JUDGE_SECONDS):
-                verdict = await hands.judge(tool_name, tool_input)
+                verdict = await executor.judge(tool_name, tool_input)
         except (TimeoutError, KernelGone) as error:
             logger.warning("The kernel said nothing of a call of %s (%s): the call asks", tool_name, error)
     if declared != "dynamic":

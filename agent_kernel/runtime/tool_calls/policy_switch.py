@@ -6,21 +6,20 @@ does not know. No waiting call is approved by a switch; those that the new polic
 
 from agent_kernel.approvals.policy import Policy, exceeds
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.log import runs
-from agent_kernel.log import tool_calls
+from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import entries
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.settings import BrainSettings
-from agent_kernel.runtime.tool_calls.rules import judge_waiting
 from agent_kernel.protocol.events import PolicyEvent, utc_now
 from agent_kernel.protocol.views import NoticeView, PolicySwitchView
 from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.runtime.settings import RuntimeSettings
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls.rules import judge_waiting
 
 
-def refuse_above(settings: BrainSettings, mode: PolicyMode, run: ActiveRun | None = None) -> None:
+def refuse_above(settings: RuntimeSettings, mode: PolicyMode, run: ActiveRun | None = None) -> None:
     """Above what the site allows, or the folder of the run that is under way. Raises `InvalidArguments`."""
     if exceeds(mode, settings.policy_cap):
         raise InvalidArguments(f"This site allows {settings.policy_cap} at most, not {mode}. Nothing was changed.")
@@ -32,7 +31,7 @@ def refuse_above(settings: BrainSettings, mode: PolicyMode, run: ActiveRun | Non
 
 async def switch(
     log: Log,
-    settings: BrainSettings,
+    settings: RuntimeSettings,
     row: ConversationRow,
     run: ActiveRun | None,
     mode: PolicyMode,
@@ -56,7 +55,7 @@ async def switch(
     )
 
 
-async def _standing(log: Log, settings: BrainSettings, row: ConversationRow) -> PolicyMode:
+async def _standing(log: Log, settings: RuntimeSettings, row: ConversationRow) -> PolicyMode:
     chosen = await log.read(lambda sql: runs.chosen_policy(sql, row.number))
     return Policy(default=chosen or "ask").capped(settings.policy_cap).default
 

@@ -1,4 +1,5 @@
-"""What a card shows of a call, with the help of the hands where a file is concerned: only they know what it holds."""
+"""What a card shows of a call, with the help of the executor where a file is concerned: only they know what it
+holds."""
 
 import asyncio
 import logging
@@ -7,9 +8,9 @@ from functools import partial
 
 from agent_kernel.errors import InvalidArguments, KernelGone
 from agent_kernel.log import call_notes
-from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.offload import read
 from agent_kernel.protocol.views import Place, Preview, ToolCallView, Warning
+from agent_kernel.runtime.offload import read
+from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.tools.review.file_cards import FileCard
 from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
 
@@ -58,12 +59,12 @@ async def with_file_card(run: ActiveRun, call: ToolCallView, place: Place | None
 
 
 async def _file_card(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> FileCard | None:
-    hands = run.setting.hands
-    if tool_name not in CHANGES_FILES or hands is None:
+    executor = run.setting.executor
+    if tool_name not in CHANGES_FILES or executor is None:
         return None
     try:
         async with asyncio.timeout(_PREVIEW_SECONDS):
-            return await hands.preview(tool_name, tool_input, place)
+            return await executor.preview(tool_name, tool_input, place)
     except (TimeoutError, KernelGone) as error:
         logger.debug("Nothing is known of the file: %s", error)
         return None

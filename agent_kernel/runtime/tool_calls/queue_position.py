@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import call_notes
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.protocol.events import ToolStateEvent
 from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.tools.executor import Hands
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.tools.executor import ToolExecutor
 
 FIRST_LOOK_SECONDS = 0.3
 """A call that begins sooner is never said to wait."""
@@ -18,12 +18,12 @@ LOOK_SECONDS = 0.5
 
 
 @asynccontextmanager
-async def said_to_wait(run: ActiveRun, call: ToolCallView, hands: Hands) -> AsyncIterator[None]:
-    """For the time in which the hands have a call that the ledger has as executing."""
+async def said_to_wait(run: ActiveRun, call: ToolCallView, executor: ToolExecutor) -> AsyncIterator[None]:
+    """For the time in which the executor has a call that the ledger has as executing."""
     looks: list[asyncio.Task[None]] = []
 
     def look() -> None:
-        looks.append(asyncio.create_task(_watch(run, call, hands), name=f"wait of {call.tool_call_id}"))
+        looks.append(asyncio.create_task(_watch(run, call, executor), name=f"wait of {call.tool_call_id}"))
 
     # A timer, because most calls end before a task would be of use.
     timer = asyncio.get_running_loop().call_later(FIRST_LOOK_SECONDS, look)
@@ -37,11 +37,11 @@ async def said_to_wait(run: ActiveRun, call: ToolCallView, hands: Hands) -> Asyn
             await asyncio.gather(*looks, return_exceptions=True)
 
 
-async def _watch(run: ActiveRun, call: ToolCallView, hands: Hands) -> None:
+async def _watch(run: ActiveRun, call: ToolCallView, executor: ToolExecutor) -> None:
     shown: int | None = None
     while True:
         try:
-            cell = await hands.waiting_behind(call.approval_id)
+            cell = await executor.waiting_behind(call.approval_id)
         except KernelGone:
             return  # the call's own end says so
         if cell != shown:

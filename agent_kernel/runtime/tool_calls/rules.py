@@ -9,11 +9,11 @@ from agent_kernel.log import tool_calls
 from agent_kernel.log.audit import entries
 from agent_kernel.log.rules import add_rule, revoke_rule
 from agent_kernel.log.runs import ConversationRow
+from agent_kernel.protocol.vocabulary import DecidedBy, Scope
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_standing, scope_keys
 from agent_kernel.runtime.tool_calls.policy_check import judge
 from agent_kernel.runtime.tool_calls.tool_call import decide_without_asking
-from agent_kernel.protocol.vocabulary import DecidedBy, Scope
 
 
 def save(

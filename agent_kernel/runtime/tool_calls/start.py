@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agent_kernel.log.tool_calls import Proposal
+from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls.execution import carry_out
-from agent_kernel.protocol.views import ToolCallView
 
 
 def is_for_page(run: ActiveRun, tool_name: str) -> bool:

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from agent_kernel.errors import KernelGone
+from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.run import ActiveRun, Cut, Execution
 from agent_kernel.runtime.tool_calls.queue_position import FIRST_LOOK_SECONDS, LOOK_SECONDS
-from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.tools.executor import Hands
+from agent_kernel.tools.executor import ToolExecutor
 
 _ANSWER_SECONDS = 2.0
-"""How long the hands have to say whether a call has begun; a kernel that does not answer is taken to be at work."""
+"""How long the executor has to say whether a call has begun; a kernel that does not answer is taken to be at work."""
 
 
 def limit_of(run: ActiveRun, tool_name: str) -> float | None:
@@ -22,13 +22,13 @@ def limit_of(run: ActiveRun, tool_name: str) -> float | None:
 
 
 @asynccontextmanager
-async def timed(run: ActiveRun, call: ToolCallView, hands: Hands, running: Execution) -> AsyncIterator[None]:
-    """For the time in which the hands have a call."""
+async def timed(run: ActiveRun, call: ToolCallView, executor: ToolExecutor, running: Execution) -> AsyncIterator[None]:
+    """For the time in which the executor has a call."""
     seconds = limit_of(run, call.tool_name)
     if seconds is None:
         yield
         return
-    watch = asyncio.create_task(_watch(run, hands, running, seconds), name=f"limit of {call.tool_call_id}")
+    watch = asyncio.create_task(_watch(run, executor, running, seconds), name=f"limit of {call.tool_call_id}")
     try:
         yield
     finally:
@@ -36,21 +36,21 @@ async def timed(run: ActiveRun, call: ToolCallView, hands: Hands, running: Execu
         await asyncio.gather(watch, return_exceptions=True)
 
 
-async def _watch(run: ActiveRun, hands: Hands, running: Execution, seconds: float) -> None:
+async def _watch(run: ActiveRun, executor: ToolExecutor, running: Execution, seconds: float) -> None:
     first = min(FIRST_LOOK_SECONDS, seconds)
     await asyncio.sleep(first)
     left = seconds - first
-    while await _is_behind(hands, running):  # the time in which it waits for the user's own cell is not its own
+    while await _is_behind(executor, running):  # the time in which it waits for the user's own cell is not its own
         left = seconds
         await asyncio.sleep(LOOK_SECONDS)
     await asyncio.sleep(left)
     await cut_short(run, running, Cut(f"Timed out after {seconds:g} s.", failed=True))
 
 
-async def _is_behind(hands: Hands, running: Execution) -> bool:
+async def _is_behind(executor: ToolExecutor, running: Execution) -> bool:
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
-            return await hands.waiting_behind(running.approval_id) is not None
+            return await executor.waiting_behind(running.approval_id) is not None
     except (TimeoutError, KernelGone):
         return False
 
@@ -58,10 +58,10 @@ async def _is_behind(hands: Hands, running: Execution) -> bool:
 async def cut_short(run: ActiveRun, running: Execution, cut: Cut | None) -> None:
     """Interrupt a running call; give it a while to end before its outcome counts as unknown. `cut` says why, where
     nobody has asked for it. The first reason stays."""
-    hands = run.setting.hands
-    if hands is None:
+    executor = run.setting.executor
+    if executor is None:
         return
     running.cut = running.cut or cut
-    await hands.interrupt(running.approval_id)
+    await executor.interrupt(running.approval_id)
     await asyncio.wait({running.task}, timeout=run.setting.settings.stop_seconds)
     running.task.cancel()

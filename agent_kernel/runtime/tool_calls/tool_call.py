@@ -10,15 +10,15 @@ from datetime import UTC, datetime, timedelta
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, InvalidArguments
 from agent_kernel.log import tool_calls
+from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls import transitions, texts
+from agent_kernel.runtime.tool_calls import texts, transitions
 from agent_kernel.runtime.tool_calls.execution import carry_out, finish
 from agent_kernel.runtime.tool_calls.policy_check import judge, permits
 from agent_kernel.runtime.tool_calls.previews import with_file_card
 from agent_kernel.runtime.tool_calls.start import is_for_page, set_going, turn_at_once
-from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.tools.executor import Outcome
 from agent_kernel.tools.builtin.places import UNKNOWN
+from agent_kernel.tools.executor import Outcome
 
 logger = logging.getLogger(__name__)
 _MOVED = "Its path leads to another file than when it was approved: a link was changed."
@@ -89,7 +89,7 @@ async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
             call = await with_file_card(run, call, judgement.place)
         except InvalidArguments as refusal:
             return await _refuse(run, call, str(refusal))
-        if run.policy is policy:  # else it was switched while the hands were asked
+        if run.policy is policy:  # else it was switched while the executor was asked
             break
     match judgement.approval:
         case "deny":
@@ -106,7 +106,9 @@ async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
 async def _refuse(run: ActiveRun, call: ToolCallView, fault: str) -> ToolCallView:
     """A call that can't be put to anybody: the model hears what was wrong with it."""
     result = texts.invalid(fault)
-    return await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "invalid", result, reason=fault))
+    return await run.commit(
+        lambda commit: transitions.settle(commit, call.tool_call_id, "invalid", result, reason=fault)
+    )
 
 
 async def decide_without_asking(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> ToolCallView:
@@ -151,16 +153,16 @@ async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCall
 async def _await_decision(
     run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView | None]
 ) -> ToolCallView:
-    """The call as it was decided, or as it is where the run was parked meanwhile."""
+    """The call as it was decided, or as it is where the run was suspended meanwhile."""
     settings = run.setting.settings
     run.open.asked[call.approval_id] = call
     run.note_time()
     try:
         if settings.approval_seconds is None:
             while not decision.done():
-                await asyncio.wait({decision}, timeout=settings.park_seconds)
+                await asyncio.wait({decision}, timeout=settings.suspend_seconds)
                 if not decision.done():
-                    run.park()
+                    run.suspend()
             return decision.result() or call
         async with asyncio.timeout(settings.approval_seconds):
             return await decision or call
@@ -201,7 +203,7 @@ async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
 
 
 async def _ask_page(run: ActiveRun, call: ToolCallView) -> None:
-    """A call that a face answers."""
+    """A call that a client answers."""
     if not run.setting.attended:
         outcome = Outcome("error", NOBODY)
         await run.commit(lambda commit: transitions.start(commit, call))

@@ -5,8 +5,6 @@ from typing import Any
 from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
 from agent_kernel.log import tool_calls
 from agent_kernel.log.call_rows import stored_place
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.tool_calls.texts import cancelled_before_start, invalid, outcome_status
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     ApprovalResponseEvent,
@@ -17,6 +15,8 @@ from agent_kernel.protocol.events import (
 )
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.tool_calls.texts import cancelled_before_start, invalid, outcome_status
 
 CUT_OFF = "The model was cut off while it wrote this call."
 

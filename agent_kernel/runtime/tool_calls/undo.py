@@ -6,13 +6,13 @@ from agent_kernel.errors import IllegalTransition, ToolFailed, UndoRefused
 from agent_kernel.log import call_notes
 from agent_kernel.log.audit import entries
 from agent_kernel.log.events import append_message
-from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.protocol.events import MessageEvent, ToolUndoneEvent
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import FileChangeView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy
+from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.tools.arguments import parse
-from agent_kernel.tools.executor import ChangeState, Hands
+from agent_kernel.tools.executor import ChangeState, ToolExecutor
 
 _PATH_CHARACTERS = 300
 
@@ -51,16 +51,16 @@ def file_change(call: ToolCallView, state: ChangeState) -> FileChangeView:
     )
 
 
-async def put_back(hands: Hands | None, call: ToolCallView, by: DecidedBy, decided_by: str | None) -> Undone:
+async def put_back(executor: ToolExecutor | None, call: ToolCallView, by: DecidedBy, decided_by: str | None) -> Undone:
     """Raises `IllegalTransition` for a call that did not succeed, `UndoRefused` where the file was changed since."""
     if call.state != "success":
         raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: there is nothing to undo.")
     if call.undone:
         raise UndoRefused("This change was undone already.", call.tool_call_id)
-    if hands is None:
+    if executor is None:
         raise UndoRefused("The kernel that ran this call is no longer there, nor is the old file.", call.tool_call_id)
     try:
-        await hands.undo(call.approval_id)
+        await executor.undo(call.approval_id)
     except ToolFailed as refusal:
         raise UndoRefused(str(refusal), call.tool_call_id) from None
     return Undone(call, by, decided_by)

@@ -1,9 +1,8 @@
 """A run that reached a budget, or repeats itself, waits for a person before its next model call; where nobody can be
 asked, it ends.
 
-The pause is part of the run's row, so it outlives the process; a run that waits for long is parked like one that waits
-for an approval, and takes no task.
-"""
+The pause is part of the run's row, so it outlives the process; a run that waits for long is suspended like one that
+waits for an approval, and takes no task."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,33 +10,33 @@ from typing import Any
 
 from agent_kernel.errors import AlreadyDecided, BudgetExceeded, InvalidArguments, LogUnavailable
 from agent_kernel.log.audit import entries
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.state.limits import check, raised, together, unpriced, with_raised
-from agent_kernel.runtime.turns.spending import ready
 from agent_kernel.models.prices import is_priced, may_cost
 from agent_kernel.protocol.events import ErrorEvent, utc_now
 from agent_kernel.protocol.ids import new_pause_id
 from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, ConversationBudget, PauseView, RunView, Usage
 from agent_kernel.protocol.vocabulary import BudgetOf
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.limits import check, raised, together, unpriced, with_raised
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.turns.spending import ready
 
 
 async def within_budget(run: ActiveRun) -> bool:
-    """Whether the model may be asked again. False where the run is over, or parked."""
+    """Whether the model may be asked again. False where the run is over, or suspended."""
     await ready(run)
     while (pause := run.view.paused) is not None or (exceeded := _exceeded(run)) is not None:
         if pause is None:
             assert exceeded is not None
-            if not await somebody_looks(run):
+            if not await wait_for_client(run):
                 await run.fail("BUDGET_EXCEEDED", str(exceeded))
                 return False
             pause = await _pause(run, exceeded)
         if not await heard(run, pause.pause_id):
             await give_up(run)
-        if run.parked or run.is_ending:
+        if run.suspended or run.is_ending:
             return False
     run.out_of_time = None
-    return not (run.parked or run.is_ending)
+    return not (run.suspended or run.is_ending)
 
 
 def _exceeded(run: ActiveRun) -> BudgetExceeded | None:
@@ -78,10 +77,10 @@ def _check(run: ActiveRun, limits: BudgetLimits, usage: Usage, seconds: float, o
         raise unpriced(limits, f"What this {of} has cost is not known in full", of)
 
 
-async def somebody_looks(run: ActiveRun) -> bool:
+async def wait_for_client(run: ActiveRun) -> bool:
     """Whether a page shows the conversation, or has, or somebody follows the run without one; else a page is given a
     while to come."""
-    seconds = run.setting.settings.face_seconds
+    seconds = run.setting.settings.client_seconds
     if not run.setting.attended or run.person.shown or run.spec.watched or seconds is None:
         return run.setting.attended
     coming = asyncio.create_task(run.person.shown.wait(), name=f"page of {run.view.run_id}")
@@ -96,8 +95,8 @@ async def somebody_looks(run: ActiveRun) -> bool:
 
 
 async def heard(run: ActiveRun, key: str) -> bool:
-    """Wait until a person has said something about `key`, or the run is stopped or parked. False after the time that a
-    site gives for an answer."""
+    """Wait until a person has said something about `key`, or the run is stopped or suspended. False after the time that
+    a site gives for an answer."""
     answer = run.person.asked.expect(key)
     settings = run.setting.settings
     run.open.tasks += 1
@@ -107,9 +106,9 @@ async def heard(run: ActiveRun, key: str) -> bool:
             await asyncio.wait({answer}, timeout=settings.approval_seconds)
             return answer.done()
         while not answer.done():
-            await asyncio.wait({answer}, timeout=settings.park_seconds)
+            await asyncio.wait({answer}, timeout=settings.suspend_seconds)
             if not answer.done():
-                run.park()
+                run.suspend()
         return True
     finally:
         run.open.tasks -= 1

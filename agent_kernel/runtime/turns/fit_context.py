@@ -7,16 +7,24 @@ from dataclasses import asdict, replace
 
 from agent_kernel.errors import ContextExceeded
 from agent_kernel.log.compactions import add_compaction
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.state.compaction import Compaction, last_step, least, plan, shorten, tokens_of, tokens_of_tools
-from agent_kernel.runtime.turns.budget_pause import within_budget
-from agent_kernel.runtime.turns.spending import broke_off, spend
-from agent_kernel.runtime.turns.summary import Summary, left_out, request_for_summary, write_summary
 from agent_kernel.models.base import TokenUsage, WireMessage, facts_of
 from agent_kernel.models.length import LARGER_CONTEXT
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import NoticeView
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.compaction import (
+    Compaction,
+    last_step,
+    least,
+    plan,
+    shorten,
+    tokens_of,
+    tokens_of_tools,
+)
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.turns.budget_pause import within_budget
+from agent_kernel.runtime.turns.spending import broke_off, spend
+from agent_kernel.runtime.turns.summary import Summary, left_out, request_for_summary, write_summary
 
 _ANSWER_PART, _ANSWER_TOKENS = 4, 16_384
 """What is left free for the answer: a part of the context, and at most so many tokens."""
@@ -26,7 +34,7 @@ _REFUSED = 0.9
 
 async def fits(run: ActiveRun) -> bool:
     """Shorten what the model gets next, where it would exceed the model's context. False where the run is over, or
-    parked."""
+    suspended."""
     context = facts_of(run.setting.model).context_tokens
     if context is None or run.is_ending:
         return not run.is_ending

@@ -4,16 +4,15 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from agent_kernel.log import images, inbox
-from agent_kernel.log import events, tool_calls
+from agent_kernel.log import events, images, inbox, tool_calls
 from agent_kernel.log.events import START, Mark, append_message
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun, RunResult, Step
-from agent_kernel.runtime.state.repeats import EndedCall
 from agent_kernel.models.base import IMAGES
 from agent_kernel.protocol.events import MessageEvent
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.repeats import EndedCall
+from agent_kernel.runtime.state.run import ActiveRun, RunResult, Step
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 

@@ -4,28 +4,27 @@ from contextlib import ExitStack
 from functools import partial
 
 from agent_kernel.errors import ConfigurationError, ContextExceeded, InvalidArguments, ModelError
-from agent_kernel.log import images, inbox
-from agent_kernel.log import tool_calls
+from agent_kernel.log import images, inbox, tool_calls
 from agent_kernel.log.events import append_message
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun, Step
-from agent_kernel.runtime.tool_calls import transitions, texts
-from agent_kernel.runtime.tool_calls.policy_check import asks_hands, judge
-from agent_kernel.runtime.offload import in_slices, read
-from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
-from agent_kernel.runtime.tool_calls.start import set_going, turn_at_once
-from agent_kernel.runtime.state.limits import calls_left
-from agent_kernel.runtime.turns.fit_context import completed, fits, learn, shortened_after
-from agent_kernel.runtime.turns.budget_pause import within_budget
-from agent_kernel.runtime.turns.prompt_images import prompt_pictures
-from agent_kernel.runtime.turns.messages import answer_calls, write_tool_messages
-from agent_kernel.runtime.turns.spending import broke_off, spend
-from agent_kernel.runtime.turns.stream import TurnStream
-from agent_kernel.runtime.turns.unknown_outcomes import looked_at
 from agent_kernel.models.base import IMAGES, ModelTurn, RequestedCall, TokenUsage
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolSeenEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.offload import in_slices, read
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.limits import calls_left
+from agent_kernel.runtime.state.run import ActiveRun, Step
+from agent_kernel.runtime.tool_calls import texts, transitions
+from agent_kernel.runtime.tool_calls.policy_check import asks_executor, judge
+from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
+from agent_kernel.runtime.tool_calls.start import set_going, turn_at_once
+from agent_kernel.runtime.turns.budget_pause import within_budget
+from agent_kernel.runtime.turns.fit_context import completed, fits, learn, shortened_after
+from agent_kernel.runtime.turns.messages import answer_calls, write_tool_messages
+from agent_kernel.runtime.turns.prompt_images import prompt_pictures
+from agent_kernel.runtime.turns.spending import broke_off, spend
+from agent_kernel.runtime.turns.stream import TurnStream
+from agent_kernel.runtime.turns.unknown_outcomes import looked_at
 from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
 
@@ -33,7 +32,7 @@ from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
 async def call_model(run: ActiveRun) -> list[str]:
     """Answer the last step's calls, ask the model, and propose the calls it asks for. Returns the ids of those that
     are to be decided and run; none where the run is over."""
-    if run.parked:
+    if run.suspended:
         return []
     if run.past is not None:
         await run.setting.log.read(run.recall)
@@ -108,7 +107,7 @@ async def _stream_within_context(run: ActiveRun) -> tuple[ModelTurn, list[Logged
         return await _stream(run)
     except ContextExceeded as refusal:
         if not await shortened_after(run, refusal):
-            if run.is_ending or run.parked:
+            if run.is_ending or run.suspended:
                 return None
             raise
     return await _stream(run)
@@ -141,7 +140,7 @@ async def _read(run: ActiveRun, turn: TurnStream) -> ModelTurn | None:
 async def _is_asked_again(run: ActiveRun, turn: TurnStream) -> bool:
     """What becomes of an answer that was cut off."""
     again = run.out_of_time is not None and not run.is_ending and await within_budget(run)
-    if again or run.parked:
+    if again or run.suspended:
         if turn.asked:
             await _take_back(run, turn)
         return again and await within_budget(run)  # what was taken back counts
@@ -165,7 +164,9 @@ async def _take_back(run: ActiveRun, turn: TurnStream) -> None:
     await run.commit(work)
 
 
-async def _record(run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]) -> list[tuple[tool_calls.Proposal, str | None]]:
+async def _record(
+    run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]
+) -> list[tuple[tool_calls.Proposal, str | None]]:
     """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any. Calls that policy
     allows and whose turn at the kernel is free start in the same commit."""
     checked = [await read(call.arguments, partial(_check, run, call)) async for call in in_slices(turn.tool_calls)]
@@ -243,8 +244,8 @@ async def _take_turns(run: ActiveRun, proposals: list[tool_calls.Proposal], turn
 
 
 async def _may_start(run: ActiveRun, proposal: tool_calls.Proposal) -> bool:
-    """Whether policy allows a call, and the hands need not be asked about it before it starts."""
-    if run.stopping is not None or asks_hands(run, proposal.tool_name) or proposal.tool_name in CHANGES_FILES:
+    """Whether policy allows a call, and the executor needs not be asked about it before it starts."""
+    if run.stopping is not None or asks_executor(run, proposal.tool_name) or proposal.tool_name in CHANGES_FILES:
         return False
     return (await judge(run, proposal.tool_name, proposal.tool_input, edited=False)).approval == "allow"
 

@@ -1,14 +1,14 @@
-"""The pictures that a prompt names in Markdown, `![](figure.png)`: found in its text, read by the hands."""
+"""The pictures that a prompt names in Markdown, `![](figure.png)`: found in its text, read by the executor."""
 
 import asyncio
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from agent_kernel.errors import KernelGone, ToolFailed
-from agent_kernel.runtime.tool_calls.shown_images import MOST_IMAGES, NO_PICTURES, Prepared, prepare_one
 from agent_kernel.models.images import NoPicture
+from agent_kernel.runtime.tool_calls.shown_images import MOST_IMAGES, NO_PICTURES, Prepared, prepare_one
 from agent_kernel.tools.builtin.attachments import attached_name
-from agent_kernel.tools.executor import Hands
+from agent_kernel.tools.executor import ToolExecutor
 
 if TYPE_CHECKING:
     from agent_kernel.runtime.state.run import ActiveRun
@@ -30,7 +30,7 @@ async def prompt_pictures(run: "ActiveRun", prompt: str) -> Prepared:
     prepared = Prepared()
     for name in names[:MOST_IMAGES]:
         try:
-            raw = await _read(run.setting.hands, name)
+            raw = await _read(run.setting.executor, name)
             one = await asyncio.to_thread(prepare_one, raw, sent=run.sends_images)
         except (KernelGone, NoPicture, TimeoutError, ToolFailed) as reason:
             said = "the kernel did not send it in time" if isinstance(reason, TimeoutError) else str(reason)
@@ -55,14 +55,14 @@ def picture_names(prompt: str) -> list[str]:
     return list(dict.fromkeys(unquote(name) for name in names))
 
 
-async def _read(hands: Hands | None, name: str) -> bytes:
+async def _read(executor: ToolExecutor | None, name: str) -> bytes:
     """Raises `ToolFailed`, `KernelGone`, `TimeoutError`."""
     if attached_name(name) is None and _is_elsewhere(name):
         raise ToolFailed("only files in the notebook's folder are read")
-    if hands is None:
+    if executor is None:
         raise ToolFailed("this conversation has no kernel to read it")
     async with asyncio.timeout(READ_SECONDS):
-        return await hands.read_picture(name)
+        return await executor.read_picture(name)
 
 
 def _is_elsewhere(name: str) -> bool:

@@ -6,13 +6,13 @@ from decimal import Decimal
 
 from agent_kernel.log.runs import save_spent
 from agent_kernel.log.turns import COST_DIGITS, Turn, add_turn
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.models import prices
 from agent_kernel.models.base import Model, TokenUsage, facts_of
 from agent_kernel.models.prices import TurnCost
 from agent_kernel.protocol.events import UsageEvent
 from agent_kernel.protocol.views import Usage
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
 
 
 async def spend(

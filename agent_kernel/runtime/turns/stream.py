@@ -4,10 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent_kernel.errors import ModelError
-from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls import transitions
-from agent_kernel.runtime.turns.batches import Batcher
-from agent_kernel.runtime.state.request_images import request_messages
 from agent_kernel.models.base import (
     ModelItem,
     ModelRequest,
@@ -26,6 +22,10 @@ from agent_kernel.protocol.events import (
     ToolStateEvent,
 )
 from agent_kernel.protocol.ids import new_tool_call_id
+from agent_kernel.runtime.state.request_images import request_messages
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.turns.batches import Batcher
 
 LONGEST_ID = 65_536
 """Characters. Some proxies put a signature of thousands into an id, and want it back."""

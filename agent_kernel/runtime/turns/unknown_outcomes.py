@@ -8,25 +8,24 @@ import sqlite3
 from collections.abc import Sequence
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition
-from agent_kernel.log import call_notes, inbox, runs
-from agent_kernel.log import tool_calls
+from agent_kernel.log import call_notes, inbox, runs, tool_calls
 from agent_kernel.log.audit import entries
-from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.turns.budget_pause import heard, somebody_looks
 from agent_kernel.protocol.events import ToolAnsweredEvent
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import UnknownAnswer
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.turns.budget_pause import heard, wait_for_client
 
 
 async def looked_at(run: ActiveRun, unknown: Sequence[ToolCallView]) -> bool:
     """Wait until a person has said something about each of these calls of a step; where nobody can be asked, or nobody
-    answers in a site's time, the model is told at once. False where the run is over, or parked."""
+    answers in a site's time, the model is told at once. False where the run is over, or suspended."""
     for call in unknown:
         # Somebody without a page may answer while one is waited for.
-        if not _answered(run, call) and await somebody_looks(run) and not _answered(run, call):
+        if not _answered(run, call) and await wait_for_client(run) and not _answered(run, call):
             await heard(run, call.tool_call_id)
-        if run.parked or run.is_ending:
+        if run.suspended or run.is_ending:
             return False
     return True
 

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.tools.builtin.changes import MOST_CHANGED
+from agent_kernel.tools.builtin.places import locate, may_edit, may_read
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
 from agent_kernel.tools.executor import ToolVerdict
-from agent_kernel.tools.builtin.places import locate, may_edit, may_read
 
 READS_FILES = frozenset({"read_notebook", "list_files", "search_files", "read_file"})
-"""Declared `dynamic`: whether a path is inside the notebook's folder is known where the files are."""
+"""LastRun `dynamic`: whether a path is inside the notebook's folder is known where the files are."""
 
 
 WRITES_FILES = frozenset({"write_file", "edit_file"})

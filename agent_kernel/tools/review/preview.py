@@ -6,9 +6,9 @@ from typing import Any
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.protocol.views import Preview, Warning
 from agent_kernel.tools.arguments import parse
+from agent_kernel.tools.builtin.line_changes import changed_lines
 from agent_kernel.tools.review.findings import Finding, gather
 from agent_kernel.tools.review.hidden import hidden_characters
-from agent_kernel.tools.builtin.line_changes import changed_lines
 from agent_kernel.tools.review.python import read_python
 from agent_kernel.tools.review.shell import read_command
 from agent_kernel.tools.review.shown_diff import ShownDiff, lines_of, shown_diff
@@ -29,11 +29,11 @@ _LANGUAGES = {
     "r": "r",
 }
 CHANGES_FILES = frozenset({"write_file", "edit_file"})
-"""The hands know what the file holds now, so they are asked for the preview of these tools' calls."""
+"""The executor knows what the file holds now, so they are asked for the preview of these tools' calls."""
 
 
 def preview(name: str, arguments: str | dict[str, Any]) -> Preview | None:
-    """What a face shows in place of the arguments; `None` where it shows the arguments themselves."""
+    """What a client shows in place of the arguments; `None` where it shows the arguments themselves."""
     given = _read(arguments)
     match name:
         case "run_python" if isinstance(given.get("code"), str):

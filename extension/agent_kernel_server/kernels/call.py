@@ -1,4 +1,4 @@
-"""Attempt is one execution of an approved call in one life of a kernel, from its deposit to its outcome."""
+"""KernelCall is one execution of an approved call in one life of a kernel, from its deposit to its outcome."""
 
 import asyncio
 from logging import Logger
@@ -6,8 +6,8 @@ from typing import Literal
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.tools.executor import ApprovedCall, Outcome
-from agent_kernel_server.kernels.live_outputs import CallFeed
 from agent_kernel_server.kernels.link import KernelLink, RequestRefused, Sent
+from agent_kernel_server.kernels.live_outputs import LiveOutputs
 from agent_kernel_server.kernels.messages import Collected
 
 COLLECT_SECONDS = 5.0
@@ -26,8 +26,8 @@ def take_code(approval_id: str, needs_await: bool = False) -> str:
     return f"await {call}" if needs_await else call
 
 
-class Attempt:
-    def __init__(self, call: ApprovedCall, link: KernelLink, feed: CallFeed) -> None:
+class KernelCall:
+    def __init__(self, call: ApprovedCall, link: KernelLink, feed: LiveOutputs) -> None:
         self._call = call
         self._link = link
         self._feed = feed

@@ -1,4 +1,4 @@
-"""KernelHands has a kernel run approved calls. A call belongs to one life of the kernel, and ends with it.
+"""KernelExecutor has a kernel run approved calls. A call belongs to one life of the kernel, and ends with it.
 
 A call is deposited with a control request, and claimed on the kernel's main thread: by code that is queued behind the
 user's cells, or by a cell that waits for the run. Live outputs come over IOPub; whatever is lost there is collected.
@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.images import NoPicture, decode
 from agent_kernel.protocol.views import Place
-from agent_kernel.tools.review.file_cards import FileCard
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
-from agent_kernel_server.kernels.call import INTERRUPT_SECONDS, Attempt
-from agent_kernel_server.kernels.live_outputs import CallFeeds
+from agent_kernel.tools.review.file_cards import FileCard
+from agent_kernel_server.kernels.call import INTERRUPT_SECONDS, KernelCall
 from agent_kernel_server.kernels.link import KernelLink, RequestRefused
+from agent_kernel_server.kernels.live_outputs import AllLiveOutputs
 from agent_kernel_server.kernels.messages import Judged
 
 ENVIRONMENT_SECONDS = 3.0
@@ -25,13 +25,13 @@ PREVIEW_SECONDS = 2.0
 PICTURE_REFUSAL_CHARACTERS = 300
 
 
-class KernelHands:
-    """Implements `agent_kernel.tools.executor.Hands` for a kernel of this server."""
+class KernelExecutor:
+    """Implements `agent_kernel.tools.executor.ToolExecutor` for a kernel of this server."""
 
     def __init__(
         self,
         link: Callable[[], KernelLink],
-        feeds: CallFeeds,
+        feeds: AllLiveOutputs,
         run_id: str,
         notebook_path: str | None,
         log: Logger,
@@ -42,21 +42,21 @@ class KernelHands:
         self._run_id = run_id
         self._notebook_path = notebook_path
         self._log = log
-        self._running: dict[str, Attempt] = {}
+        self._running: dict[str, KernelCall] = {}
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         link = self._link()
         try:
             await link.ensure_installed()
             with self._feeds.open(call.approval_id, emit) as feed:
-                attempt = self._running[call.approval_id] = Attempt(call, link, feed)
+                attempt = self._running[call.approval_id] = KernelCall(call, link, feed)
                 return await self._run(attempt, call)
         except RequestRefused as error:
             return Outcome("error", str(error))
         finally:
             self._running.pop(call.approval_id, None)
 
-    async def _run(self, attempt: Attempt, call: ApprovedCall) -> Outcome:
+    async def _run(self, attempt: KernelCall, call: ApprovedCall) -> Outcome:
         claim = asyncio.create_task(attempt.hand_over(self._run_id), name=f"claim of {call.approval_id}")
         try:
             return await attempt.outcome(claim)

@@ -44,7 +44,7 @@ class Asked:
     receive: Receive
 
 
-class GatewayReach:
+class GatewayTransport:
     remote = True
     tells_interrupts = False
     """A gateway's other clients interrupt it too."""
@@ -200,7 +200,7 @@ def _is_event(frame: GatewayFrame) -> bool:
 class GatewayWire:
     """The requests of one link to a kernel, on the line that all of them share."""
 
-    def __init__(self, reach: GatewayReach, receive: Receive) -> None:
+    def __init__(self, reach: GatewayTransport, receive: Receive) -> None:
         self._reach = reach
         self._receive = receive
         self._sent: set[str] = set()

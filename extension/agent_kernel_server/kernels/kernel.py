@@ -1,4 +1,4 @@
-"""AttachedKernel owns all that concerns one kernel: what is heard from it, the link to it, its runs and their tasks."""
+"""ServedKernel owns all that concerns one kernel: what is heard from it, the link to it, its runs and their tasks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,19 +11,18 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 
 from agent_kernel.errors import AgentKernelError, KernelGone, UnknownApproval, UnknownRule
-from agent_kernel.runtime.runtime import Brain
+from agent_kernel.protocol.views import ModelsView
+from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runs.stop import Stop, stop_for
+from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.protocol.views import ModelsView
-from agent_kernel.protocol.vocabulary import StopCause
-from agent_kernel_server.kernels.live_outputs import CallFeeds
-from agent_kernel_server.kernels.run_sync import RunFollower
-from agent_kernel_server.kernels.executor import KernelHands
+from agent_kernel_server.kernels.executor import KernelExecutor
 from agent_kernel_server.kernels.interrupts import Interrupts
-from agent_kernel_server.kernels.link import KernelLink, OutOfReach, RequestRefused
+from agent_kernel_server.kernels.link import KernelLink, RequestRefused, Unreachable
+from agent_kernel_server.kernels.live_outputs import AllLiveOutputs
 from agent_kernel_server.kernels.messages import (
     Announce,
     Ask,
@@ -38,7 +37,8 @@ from agent_kernel_server.kernels.messages import (
     RunDeclaration,
     refused_result,
 )
-from agent_kernel_server.kernels.transport import Listener, Reach
+from agent_kernel_server.kernels.run_sync import RunSync
+from agent_kernel_server.kernels.transport import Listener, Transport
 from agent_kernel_server.notebooks import RecordKeeper
 
 DECLARE_SECONDS = 20.0
@@ -58,12 +58,12 @@ ANSWER_SECONDS = 10.0
 ENDED_NOTICE = "Stopped, because the kernel was restarted or shut down."
 
 
-class AttachedKernel:
+class ServedKernel:
     def __init__(
         self,
         kernel_id: str,
-        open_reach: Callable[[Listener], Reach],
-        brain: Callable[[], Awaitable[Brain]],
+        open_reach: Callable[[Listener], Transport],
+        runtime: Callable[[], Awaitable[Runtime]],
         list_models: Callable[[], Awaitable[ModelsView]],
         is_shown: Callable[[str], bool],
         records: RecordKeeper,
@@ -72,12 +72,12 @@ class AttachedKernel:
     ) -> None:
         """`release` is called with the reason when the kernel is found to be lost for good."""
         self.kernel_id = kernel_id
-        self._brain = brain
+        self._runtime = runtime
         self._list_models = list_models
         self._is_shown = is_shown
         self._records = records
         self._log = log
-        self._feeds = CallFeeds()
+        self._feeds = AllLiveOutputs()
         self._tasks = TaskOwner()
         self._serving: set[asyncio.Task[None]] = set()
         self._answering: set[asyncio.Task[None]] = set()
@@ -93,9 +93,9 @@ class AttachedKernel:
         self._undoing = asyncio.Lock()
         self._greeting: asyncio.Task[None] | None = None
         self._restart_pending = False
-        # The brain holds them: one that was deleted is let go of.
+        # The runtime holds them: one that was deleted is let go of.
         self._conversations: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
-        self._follower = RunFollower(kernel_id, lambda: self.link, self._page_is_open, records, self._tasks, log)
+        self._follower = RunSync(kernel_id, lambda: self.link, self._page_is_open, records, self._tasks, log)
         self.interrupts = Interrupts()
         self._reach = open_reach(self)
 
@@ -110,14 +110,14 @@ class AttachedKernel:
             self._link = KernelLink(self._reach)
         return self._link
 
-    async def hands(self, conversation: Conversation, run_id: str, spec: RunSpec | None = None) -> KernelHands:
-        """Hands for a run of this conversation, and for those that follow it there."""
+    async def executor(self, conversation: Conversation, run_id: str, spec: RunSpec | None = None) -> KernelExecutor:
+        """ToolExecutor for a run of this conversation, and for those that follow it there."""
         self._conversations[conversation.conversation_id] = conversation
         conversation.on_retry = partial(self._follow_again, conversation.conversation_id)
         cell_id = spec.cell_id if spec is not None else None
         known = spec.notebook_path if spec is not None else conversation.row.notebook_path
         path = await self._records.notebook_path(self.kernel_id, (cell_id,), known)
-        return KernelHands(lambda: self.link, self._feeds, run_id, path, self._log)
+        return KernelExecutor(lambda: self.link, self._feeds, run_id, path, self._log)
 
     def hear(self, event: KernelEvent) -> None:
         match event:
@@ -180,7 +180,7 @@ class AttachedKernel:
     async def _answer_to(self, question: Ask) -> dict[str, Any]:
         match question.topic:
             case "usage":
-                return (await (await self._brain()).usage(question.days)).model_dump(mode="json")
+                return (await (await self._runtime()).usage(question.days)).model_dump(mode="json")
             case "models":
                 return (await self._list_models()).model_dump(mode="json")
             case "waiting":
@@ -206,13 +206,13 @@ class AttachedKernel:
 
     async def _undo(self, question: Ask) -> dict[str, Any]:
         """A kernel speaks for its own calls only. It asks again until it is answered."""
-        brain = await self._brain()
+        runtime = await self._runtime()
         async with self._undoing:
-            call = await brain.find_call(question.approval_id or "")
-            if (await brain.conversation(call.conversation_id)).kernel_id != self.kernel_id:
+            call = await runtime.find_call(question.approval_id or "")
+            if (await runtime.conversation(call.conversation_id)).kernel_id != self.kernel_id:
                 raise UnknownApproval(call.approval_id)
             if not call.undone:
-                await brain.undo(call.approval_id, by="script")
+                await runtime.undo(call.approval_id, by="script")
         return {}
 
     async def changes(self) -> tuple[KeptChange, ...]:
@@ -228,7 +228,7 @@ class AttachedKernel:
 
     async def _open_runs(self) -> list[dict[str, Any]]:
         """Those of this kernel: what of each waits for a person, and its notebook where several use the kernel."""
-        listed = await self._records.places.follow(await (await self._brain()).list_runs(ended=0))
+        listed = await self._records.places.follow(await (await self._runtime()).list_runs(ended=0))
         several = len((await self._records.places.by_kernel()).get(self.kernel_id, ())) > 1
         return [
             {
@@ -291,7 +291,7 @@ class AttachedKernel:
             path = await self._records.notebook_path(self.kernel_id, (declaration.cell_id, *declaration.cells_before))
             conversation = await self._conversation_of(declaration, path)
             spec = declaration.spec(path)
-            handle = await conversation.start_run(spec, await self.hands(conversation, run_id, spec))
+            handle = await conversation.start_run(spec, await self.executor(conversation, run_id, spec))
         except AgentKernelError as error:
             self._log.warning("The run %s can't start: %s", run_id, error)
             await self._follower.tell(link, "finish", {"result": refused_result(declaration, str(error))})
@@ -357,8 +357,8 @@ class AttachedKernel:
 
     async def _conversation_of(self, declaration: RunDeclaration, notebook_path: str | None) -> Conversation:
         """The declared conversation. A kernel speaks for its own conversations only."""
-        brain = await self._brain()
-        conversation = await brain.create_conversation(
+        runtime = await self._runtime()
+        conversation = await runtime.create_conversation(
             kernel_id=self.kernel_id,
             conversation_id=declaration.conversation_id,
             notebook_path=notebook_path,
@@ -388,10 +388,10 @@ class AttachedKernel:
 
     def out_of_reach(self, reason: str) -> None:
         """See `Listener`."""
-        self._end_life(OutOfReach(reason), restarting=False, by_user=False)
+        self._end_life(Unreachable(reason), restarting=False, by_user=False)
 
     def _end_life(self, error: KernelGone, *, restarting: bool, by_user: bool) -> None:
-        """Every waiter is told now; the brain hears of it in a task."""
+        """Every waiter is told now; the runtime hears of it in a task."""
         self._announced.clear()
         self._stops.clear()
         if self._link is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel_server.kernels.messages import REQUEST_TYPE
-from agent_kernel_server.kernels.transport import Reach
+from agent_kernel_server.kernels.transport import Transport
 
 LIVENESS_SECONDS = 5.0
 """How often somebody who waits for a kernel asks whether its process still lives."""
@@ -21,7 +21,7 @@ class RequestRefused(AgentKernelError):
     """The kernel answered a request with an error."""
 
 
-class OutOfReach(KernelGone):
+class Unreachable(KernelGone):
     """Nobody has heard of the kernel for so long that its runs end; it may still be there."""
 
 
@@ -32,7 +32,7 @@ class KernelLink:
     that must run on the main thread.
     """
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: Transport) -> None:
         self._reach = reach
         self._waiters: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._gone: KernelGone | None = None
@@ -46,11 +46,11 @@ class KernelLink:
         return self._gone
 
     async def control(self, op: str, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Ask the kernel's hands. Raises `RequestRefused`, or `KernelGone`; it waits as long as the kernel lives."""
+        """Ask the kernel's executor. Raises `RequestRefused`, or `KernelGone`; it waits as long as the kernel lives."""
         return await self.answer(self.ask(op, fields))
 
     def ask(self, op: str, fields: Mapping[str, Any] | None = None) -> Sent:
-        """Send a request to the kernel's hands, for `answer`. Raises `KernelGone`."""
+        """Send a request to the kernel's executor, for `answer`. Raises `KernelGone`."""
         return self.send("control", REQUEST_TYPE, {"op": op, **(fields or {})})
 
     async def answer(self, request: Sent) -> dict[str, Any]:

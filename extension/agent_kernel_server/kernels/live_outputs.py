@@ -17,7 +17,7 @@ ENDED = 64
 """Calls of a kernel that have ended and may still show something: a timer of theirs draws a figure."""
 
 
-class CallFeed:
+class LiveOutputs:
     """One call's outputs. They come over IOPub, which may lose some, and from `collect`, which loses none."""
 
     def __init__(self, emit: OutputSink) -> None:
@@ -62,19 +62,19 @@ class CallFeed:
             self._emit(output)
 
 
-class CallFeeds:
+class AllLiveOutputs:
     """The feeds of one kernel, by the approval of the call."""
 
     def __init__(self) -> None:
-        self._feeds: dict[str, CallFeed] = {}
-        self._ended: OrderedDict[str, CallFeed] = OrderedDict()
+        self._feeds: dict[str, LiveOutputs] = {}
+        self._ended: OrderedDict[str, LiveOutputs] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._feeds)
 
     @contextmanager
-    def open(self, approval_id: str, emit: OutputSink) -> Iterator[CallFeed]:
-        feed = self._feeds[approval_id] = CallFeed(emit)
+    def open(self, approval_id: str, emit: OutputSink) -> Iterator[LiveOutputs]:
+        feed = self._feeds[approval_id] = LiveOutputs(emit)
         try:
             yield feed
         finally:

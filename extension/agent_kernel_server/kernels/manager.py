@@ -1,4 +1,4 @@
-"""KernelBridge attaches to the server's kernels as they start, and lets go of them as they end.
+"""ServedKernels attaches to the server's kernels as they start, and lets go of them as they end.
 
 Jupyter tells of a kernel's death by a callback, and of a start, a restart or a shutdown by an event; neither resolves
 anything that waits for the kernel, so the bridge does.
@@ -12,17 +12,17 @@ from typing import Any
 from jupyter_server.gateway.managers import GatewayKernelManager
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.runtime.runtime import Brain
+from agent_kernel.protocol.views import ModelsView
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.protocol.views import ModelsView
-from agent_kernel_server.kernels.kernel import AttachedKernel
-from agent_kernel_server.kernels.gateway import GatewayReach, take_over
-from agent_kernel_server.kernels.executor import KernelHands
+from agent_kernel_server.kernels.executor import KernelExecutor
+from agent_kernel_server.kernels.gateway import GatewayTransport, take_over
+from agent_kernel_server.kernels.kernel import ServedKernel
 from agent_kernel_server.kernels.messages import KeptChange
-from agent_kernel_server.kernels.transport import Listener, LocalReach, Reach
+from agent_kernel_server.kernels.transport import Listener, Transport, ZmqTransport
 from agent_kernel_server.notebooks import RecordKeeper
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
@@ -30,10 +30,10 @@ START_LOOKS, START_PAUSE = 100, 0.05
 """A kernel's start is told before it can be looked up: how often it is looked for, and the seconds in between."""
 
 
-class KernelBridge:
+class ServedKernels:
     def __init__(
         self,
-        brain: Callable[[], Awaitable[Brain]],
+        runtime: Callable[[], Awaitable[Runtime]],
         list_models: Callable[[], Awaitable[ModelsView]],
         is_shown: Callable[[str], bool],
         records: RecordKeeper,
@@ -41,7 +41,7 @@ class KernelBridge:
         log: Logger,
         gateway_seconds: float,
     ) -> None:
-        self._brain = brain
+        self._runtime = runtime
         self._list_models = list_models
         self._is_shown = is_shown
         self._records = records
@@ -49,7 +49,7 @@ class KernelBridge:
         self._log = log
         self._gateway_seconds = gateway_seconds
         self._tasks = TaskOwner()
-        self._attached: dict[str, AttachedKernel] = {}
+        self._attached: dict[str, ServedKernel] = {}
 
     def attached(self) -> list[str]:
         return sorted(self._attached)
@@ -60,29 +60,30 @@ class KernelBridge:
     def knows(self, kernel_id: str) -> bool:
         return kernel_id in self._manager
 
-    async def hands(self, conversation: Conversation, run_id: str) -> KernelHands | None:
-        """Hands in the conversation's kernel; `None` where it has none. Raises `KernelGone`."""
+    async def executor(self, conversation: Conversation, run_id: str) -> KernelExecutor | None:
+        """ToolExecutor in the conversation's kernel; `None` where it has none. Raises `KernelGone`."""
         if conversation.kernel_id is None:
             return None
         attached = await self._find(conversation.kernel_id)
         if attached is None:
             raise KernelGone("The kernel of this conversation is not running any more.")
-        return await attached.hands(conversation, run_id)
+        return await attached.executor(conversation, run_id)
 
-    async def hands_after_restart(self, conversation: Conversation, spec: RunSpec) -> KernelHands | None:
-        """Hands for a run that an earlier server left open; `None` where its kernel is gone, or was started anew."""
+    async def executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> KernelExecutor | None:
+        """ToolExecutor for a run that an earlier server left open; `None` where its kernel is gone, or was started
+        anew."""
         attached = await self._find(conversation.kernel_id or "")
         declared_by_a_cell = spec.widget_model_id is not None
         if attached is None or (declared_by_a_cell and not await attached.still_has(spec.run_id)):
             return None
-        return await attached.hands(conversation, spec.run_id, spec)
+        return await attached.executor(conversation, spec.run_id, spec)
 
     async def changes(self, kernel_id: str) -> Sequence[KeptChange]:
-        """See `AttachedKernel.changes`; none of a kernel that is not there."""
+        """See `ServedKernel.changes`; none of a kernel that is not there."""
         attached = await self._find(kernel_id)
         return await attached.changes() if attached is not None else ()
 
-    async def _find(self, kernel_id: str) -> AttachedKernel | None:
+    async def _find(self, kernel_id: str) -> ServedKernel | None:
         """The kernel's owner, also for one at a gateway, which outlives a server that forgets it."""
         attached = self.attach(kernel_id)
         if attached is None and await take_over(self._manager, kernel_id, self._log):
@@ -90,7 +91,7 @@ class KernelBridge:
         return attached
 
     def follow(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
-        """See `AttachedKernel.follow`; nothing for a conversation without a kernel."""
+        """See `ServedKernel.follow`; nothing for a conversation without a kernel."""
         attached = self._attached.get(conversation.kernel_id or "")
         if attached is not None:
             attached.follow(spec, conversation, handle)
@@ -100,16 +101,16 @@ class KernelBridge:
         for kernel_id in self._manager.list_kernel_ids():
             self.attach(kernel_id)
 
-    def attach(self, kernel_id: str) -> AttachedKernel | None:
+    def attach(self, kernel_id: str) -> ServedKernel | None:
         """The owner of this kernel's link; `None` for a kernel that this server does not know."""
         attached = self._attached.get(kernel_id)
         if attached is not None or kernel_id not in self._manager:
             return attached
         kernel = self._manager.get_kernel(kernel_id)
-        attached = AttachedKernel(
+        attached = ServedKernel(
             kernel_id,
             lambda listener: self._reach(kernel, listener),
-            self._brain,
+            self._runtime,
             self._list_models,
             self._is_shown,
             self._records,
@@ -121,10 +122,10 @@ class KernelBridge:
         kernel.add_restart_callback(lambda: self._lost(kernel_id, "The kernel died."), "dead")
         return attached
 
-    def _reach(self, kernel: Any, listener: Listener) -> Reach:
+    def _reach(self, kernel: Any, listener: Listener) -> Transport:
         if isinstance(kernel, GatewayKernelManager):
-            return GatewayReach(kernel, listener, self._log, self._gateway_seconds)
-        return LocalReach(kernel, listener, self._log)
+            return GatewayTransport(kernel, listener, self._log, self._gateway_seconds)
+        return ZmqTransport(kernel, listener, self._log)
 
     async def on_kernel_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
         """A listener of Jupyter's `kernel_actions` events."""

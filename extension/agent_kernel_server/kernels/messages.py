@@ -6,8 +6,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationInfo, 
 
 from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.runtime.state.run import RunResult
-from agent_kernel.runtime.settings import MOST_REPLACED, MOST_RULE_CHARACTERS, MOST_RULES, RunSpec
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import (
     MOST_DAYS,
@@ -21,6 +19,8 @@ from agent_kernel.protocol.views import (
     Usage,
 )
 from agent_kernel.protocol.vocabulary import Approval, Effort, PolicyMode, StopCause
+from agent_kernel.runtime.settings import MOST_REPLACED, MOST_RULE_CHARACTERS, MOST_RULES, RunSpec
+from agent_kernel.runtime.state.run import RunResult
 from agent_kernel.tools.builtin.declarations import no_looser
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ChangeState

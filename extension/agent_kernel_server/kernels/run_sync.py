@@ -1,4 +1,4 @@
-"""RunFollower keeps a kernel's `Run` objects up to date with the runs that its brain carries out, to their record."""
+"""RunSync keeps a kernel's `Run` objects up to date with the runs that its runtime carries out, to their record."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel_server.kernels.link import KernelLink, OutOfReach, RequestRefused
+from agent_kernel_server.kernels.link import KernelLink, RequestRefused, Unreachable
 from agent_kernel_server.kernels.messages import finished_result
 from agent_kernel_server.notebooks import RecordKeeper
 
@@ -21,7 +21,7 @@ STATE_SECONDS = 0.25
 """The kernel's `Run` hears of a run's state at most this often."""
 
 
-class RunFollower:
+class RunSync:
     """One per kernel, over all its lives."""
 
     def __init__(
@@ -70,7 +70,7 @@ class RunFollower:
         await self._records.keep(spec, result, await self._notebook_of(spec))
         self._records.open_runs.ended(spec)
         finish = {"result": finished_result(result, cleared=self._records.is_cleared(spec.run_id))}
-        if isinstance(link.gone, OutOfReach):
+        if isinstance(link.gone, Unreachable):
             # Asked anew, it is sent when the kernel is back, and a cell that waits for the run goes on.
             self._tasks.spawn(self.tell(self._link(), "finish", finish), f"end of {spec.run_id}")
         else:

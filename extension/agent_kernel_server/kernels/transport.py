@@ -48,7 +48,7 @@ class Wire(Protocol):
     def close(self) -> None: ...
 
 
-class Reach(Protocol):
+class Transport(Protocol):
     @property
     def remote(self) -> bool:
         """Whether the kernel is behind a gateway, so that its environment can't say who serves it."""
@@ -80,7 +80,7 @@ class Reach(Protocol):
     async def aclose(self) -> None: ...
 
 
-class LocalReach:
+class ZmqTransport:
     """A kernel whose sockets are open to this process."""
 
     remote = False

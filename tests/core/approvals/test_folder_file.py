@@ -14,12 +14,12 @@ from agent_kernel import doctor
 from agent_kernel.approvals.folder_file import FILE_NAME, FolderLimits, parse, read_limits
 from agent_kernel.approvals.policy import JudgedCall
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.runtime.settings import BrainSettings, RunSpec
-from agent_kernel.runtime.tool_calls.effective_policy import Standing, effective_policy
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import BudgetLimits, RuleView
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 from agent_kernel.record.words import policy_words
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.tool_calls.effective_policy import Standing, effective_policy
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import stage
 
@@ -192,7 +192,7 @@ def test_no_file_ever_loosens_a_judgement(
     limits = parse(raw, FILE_NAME)
     for other in more:
         limits = limits.and_(parse(other, f"../{FILE_NAME}"))
-    settings = BrainSettings(policy_cap=cap, site_rules=tuple(site))
+    settings = RuntimeSettings(policy_cap=cap, site_rules=tuple(site))
     standing = Standing(mode, [RuleView(rule_id="r", scope="user", tool_name="x", text=text) for text in saved])
     spec = RunSpec(run_id="r", prompt="", rules=tuple(own))
     without, _ = effective_policy(settings, spec, standing)
@@ -230,7 +230,7 @@ async def test_where_the_file_is_broken_nothing_runs_unasked_not_even_a_read(sta
         for request in await stage.requests(2):
             await stage.conversation.decide(request.approval_id, Decision(approved=False))
         result = await handle.wait()
-    assert stage.hands.ran == []
+    assert stage.executor.ran == []
     assert result.run.policy.limited_by == ".agent-kernel.toml: nothing runs unasked"
 
 
@@ -258,7 +258,7 @@ async def test_a_run_that_goes_on_after_a_restart_stays_as_limited_as_it_was(tmp
         await first.close()
         place.write_text('policy = "plan"')
         again = await stage(model, log, **limits)
-        recovered = await again.brain.recover(lambda *_: _hands(again))
+        recovered = await again.runtime.recover(lambda *_: _executor(again))
         [(_, _, handle)] = recovered.continued
         result = await asyncio.wait_for(handle.wait(), 20)
         await again.close()
@@ -268,8 +268,8 @@ async def test_a_run_that_goes_on_after_a_restart_stays_as_limited_as_it_was(tmp
     assert {one.state for one in result.tool_calls} <= {"denied", "invalid"}
 
 
-async def _hands(one: Any) -> Any:
-    return one.hands
+async def _executor(one: Any) -> Any:
+    return one.executor
 
 
 def test_doctor_says_what_limits_runs_in_this_folder_and_what_has_to_be_mended(

@@ -11,16 +11,23 @@ from pydantic import ValidationError
 from agent_kernel.approvals.limits import checked_limits, least
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError
 from agent_kernel.log.audit import chain
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.models.base import ModelTurn, TokenUsage
 from agent_kernel.notebook.options import Budget
 from agent_kernel.protocol.commands import BudgetAddition, Decision
 from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import checked_timeouts
 from agent_kernel.tools.function import as_tool, tool
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionHands, InterruptibleHands, OneModel, stage
+from tests.core.runtime.runtime_fixtures import (
+    LOOK,
+    RUN_PYTHON,
+    FunctionExecutor,
+    InterruptibleExecutor,
+    OneModel,
+    stage,
+)
 from tests.core.runtime.test_budget import run_view, until_paused
 
 ABSURD = [-1, True, False, float("nan"), float("inf"), -float("inf"), "5", 10**400, 10**15, [1]]
@@ -80,7 +87,7 @@ def test_a_tool_says_how_long_it_may_take() -> None:
 
 async def test_tokens_that_a_service_does_not_count_are_estimated_and_hold_the_budget(stages: Any) -> None:
     with ScriptedModel([call("look", call_id="a"), call("look", call_id="b")]) as model:
-        stage = await stages(model, hands=FunctionHands(lambda *_: "x" * 7_000))
+        stage = await stages(model, executor=FunctionExecutor(lambda *_: "x" * 7_000))
         await stage.start("Go", budget=BudgetLimits(tokens=2_000))
         await until_paused(stage)
     view = run_view(stage)
@@ -120,7 +127,7 @@ async def test_a_recorded_model_takes_nothing(stages: Any) -> None:
 async def test_a_call_that_takes_too_long_is_interrupted_and_the_model_is_told(stages: Any) -> None:
     quick = replace(RUN_PYTHON, timeout=0.05)
     with ScriptedModel([call("run_python", call_id="slow", code="1"), say("Done.")]) as model:
-        stage = await stages(model, hands=InterruptibleHands())
+        stage = await stages(model, executor=InterruptibleExecutor())
         result = await (await stage.start(tools=(quick, LOOK), policy="allow")).wait()
     [ran] = result.tool_calls
     assert (ran.state, ran.reason) == ("error", "Timed out after 0.05 s.")
@@ -133,29 +140,29 @@ async def test_a_call_that_takes_too_long_is_interrupted_and_the_model_is_told(s
 async def test_a_site_may_say_how_long_a_tool_takes_at_most(stages: Any) -> None:
     patient = replace(RUN_PYTHON, timeout=600)
     with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
-        stage = await stages(model, hands=InterruptibleHands(), tool_timeouts={"run_python": 0.05})
+        stage = await stages(model, executor=InterruptibleExecutor(), tool_timeouts={"run_python": 0.05})
         result = await (await stage.start(tools=(patient,), policy="allow")).wait()
     assert result.tool_calls[0].reason == "Timed out after 0.05 s."
 
 
 async def test_a_call_that_does_not_end_at_its_timeout_has_an_unknown_outcome(stages: Any) -> None:
-    hands = FunctionHands(lambda *_: asyncio.Event().wait())
+    executor = FunctionExecutor(lambda *_: asyncio.Event().wait())
     with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
-        stage = await stages(model, hands=hands, attended=False, stop_seconds=0.01)
+        stage = await stages(model, executor=executor, attended=False, stop_seconds=0.01)
         result = await (await stage.start(tools=(replace(RUN_PYTHON, timeout=0.05),), policy="allow")).wait()
     [ran] = result.tool_calls
     assert (ran.state, ran.reason) == ("unknown", "Timed out after 0.05 s. It did not end when it was interrupted.")
 
 
 async def test_the_time_behind_the_users_own_cell_is_not_the_calls(stages: Any) -> None:
-    hands = InterruptibleHands()
-    hands.behind = 3
+    executor = InterruptibleExecutor()
+    executor.behind = 3
     with ScriptedModel([call("run_python", call_id="slow", code="1"), say("Done.")]) as model:
-        stage = await stages(model, hands=hands)
+        stage = await stages(model, executor=executor)
         handle = await stage.start(tools=(replace(RUN_PYTHON, timeout=0.05),), policy="allow")
         await stage.until(lambda: [one for one in stage.of("tool_state") if one.waiting_behind == 3])
-        assert hands.interrupted == []
-        hands.behind = None
+        assert executor.interrupted == []
+        executor.behind = None
         result = await handle.wait()
     assert result.tool_calls[0].reason == "Timed out after 0.05 s."
 
@@ -165,7 +172,7 @@ async def test_a_call_that_ends_in_time_is_left_alone(stages: Any) -> None:
         stage = await stages(model)
         result = await (await stage.start(tools=(replace(RUN_PYTHON, timeout=60),), policy="allow")).wait()
     assert result.tool_calls[0].state == "success"
-    assert stage.hands.interrupted == []
+    assert stage.executor.interrupted == []
 
 
 # -- conversations
@@ -218,11 +225,11 @@ async def test_a_conversations_budget_outlives_the_process_with_what_was_added(t
         conversation_id = before.conversation.conversation_id
         await before.close()
     with ScriptedModel([call("look", call_id="z")]) as model:
-        brain = await Brain.open(path, OneModel(model), attended=False)
-        conversation = await brain.conversation(conversation_id)
+        runtime = await Runtime.open(path, OneModel(model), attended=False)
+        conversation = await runtime.conversation(conversation_id)
         spec = RunSpec(run_id="run_after", prompt="Go", tools=(LOOK,), conversation_budget=whole)
-        result = await (await conversation.start_run(spec, FunctionHands())).wait()
-        await brain.aclose()
+        result = await (await conversation.start_run(spec, FunctionExecutor())).wait()
+        await runtime.aclose()
     assert result.run.error is not None
     assert "3 of 3 steps" in result.run.error.message
     assert result.run.usage.steps == 1
@@ -239,7 +246,7 @@ async def test_a_sites_budget_holds_where_the_notebooks_is_larger(stages: Any) -
 
 async def test_the_time_of_a_conversation_interrupts_a_call(stages: Any) -> None:
     with ScriptedModel([call("run_python", code="1")]) as model:
-        stage = await stages(model, hands=InterruptibleHands())
+        stage = await stages(model, executor=InterruptibleExecutor())
         await stage.start(policy="allow", conversation_budget=BudgetLimits(seconds=1.5))
         await until_paused(stage)
         [ended] = stage.of("tool_complete")
@@ -296,7 +303,7 @@ async def test_a_pattern_of_two_is_seen_at_its_fourth_time(stages: Any) -> None:
 async def test_a_poll_whose_results_differ_is_no_repetition(stages: Any) -> None:
     answers = iter(range(20))
     with ScriptedModel([*looks(*["1"] * 10), say("Done.")]) as model:
-        stage = await repeating(stages, model, hands=FunctionHands(lambda *_: next(answers)))
+        stage = await repeating(stages, model, executor=FunctionExecutor(lambda *_: next(answers)))
         assert (await (await stage.start(policy="allow")).wait()).text == "Done."
 
 
@@ -317,10 +324,10 @@ async def test_a_run_that_repeats_itself_ends_where_nobody_can_be_asked(stages: 
     )
 
 
-@pytest.mark.parametrize("park_seconds", [0.01, 10.0])
-async def test_a_new_prompt_ends_a_run_that_repeats_itself(stages: Any, park_seconds: float) -> None:
+@pytest.mark.parametrize("suspend_seconds", [0.01, 10.0])
+async def test_a_new_prompt_ends_a_run_that_repeats_itself(stages: Any, suspend_seconds: float) -> None:
     with ScriptedModel([*looks("1", "1", "1"), say("Something else.")]) as model:
-        stage = await repeating(stages, model, park_seconds=park_seconds)
+        stage = await repeating(stages, model, suspend_seconds=suspend_seconds)
         paused = await stage.start(policy="allow")
         await until_paused(stage)
         assert (await (await stage.start("Something else")).wait()).text == "Something else."
@@ -337,23 +344,23 @@ async def test_a_run_that_repeats_itself_asks_again_after_a_restart(tmp_path: Pa
         pause = await until_paused(before)
         await before.close()
 
-    async def hands_for(*_: Any) -> FunctionHands:
-        return FunctionHands()
+    async def executor_for(*_: Any) -> FunctionExecutor:
+        return FunctionExecutor()
 
     with ScriptedModel([say("Done.")]) as model:
-        brain = await Brain.open(path, OneModel(model))
-        [(_, conversation, again)] = (await brain.recover(hands_for)).continued
+        runtime = await Runtime.open(path, OneModel(model))
+        [(_, conversation, again)] = (await runtime.recover(executor_for)).continued
         [shown] = (await conversation.view()).runs
         assert shown.paused is not None
         assert "three times" in shown.paused.repeated
         await conversation.raise_budget(handle.run_id, pause, BudgetLimits())
         assert (await again.wait()).text == "Done."
-        await brain.aclose()
+        await runtime.aclose()
 
 
 async def test_calls_that_a_person_approves_one_by_one_are_seen_to_repeat_as_well(stages: Any) -> None:
     with ScriptedModel(looks("1", "1", "1")) as model:
-        stage = await repeating(stages, model, park_seconds=0.01)
+        stage = await repeating(stages, model, suspend_seconds=0.01)
         await stage.start()
         for number in range(3):
             request = (await stage.requests(number + 1))[number]

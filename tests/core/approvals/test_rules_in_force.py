@@ -53,7 +53,7 @@ async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(s
         [request] = await stage.requests()
         await stage.conversation.decide(request.approval_id, ALWAYS, decided_by="ana")
         result = await handle.wait()
-        listed = await stage.brain.list_rules()
+        listed = await stage.runtime.list_rules()
         [saved] = [rule for rule in result.run.policy.rules if rule.rule_id is not None]
         assert (saved.origin, saved.scope, saved.made_by) == ("saved", "user", "ana")
         assert [(rule.origin, rule.text) for rule in listed] == [
@@ -61,11 +61,11 @@ async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(s
             ("saved", "allow run_python"),
         ]
         assert saved.rule_id is not None
-        await stage.brain.remove_rule(saved.rule_id, decided_by="eve")
-        assert [rule.origin for rule in await stage.brain.list_rules()] == ["site"]
+        await stage.runtime.remove_rule(saved.rule_id, decided_by="eve")
+        assert [rule.origin for rule in await stage.runtime.list_rules()] == ["site"]
         with pytest.raises(UnknownRule):
-            await stage.brain.remove_rule(saved.rule_id)
-        entries = await stage.brain._host.log.read(lambda sql: list(read_entries(sql)))
+            await stage.runtime.remove_rule(saved.rule_id)
+        entries = await stage.runtime._host.log.read(lambda sql: list(read_entries(sql)))
         [_, removed] = [entry.fields for entry in entries if entry.fields["kind"] == "rule"]
         assert (removed["action"], removed["decided_by"], removed["conversation_id"]) == ("removed", "eve", None)
 
@@ -85,7 +85,7 @@ async def test_a_rule_that_another_process_removes_allows_no_further_call(
                 assert await in_thread("rules", "remove", rule.rule_id[:12], "--log", str(log)) == 0
             return "ok"
 
-        stage.hands.act = removed
+        stage.executor.act = removed
         handle = await stage.start()
         [first] = await stage.requests()
         await stage.conversation.decide(first.approval_id, ALWAYS)

@@ -10,10 +10,10 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import Place
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolVerdict
-from agent_kernel.tools.builtin.places import UNKNOWN
-from tests.core.runtime.runtime_fixtures import FunctionHands
+from tests.core.runtime.runtime_fixtures import FunctionExecutor
 from tests.core.runtime.test_saved_rules import waiting
 
 TEXTS = {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}}
@@ -106,28 +106,28 @@ def test_a_hidden_file_is_offered_no_rule_that_would_cover_hidden_files_at_large
 
 
 async def test_what_is_opened_is_the_place_that_was_on_the_card(stages: Any) -> None:
-    hands = FunctionHands(links={"data/x.csv": "/big/x.csv"})
+    executor = FunctionExecutor(links={"data/x.csv": "/big/x.csv"})
     with ScriptedModel([call("write_file", path="data/x.csv", content="1"), say("ok")]) as model:
-        stage = await stages(model, hands=hands)
+        stage = await stages(model, executor=executor)
         handle = await stage.start(tools=(WRITE,))
         [request] = await stage.requests()
-        [shown] = await stage.brain.approvals("awaiting_approval")
+        [shown] = await stage.runtime.approvals("awaiting_approval")
         assert shown.place == outside("/big/x.csv")
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         await handle.wait()
-    assert [ran.place for ran in hands.ran] == [outside("/big/x.csv")]
+    assert [ran.place for ran in executor.ran] == [outside("/big/x.csv")]
 
 
 async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages: Any) -> None:
-    hands = FunctionHands()
+    executor = FunctionExecutor()
     with ScriptedModel([call("write_file", path="data/x.csv", content="1"), say("ok")]) as model:
-        stage = await stages(model, hands=hands)
+        stage = await stages(model, executor=executor)
         handle = await stage.start(tools=(WRITE,))
         [request] = await stage.requests()
-        hands.links["data/x.csv"] = "/home/ana/y.csv"
+        executor.links["data/x.csv"] = "/home/ana/y.csv"
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         result = await handle.wait()
-    assert hands.ran == []
+    assert executor.ran == []
     [ended] = result.tool_calls
     assert (ended.state, ended.reason) == (
         "denied",
@@ -136,48 +136,48 @@ async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages:
 
 
 async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_the_rule_covers(stages: Any) -> None:
-    hands = FunctionHands(links={"data/x.csv": "/home/ana/y.csv"})
+    executor = FunctionExecutor(links={"data/x.csv": "/home/ana/y.csv"})
     asked = calls(*[call("write_file", path=f"data/{name}.csv", content="1") for name in "xz"])
     with ScriptedModel([asked, say("ok")]) as model:
-        stage = await stages(model, hands=hands)
+        stage = await stages(model, executor=executor)
         handle = await stage.start(tools=(WRITE,))
         requests = await stage.requests(2)
-        del hands.links["data/x.csv"]  # no link for the moment in which the rule is saved
+        del executor.links["data/x.csv"]  # no link for the moment in which the rule is saved
         plain = next(one for one in requests if "data/z" in one.tool_input)
         always = Decision(approved=True, scope="conversation", rule=CSV)
         await stage.conversation.decide(plain.approval_id, always)
         await handle.wait()
-    assert {ran.place for ran in hands.ran} == {inside("data/x.csv"), inside("data/z.csv")}
+    assert {ran.place for ran in executor.ran} == {inside("data/x.csv"), inside("data/z.csv")}
 
 
 async def test_a_path_that_was_edited_is_bound_to_its_own_place(stages: Any) -> None:
-    hands = FunctionHands(links={"b.csv": "/big/b.csv"})
+    executor = FunctionExecutor(links={"b.csv": "/big/b.csv"})
     with ScriptedModel([call("write_file", path="a.csv", content="1"), say("ok")]) as model:
-        stage = await stages(model, hands=hands)
+        stage = await stages(model, executor=executor)
         handle = await stage.start(tools=(WRITE,))
         [request] = await stage.requests()
         edited = '{"path": "b.csv", "content": "1"}'
         await stage.conversation.decide(request.approval_id, Decision(approved=True, edited_input=edited))
         await handle.wait()
-    assert [ran.place for ran in hands.ran] == [outside("/big/b.csv")]
+    assert [ran.place for ran in executor.ran] == [outside("/big/b.csv")]
 
 
 async def test_reads_that_run_unasked_go_with_the_place_for_which_they_may(stages: Any) -> None:
-    hands = FunctionHands(approval="allow")
+    executor = FunctionExecutor(approval="allow")
     with ScriptedModel([calls(call("read_file", path="a"), call("read_file", path="b")), say("ok")]) as model:
-        stage = await stages(model, hands=hands)
+        stage = await stages(model, executor=executor)
         await (await stage.start(tools=(READ,))).wait()
-    assert {ran.place for ran in hands.ran} == {inside("a"), inside("b")}
+    assert {ran.place for ran in executor.ran} == {inside("a"), inside("b")}
 
 
 @pytest.mark.parametrize("mode", ["ask", "edit"])
 async def test_a_place_that_nobody_tells_is_asked_about(stages: Any, mode: Any) -> None:
-    class Silent(FunctionHands):
+    class Silent(FunctionExecutor):
         async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
             return ToolVerdict("ask", may_edit=True)
 
     with ScriptedModel([call("write_file", path="data/x.csv", content="1"), say("ok")]) as model:
-        stage = await stages(model, hands=Silent())
+        stage = await stages(model, executor=Silent())
         handle = await stage.start(tools=(WRITE,), policy=mode, rules=(CSV,))
         [request] = await stage.requests()
         await stage.conversation.decide(request.approval_id, Decision(approved=True))

@@ -34,7 +34,7 @@ async def test_a_rule_that_one_process_saves_is_in_force_in_the_next_until_it_is
     turns = [call("run_python", code=name, call_id=name) for name in "ab"]
     with ScriptedModel([*turns, say("done")]) as model:
         other = await stages(model, user_rules=UserRules(store.path))
-        other.hands.act = lambda ran, _: store.remove(kept.rule_id) or "ok"
+        other.executor.act = lambda ran, _: store.remove(kept.rule_id) or "ok"
         handle = await other.start()
         [request] = await other.requests()
         assert request.tool_call_id == "b"
@@ -51,7 +51,7 @@ async def test_a_rule_that_can_not_be_kept_decides_nothing(stages: Any, tmp_path
         [request] = await stage.requests()
         with pytest.raises(InvalidArguments, match=r"can't be used.*Nothing was decided"):
             await stage.conversation.decide(request.approval_id, ALWAYS)
-        assert stage.hands.ran == []
+        assert stage.executor.ran == []
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert result.run.policy.rules == []

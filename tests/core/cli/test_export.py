@@ -11,10 +11,10 @@ import nbformat
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.runtime.runtime import Brain
+from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import Outcome
-from tests.core.runtime.runtime_fixtures import FunctionHands
+from tests.core.runtime.runtime_fixtures import FunctionExecutor
 
 HERE = Path(__file__).parents[1]
 
@@ -40,10 +40,10 @@ def printed(log: Path, capsys: pytest.CaptureFixture[str]) -> Printed:
 
 async def a_log(stages: Any, log: Path) -> list[str]:
     """Two runs of a conversation, in a log that stays open. Their ids."""
-    hands = FunctionHands(lambda ran, emit: Outcome("error", "KeyError") if "df" in ran.arguments_json else "42")
+    executor = FunctionExecutor(lambda ran, emit: Outcome("error", "KeyError") if "df" in ran.arguments_json else "42")
     asked = [call("run_python", code="x = 6 * 7\nprint(x)"), call("run_python", code="df['a']")]
     with ScriptedModel([calls(*asked), say("It is **42**."), say("And again.")]) as model:
-        stage = await stages(model, path=log, hands=hands)
+        stage = await stages(model, path=log, executor=executor)
         first = await stage.start("What is 6 * 7?", policy="allow")
         await first.wait()
         second = await stage.start("Say it again.", policy="allow")
@@ -124,8 +124,8 @@ def test_a_form_without_a_run_is_no_list(printed: Printed) -> None:
 
 
 async def test_a_log_without_runs_says_where_they_are(log: Path, printed: Printed) -> None:
-    brain = await Brain.open(log, None)  # type: ignore[arg-type]
-    await brain.aclose()
+    runtime = await Runtime.open(log, None)  # type: ignore[arg-type]
+    await runtime.aclose()
     assert "run.to_cells()" in printed("last", code=1)
     assert "run.to_cells()" in printed()
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.log import runs
+from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import chain
-from agent_kernel.log import tool_calls
 from agent_kernel.log.bodies import pack_against, unpack
 from agent_kernel.log.migrations import migrate
 from agent_kernel.tools.arguments import digest
@@ -28,7 +27,9 @@ def propose(sql: sqlite3.Connection, name: str, conversation: int = 1) -> None:
     tool_calls.propose(
         sql,
         conversation,
-        tool_calls.Proposal(name, f"apr_{name}", "run", "run_python", CODE, digest(CODE), read_only=False, recorded=False),
+        tool_calls.Proposal(
+            name, f"apr_{name}", "run", "run_python", CODE, digest(CODE), read_only=False, recorded=False
+        ),
     )
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.log import runs
+from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import chain
-from agent_kernel.log import tool_calls
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, say

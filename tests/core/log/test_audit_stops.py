@@ -9,10 +9,10 @@ import pytest
 from agent_kernel import cli
 from agent_kernel.errors import IllegalTransition
 from agent_kernel.log.audit import chain
-from agent_kernel.runtime.clients.commands import obey
 from agent_kernel.protocol.commands import CancelCommand, Decision, MessageCommand, ToolCancelCommand, ToolRetryCommand
+from agent_kernel.runtime.clients.commands import handle_command
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runtime_fixtures import InterruptibleHands, Stage, stage
+from tests.core.runtime.runtime_fixtures import InterruptibleExecutor, Stage, stage
 
 TWO_CALLS = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
 
@@ -29,12 +29,12 @@ async def stops(stage: Stage) -> list[dict[str, Any]]:
 
 async def test_stop_is_in_the_trail_before_the_ends_that_it_causes(stages: Any) -> None:
     with ScriptedModel([TWO_CALLS]) as model:
-        stage = await stages(model, hands=InterruptibleHands())
+        stage = await stages(model, executor=InterruptibleExecutor())
         handle = await stage.start()
         first, _ = await stage.requests(2)
         await stage.conversation.decide(first.approval_id, Decision(approved=True), decided_by="ana")
         await stage.until(lambda: stage.of("tool_output"))
-        await obey(CancelCommand(type="cancel", run_id=handle.run_id), stage.conversation, "eve")
+        await handle_command(CancelCommand(type="cancel", run_id=handle.run_id), stage.conversation, "eve")
         await handle.wait()
     [stop] = await stops(stage)
     assert (stop["run_id"], stop["conversation_id"]) == (handle.run_id, stage.conversation.conversation_id)
@@ -52,9 +52,9 @@ async def test_cancel_of_one_call_names_that_call_only(stages: Any) -> None:
         handle = await stage.start()
         _, second = await stage.requests(2)
         cancel = ToolCancelCommand(type="tool_cancel", tool_call_id="a")
-        await obey(cancel, stage.conversation, "eve")
+        await handle_command(cancel, stage.conversation, "eve")
         with pytest.raises(IllegalTransition):
-            await obey(cancel, stage.conversation, "mallory")
+            await handle_command(cancel, stage.conversation, "mallory")
         await stage.conversation.decide(second.approval_id, Decision(approved=True), decided_by="ana")
         await handle.wait()
     [stop] = await stops(stage)
@@ -63,12 +63,12 @@ async def test_cancel_of_one_call_names_that_call_only(stages: Any) -> None:
 
 async def test_a_running_call_that_is_cancelled_is_noted_too(stages: Any) -> None:
     with ScriptedModel([call("run_python", code="1", call_id="a"), say("Done.")]) as model:
-        stage = await stages(model, hands=InterruptibleHands())
+        stage = await stages(model, executor=InterruptibleExecutor())
         handle = await stage.start()
         [first] = await stage.requests()
         await stage.conversation.decide(first.approval_id, Decision(approved=True))
         await stage.until(lambda: stage.of("tool_output"))
-        await obey(ToolCancelCommand(type="tool_cancel", tool_call_id="a"), stage.conversation, "eve")
+        await handle_command(ToolCancelCommand(type="tool_cancel", tool_call_id="a"), stage.conversation, "eve")
         await handle.wait()
     [stop] = await stops(stage)
     assert (stop["tool_call_ids"], stop["decided_by"]) == (["a"], "eve")
@@ -80,9 +80,9 @@ async def test_a_run_that_is_taken_out_of_the_queue_and_a_deleted_conversation_a
         first = await stage.start()
         await stage.requests()
         second = await stage.start()
-        await obey(CancelCommand(type="cancel", run_id=second.run_id), stage.conversation, "eve")
+        await handle_command(CancelCommand(type="cancel", run_id=second.run_id), stage.conversation, "eve")
         log = stage.conversation._host.log
-        await stage.brain.delete_conversation(stage.conversation.conversation_id, decided_by="ana")
+        await stage.runtime.delete_conversation(stage.conversation.conversation_id, decided_by="ana")
         told = await log.read(lambda sql: [entry.fields for entry in chain.read_entries(sql)])
     noted = [(one["run_id"], one["tool_call_ids"], one["decided_by"]) for one in told if one["kind"] == "stop"]
     assert noted == [(second.run_id, [], "eve"), (first.run_id, ["a"], "ana")]
@@ -111,7 +111,7 @@ async def test_a_message_in_place_of_a_decision_names_who_sent_it_and_the_calls_
         one = await stage(model, path)
         handle = await one.start()
         await one.requests(2)
-        await obey(MessageCommand(type="message", content="Something else."), one.conversation, "eve")
+        await handle_command(MessageCommand(type="message", content="Something else."), one.conversation, "eve")
         assert (await handle.wait()).text == "Something else, then."
         [sent] = await messages(one)
         told = await entries(one)
@@ -129,12 +129,12 @@ async def test_a_message_in_place_of_a_decision_names_who_sent_it_and_the_calls_
 
 async def test_a_message_while_a_call_runs_replaces_only_the_one_that_waits(stages: Any) -> None:
     with ScriptedModel([TWO_CALLS, say("Done.")]) as model:
-        stage = await stages(model, hands=InterruptibleHands())
+        stage = await stages(model, executor=InterruptibleExecutor())
         handle = await stage.start()
         first, second = await stage.requests(2)
         await stage.conversation.decide(first.approval_id, Decision(approved=True))
         await stage.until(lambda: stage.of("tool_output"))
-        await obey(MessageCommand(type="message", content="By the way."), stage.conversation, "eve")
+        await handle_command(MessageCommand(type="message", content="By the way."), stage.conversation, "eve")
         await stage.conversation.cancel_call(first.tool_call_id)
         await handle.wait()
     [sent] = await messages(stage)
@@ -145,7 +145,7 @@ async def test_a_message_that_replaces_no_call_is_no_decision(stages: Any) -> No
     with ScriptedModel([say("Hello."), say("Again.")]) as model:
         stage = await stages(model)
         await (await stage.start()).wait()
-        await obey(MessageCommand(type="message", content="And now?"), stage.conversation, "eve")
+        await handle_command(MessageCommand(type="message", content="And now?"), stage.conversation, "eve")
         await stage.until(lambda: len(stage.of("complete")) == 2)
         assert await entries(stage) == []
 
@@ -156,7 +156,7 @@ async def test_a_call_that_is_asked_for_again_names_who_did_that_to_those_that_w
         handle = await stage.start()
         first, second = await stage.requests(2)
         await stage.conversation.decide(first.approval_id, Decision(approved=False))
-        await obey(ToolRetryCommand(tool_call_id=first.tool_call_id), stage.conversation, "eve")
+        await handle_command(ToolRetryCommand(tool_call_id=first.tool_call_id), stage.conversation, "eve")
         await handle.wait()
     [sent] = await messages(stage)
     assert (sent["tool_call_ids"], sent["decided_by"]) == ([second.tool_call_id], "eve")

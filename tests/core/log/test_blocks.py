@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_kernel.log import blocks, runs
-from agent_kernel.log import events, tool_calls
+from agent_kernel.log import blocks, events, runs, tool_calls
 from agent_kernel.log.events import Journal
 from agent_kernel.log.migrations import migrate
 from agent_kernel.protocol.events import (
@@ -104,7 +103,7 @@ class Conversations:
         events.append_message(self.sql, 1, name, "run_a", body)
 
     def resumed(self, number: int, after: int, limit: int) -> Iterator[str]:
-        """As a face gets them that left off after a `seq`."""
+        """As a client gets them that left off after a `seq`."""
         while frames := events.frames_after(self.sql, number, f"conv_{number}", after, limit):
             after = frames[-1].seq
             yield from (frame.text for frame in frames)
@@ -112,7 +111,9 @@ class Conversations:
 
 @given(STEPS, st.integers(1, 7))
 @rounds(60, 3_000)
-def test_a_face_that_resumes_from_anywhere_gets_exactly_what_was_sent(steps: list[tuple[str, str]], limit: int) -> None:
+def test_a_client_that_resumes_from_anywhere_gets_exactly_what_was_sent(
+    steps: list[tuple[str, str]], limit: int
+) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as sql:
         log = Conversations(sql)
         for what, text in steps:

@@ -23,7 +23,7 @@ Work = Callable[[Transaction], Any]
 
 
 class OpenLog:
-    """A log with one conversation, the frames that its faces were handed, and the SQL that it ran."""
+    """A log with one conversation, the frames that its clients were handed, and the SQL that it ran."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -99,7 +99,7 @@ async def test_the_events_of_a_write_are_one_row_and_a_frame_each(opened: OpenLo
     assert await numbers(opened) == [1, 2, 3, 4]
     assert opened.handed == await opened.kept()
     after = await opened.log.read(lambda sql: frames_after(sql, 1, ID, 2, 10))
-    assert after == opened.handed[2:], "a face that left off within the row gets the rest of it"
+    assert after == opened.handed[2:], "a client that left off within the row gets the rest of it"
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["in one commit", "in a later commit"])
@@ -184,11 +184,11 @@ async def test_what_one_listener_raises_keeps_no_result_from_anybody(
     opened: OpenLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(frames: list[Frame]) -> None:
-        raise RuntimeError("a broken face")
+        raise RuntimeError("a broken client")
 
     opened.log.listen(1, broken)
     assert await opened.at_once(saying("a"), saying("b")) == [1, 2]
-    assert "a broken face" in caplog.text
+    assert "a broken client" in caplog.text
 
 
 async def test_a_number_that_another_server_took_is_not_taken_again(opened: OpenLog, tmp_path: Path) -> None:

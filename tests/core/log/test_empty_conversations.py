@@ -5,42 +5,42 @@ from datetime import timedelta
 import pytest
 
 from agent_kernel.errors import TooManyConversations, UnknownConversation
-from agent_kernel.runtime import runtime as brains
+from agent_kernel.runtime import runtime as runtimes
 from agent_kernel.testing import ScriptedModel, say
 from tests.core.runtime.runtime_fixtures import stage
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(brains, "MOST_EMPTY", 3)
+    monkeypatch.setattr(runtimes, "MOST_EMPTY", 3)
 
 
 async def test_one_too_many_is_refused_and_says_what_to_do_until_one_is_used() -> None:
     with ScriptedModel([say("Hello.")]) as model:
         one = await stage(model)  # its own conversation is the first
-        made = [await one.brain.create_conversation() for _ in range(2)]
+        made = [await one.runtime.create_conversation() for _ in range(2)]
         with pytest.raises(TooManyConversations, match="Start a run in one of them, or delete some"):
-            await one.brain.create_conversation()
-        await one.brain.create_conversation(conversation_id=made[0].conversation_id)  # it is there
+            await one.runtime.create_conversation()
+        await one.runtime.create_conversation(conversation_id=made[0].conversation_id)  # it is there
         await (await one.start()).wait()
-        await one.brain.create_conversation()
-        await one.brain.delete_conversation(made[0].conversation_id)
-        await one.brain.create_conversation()
+        await one.runtime.create_conversation()
+        await one.runtime.delete_conversation(made[0].conversation_id)
+        await one.runtime.create_conversation()
         await one.close()
 
 
 async def test_idle_ones_that_nobody_looks_at_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(brains, "EMPTY_FOR", timedelta(seconds=-1))
+    monkeypatch.setattr(runtimes, "EMPTY_FOR", timedelta(seconds=-1))
     with ScriptedModel([say("Hello.")]) as model:
         one = await stage(model)
-        watched, idle = [await one.brain.create_conversation() for _ in range(2)]
+        watched, idle = [await one.runtime.create_conversation() for _ in range(2)]
         subscription = watched.subscribe()
         await (await one.start()).wait()
-        await one.brain.create_conversation()
-        new = await one.brain.create_conversation()
+        await one.runtime.create_conversation()
+        new = await one.runtime.create_conversation()
         for kept in (watched, new, one.conversation):
-            assert await one.brain.conversation(kept.conversation_id) is kept
+            assert await one.runtime.conversation(kept.conversation_id) is kept
         with pytest.raises(UnknownConversation):
-            await one.brain.conversation(idle.conversation_id)
+            await one.runtime.conversation(idle.conversation_id)
         subscription.close()
         await one.close()

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, DigestMismatch, IllegalTransition
-from agent_kernel.log import runs
+from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import chain
-from agent_kernel.log import tool_calls
 from agent_kernel.log.migrations import migrate
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.tools.arguments import canonical, digest

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from agent_kernel.log import blocks, migrations
+from agent_kernel.log import blocks, events, migrations
 from agent_kernel.log.audit import chain
-from agent_kernel.log import events
 from agent_kernel.log.migrations import MIGRATIONS, migrate
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, say
-from tests.core.runtime.runtime_fixtures import FunctionHands, OneModel
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel
 
 HERE = Path(__file__).parents[1]
 FRAMES = (HERE / "frames_of_schema_1.jsonl").read_text(encoding="utf-8").splitlines()
@@ -53,19 +52,19 @@ def test_it_is_read_as_it_was_written(old_log: Path) -> None:
 
 
 async def test_its_waiting_call_is_approved_and_its_conversation_goes_on(old_log: Path) -> None:
-    hands = FunctionHands()
+    executor = FunctionExecutor()
 
-    async def hands_for(_: Conversation, __: RunSpec) -> FunctionHands:
-        return hands
+    async def executor_for(_: Conversation, __: RunSpec) -> FunctionExecutor:
+        return executor
 
     with ScriptedModel([say("Done at last.")]) as model:
-        brain = await Brain.open(old_log, OneModel(model))
-        [(_, conversation, handle)] = (await brain.recover(hands_for)).continued
-        [waiting] = await brain.approvals("awaiting_approval")
-        await brain.decide(waiting.approval_id, Decision(approved=True))
+        runtime = await Runtime.open(old_log, OneModel(model))
+        [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
+        [waiting] = await runtime.approvals("awaiting_approval")
+        await runtime.decide(waiting.approval_id, Decision(approved=True))
         result = await handle.wait()
         view = await conversation.view()
-        await brain.aclose()
+        await runtime.aclose()
     assert result.text == "Done at last."
     assert [call.state for call in view.tool_calls] == ["success", "success"]
     assert (view.runs[0].usage.cost, view.runs[0].usage.cached_tokens) == (None, 0), "nobody counted it then"

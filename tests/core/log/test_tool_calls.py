@@ -18,9 +18,8 @@ from agent_kernel.errors import (
     UnknownApproval,
     UnknownToolCall,
 )
-from agent_kernel.log import runs
+from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import chain
-from agent_kernel.log import tool_calls
 from agent_kernel.log.migrations import MIGRATIONS, migrate
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.vocabulary import CallState

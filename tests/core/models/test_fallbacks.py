@@ -91,7 +91,7 @@ def test_an_error_that_names_the_other_api_is_understood(said: Fault, api: ApiNa
     "message",
     [
         "registry.ollama.ai/library/gemma3:4b does not support tools",
-        "No endpoints found that support tool use. To learn more about provider routing, visit: https://openrouter.ai",
+        "No endpoints found that support tool use. To learn more about provider routing, lease: https://openrouter.ai",
         '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
         "tools param requires --jinja flag",
         "`tools` is not supported with this model",

@@ -1,5 +1,5 @@
-"""Whatever a face sends: it is answered or ignored, never a fault of the server, and nothing runs that was not approved
-by a frame that says so."""
+"""Whatever a client sends: it is answered or ignored, never a fault of the server, and nothing runs that was not
+approved by a frame that says so."""
 
 import asyncio
 import json
@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.runtime.clients.commands import obey
-from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
+from agent_kernel.runtime.clients.commands import handle_command
+from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.testing import ScriptedModel, requested, say
 from agent_kernel_server.dispatch import COMMAND_TYPES, InvalidFrame, parse_frame, reply_for
-from tests.core.runtime.runtime_fixtures import FunctionHands, stage
 from tests.core.runtime.fuzzing import rounds
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, stage
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -93,7 +93,7 @@ def test_no_frames_break_a_conversation_or_run_a_call_unapproved(frames: list[di
 async def _converse(frames: list[dict[str, Any]]) -> None:
     asked = [requested("run_python", {"code": code}, call_id=f"c{code}") for code in "12"]
     model = ScriptedModel([ModelTurn("", tool_calls=tuple(asked)), *[say("Done.") for _ in range(40)]])
-    set_up = await stage(model, hands=FunctionHands())
+    set_up = await stage(model, executor=FunctionExecutor())
     try:
         handle = await set_up.start()
         first, second = await set_up.requests(2)
@@ -113,8 +113,8 @@ async def _converse(frames: list[dict[str, Any]]) -> None:
             await handle.wait()
         view = await set_up.conversation.view()
         approved = {event.tool_call_id for event in set_up.of("approval_response") if event.approved}
-        assert {call.tool_call_id for call in set_up.hands.ran} <= approved
-        assert len(set_up.hands.ran) == len({call.tool_call_id for call in set_up.hands.ran})
+        assert {call.tool_call_id for call in set_up.executor.ran} <= approved
+        assert len(set_up.executor.ran) == len({call.tool_call_id for call in set_up.executor.ran})
         assert all(call.state not in ("proposed", "awaiting_approval", "executing") for call in view.tool_calls)
         seqs = [event.seq for event in set_up.events]
         assert seqs == list(range(1, len(seqs) + 1))
@@ -127,7 +127,7 @@ async def _send(frame: dict[str, Any], conversation: Conversation) -> None:
     try:
         command = parse_frame(json.dumps(frame))
         if command is not None:
-            await obey(command, conversation, "ana")
+            await handle_command(command, conversation, "ana")
     except InvalidFrame:
         return
     except AgentKernelError as error:

@@ -1,4 +1,4 @@
-"""The JSON Schema that faces in other languages are made from."""
+"""The JSON Schema that clients in other languages are made from."""
 
 import json
 import subprocess

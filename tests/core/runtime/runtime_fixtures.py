@@ -1,4 +1,4 @@
-"""A brain over a real log, with hands that run functions of the test."""
+"""A runtime over a real log, with executor that run functions of the test."""
 
 import asyncio
 import json
@@ -11,18 +11,18 @@ import orjson
 import pytest
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.runs.queue import RunHandle
-from agent_kernel.runtime.settings import BrainSettings, RunSpec
 from agent_kernel.models.base import Model
 from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import OutputView, Place
 from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.review.file_cards import FileCard
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
+from agent_kernel.tools.review.file_cards import FileCard
 
 RUN_PYTHON = ToolDeclaration(
     "run_python",
@@ -33,7 +33,7 @@ LOOK = ToolDeclaration("look", "Look.", {"type": "object", "properties": {}}, ap
 
 
 @dataclass
-class FunctionHands:
+class FunctionExecutor:
     """Runs a function per call, and remembers what it ran."""
 
     act: Callable[[ApprovedCall, OutputSink], Any] = lambda call, emit: "ok"
@@ -96,7 +96,7 @@ class FunctionHands:
         return "Notebook: test.ipynb"
 
 
-class InterruptibleHands(FunctionHands):
+class InterruptibleExecutor(FunctionExecutor):
     """A call runs until it is interrupted; it says when it has begun."""
 
     def __init__(self) -> None:
@@ -124,15 +124,15 @@ class OneModel:
 
 
 class Stage:
-    """A brain, one conversation, and the events seen so far."""
+    """A runtime, one conversation, and the events seen so far."""
 
-    def __init__(self, brain: Brain, conversation: Conversation, hands: FunctionHands) -> None:
-        self.brain = brain
+    def __init__(self, runtime: Runtime, conversation: Conversation, executor: FunctionExecutor) -> None:
+        self.runtime = runtime
         self.conversation = conversation
-        self.hands = hands
+        self.executor = executor
         self.events: list[LoggedEvent] = []
         self._subscription = conversation.subscribe(0)
-        conversation.face_came()
+        conversation.client_came()
         self._changed = asyncio.Event()
         self._reader = asyncio.create_task(self._read())
 
@@ -143,7 +143,7 @@ class Stage:
 
     async def start(self, prompt: str = "Go", **spec: Any) -> RunHandle:
         spec.setdefault("tools", (RUN_PYTHON, LOOK))
-        return await self.conversation.start_run(RunSpec(run_id=new_run_id(), prompt=prompt, **spec), self.hands)
+        return await self.conversation.start_run(RunSpec(run_id=new_run_id(), prompt=prompt, **spec), self.executor)
 
     async def until(self, condition: Callable[[], Any]) -> Any:
         """Wait until the events seen make the condition true; returns its value."""
@@ -154,9 +154,9 @@ class Stage:
             return value
 
     async def until_runs(self, tool_call_id: str | None = None) -> None:
-        """Wait until the hands have a call, or this call."""
+        """Wait until the executor has a call, or this call."""
         async with asyncio.timeout(10):
-            while not [ran for ran in self.hands.ran if tool_call_id in (None, ran.tool_call_id)]:  # noqa: ASYNC110 -- hands tell nobody
+            while not [ran for ran in self.executor.ran if tool_call_id in (None, ran.tool_call_id)]:  # noqa: ASYNC110 -- executor tell nobody
                 await asyncio.sleep(0)
 
     def of(self, kind: str) -> list[Any]:
@@ -170,7 +170,7 @@ class Stage:
     async def close(self) -> None:
         self._subscription.close()
         await self._reader
-        await self.brain.aclose()
+        await self.runtime.aclose()
 
 
 async def continue_unknown(stage: Stage) -> None:
@@ -182,19 +182,19 @@ async def continue_unknown(stage: Stage) -> None:
 async def stage(
     model: Model,
     path: Path | None = None,
-    hands: FunctionHands | None = None,
+    executor: FunctionExecutor | None = None,
     *,
     attended: bool = True,
     **settings: Any,
 ) -> Stage:
-    brain = await Brain.open(
+    runtime = await Runtime.open(
         path,
         OneModel(model),
-        BrainSettings(**{"runs_in_memory": 0, "pause_at_repeats": False} | settings),
+        RuntimeSettings(**{"runs_in_memory": 0, "pause_at_repeats": False} | settings),
         attended=attended,
     )
-    conversation = await brain.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")
-    return Stage(brain, conversation, hands or FunctionHands())
+    conversation = await runtime.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")
+    return Stage(runtime, conversation, executor or FunctionExecutor())
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What a person sees of approvals, at the level of the brain: real log, real graph, scripted model."""
+"""What a person sees of approvals, at the level of the runtime: real log, real graph, scripted model."""
 
 import asyncio
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, InvalidArguments, UnknownApproval
-from agent_kernel.runtime.settings import ScriptedDecision
 from agent_kernel.models.base import ModelRequest, ModelTurn
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.runtime.settings import ScriptedDecision
 from agent_kernel.testing import ScriptedModel, call, calls, requested, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.executor import Outcome
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionHands
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor
 
 
 def tool_messages(request: ModelRequest) -> list[Any]:
@@ -21,12 +21,12 @@ def tool_messages(request: ModelRequest) -> list[Any]:
 
 async def test_an_approved_call_runs_and_its_result_flows_back_to_the_model(stages: Any) -> None:
     with ScriptedModel([call("run_python", code="1 + 1", call_id="c1"), say("It is 2.")]) as model:
-        stage = await stages(model, hands=FunctionHands(lambda call, emit: "2"))
+        stage = await stages(model, executor=FunctionExecutor(lambda call, emit: "2"))
         handle = await stage.start("What is 1 + 1?")
         [request] = await stage.requests()
         assert request.tool_call_id == "c1"
         assert request.tool_input == '{"code":"1 + 1"}'
-        assert stage.hands.ran == []
+        assert stage.executor.ran == []
         await stage.conversation.decide(request.approval_id, Decision(approved=True), decided_by="ana")
         result = await handle.wait()
     assert result.text == "It is 2."
@@ -46,7 +46,7 @@ async def test_a_denial_carries_the_reason_to_the_model_and_the_turn_goes_on(sta
         await stage.conversation.decide(request.approval_id, Decision(approved=False, reason="Keep the raw table."))
         result = await handle.wait()
     assert result.run.status == "complete"
-    assert stage.hands.ran == []
+    assert stage.executor.ran == []
     content = tool_messages(model.requests[-1])[0]["content"]
     assert content.startswith("Denied by the user. Reason: Keep the raw table. Nothing ran.")
     assert result.tool_calls[0].state == "denied"
@@ -64,7 +64,7 @@ async def test_what_runs_after_an_edit_is_the_edited_call_and_the_model_is_told(
         await handle.wait()
     assert decided.edited
     assert decided.digest != request.digest
-    assert [ran.arguments_json for ran in stage.hands.ran] == ['{"code":"copy().drop()"}']
+    assert [ran.arguments_json for ran in stage.executor.ran] == ['{"code":"copy().drop()"}']
     content = tool_messages(model.requests[-1])[0]["content"]
     assert content.startswith('The user changed the arguments before approving. What ran: {"code":"copy().drop()"}')
     assert stage.of("tool_start")[0].tool_input == '{"code":"copy().drop()"}'
@@ -77,7 +77,7 @@ async def test_an_edit_that_does_not_fit_is_refused_and_the_call_goes_on_waiting
         [request] = await stage.requests()
         with pytest.raises(InvalidArguments, match="code"):
             await stage.conversation.decide(request.approval_id, Decision(approved=True, edited_input={"cod": "1"}))
-        assert [c.state for c in await stage.brain.approvals("awaiting_approval")] == ["awaiting_approval"]
+        assert [c.state for c in await stage.runtime.approvals("awaiting_approval")] == ["awaiting_approval"]
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         await handle.wait()
 
@@ -100,7 +100,7 @@ async def test_the_first_decision_wins_and_the_second_hears_of_it(stages: Any) -
     late = [answer for answer in answers if isinstance(answer, AlreadyDecided)]
     assert len(late) == 7
     assert {error.first["decided_by"] for error in late} == {first[0].decided_by}
-    assert len(stage.hands.ran) == (1 if first[0].state == "approved" else 0)
+    assert len(stage.executor.ran) == (1 if first[0].state == "approved" else 0)
 
 
 async def test_a_decision_for_other_arguments_than_shown_changes_nothing(stages: Any) -> None:
@@ -110,7 +110,7 @@ async def test_a_decision_for_other_arguments_than_shown_changes_nothing(stages:
         [request] = await stage.requests()
         with pytest.raises(DigestMismatch):
             await stage.conversation.decide(request.approval_id, Decision(approved=True, digest="0" * 64))
-        assert stage.hands.ran == []
+        assert stage.executor.ran == []
         await stage.conversation.decide(request.approval_id, Decision(approved=True, digest=request.digest))
         await handle.wait()
 
@@ -120,7 +120,7 @@ async def test_an_unknown_approval_is_refused(stages: Any) -> None:
     with pytest.raises(UnknownApproval):
         await stage.conversation.decide("apr_nothing", Decision(approved=True))
     with pytest.raises(UnknownApproval):
-        await stage.brain.decide("apr_nothing", Decision(approved=True))
+        await stage.runtime.decide("apr_nothing", Decision(approved=True))
 
 
 async def test_an_approved_call_starts_while_its_sibling_still_waits_and_the_model_hears_of_both_in_order(
@@ -128,12 +128,12 @@ async def test_an_approved_call_starts_while_its_sibling_still_waits_and_the_mod
 ) -> None:
     turn = calls(call("run_python", code="first", call_id="a"), call("run_python", code="second", call_id="b"))
     with ScriptedModel([turn, say("done")]) as model:
-        stage = await stages(model, hands=FunctionHands(lambda call, emit: call.tool_call_id))
+        stage = await stages(model, executor=FunctionExecutor(lambda call, emit: call.tool_call_id))
         handle = await stage.start()
         first, second = await stage.requests(2)
         await stage.conversation.decide(second.approval_id, Decision(approved=True))
         await stage.until(lambda: stage.of("tool_complete"))
-        assert [ran.tool_call_id for ran in stage.hands.ran] == ["b"]
+        assert [ran.tool_call_id for ran in stage.executor.ran] == ["b"]
         assert len(model.requests) == 1, "the model must not be asked before every call has its outcome"
         await stage.conversation.decide(first.approval_id, Decision(approved=False, reason="No."))
         await handle.wait()
@@ -161,10 +161,10 @@ async def test_calls_that_touch_the_kernel_run_one_at_a_time(stages: Any) -> Non
 
     turn = calls(*(call("run_python", code=str(n)) for n in range(5)))
     with ScriptedModel([turn, say("done")]) as model:
-        stage = await stages(model, hands=FunctionHands(act))
+        stage = await stages(model, executor=FunctionExecutor(act))
         handle = await stage.start(policy="allow")
         await handle.wait()
-    assert len(stage.hands.ran) == 5
+    assert len(stage.executor.ran) == 5
     assert most == 1
 
 
@@ -203,7 +203,7 @@ WRITE_FILE = next(tool for tool in BUILTIN_TOOLS if tool.name == "write_file")
 async def test_edit_mode_writes_files_of_the_folder_unasked_and_asks_for_code(stages: Any) -> None:
     write = call("write_file", call_id="w", path="rows.csv", content="1")
     with ScriptedModel([calls(write, call("run_python", code="1", call_id="p")), say("done")]) as model:
-        stage = await stages(model, hands=FunctionHands(edits=True))
+        stage = await stages(model, executor=FunctionExecutor(edits=True))
         handle = await stage.start(policy="edit", tools=(WRITE_FILE, RUN_PYTHON))
         [request] = await stage.requests()
         assert request.tool_name == "run_python"
@@ -214,12 +214,12 @@ async def test_edit_mode_writes_files_of_the_folder_unasked_and_asks_for_code(st
 
 async def test_edit_mode_asks_for_a_file_that_it_does_not_cover(stages: Any) -> None:
     with ScriptedModel([call("write_file", path=".env", content="1"), say("done")]) as model:
-        stage = await stages(model, hands=FunctionHands(edits=False))
+        stage = await stages(model, executor=FunctionExecutor(edits=False))
         handle = await stage.start(policy="edit", tools=(WRITE_FILE,))
         [request] = await stage.requests()
         await stage.conversation.decide(request.approval_id, Decision(approved=False))
         await handle.wait()
-    assert stage.hands.ran == []
+    assert stage.executor.ran == []
 
 
 async def test_a_site_caps_what_a_notebook_may_choose(stages: Any) -> None:
@@ -236,7 +236,7 @@ async def test_with_nobody_there_a_call_is_denied_with_a_clear_reason(stages: An
     with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
         stage = await stages(model, attended=False)
         result = await (await stage.start()).wait()
-    assert stage.hands.ran == []
+    assert stage.executor.ran == []
     assert result.tool_calls[0].reason == "Nobody was there to ask: this notebook ran without a page."
 
 
@@ -245,15 +245,17 @@ async def test_with_nobody_there_scripted_decisions_answer_in_order(stages: Any)
     with ScriptedModel([turn, say("ok")]) as model:
         stage = await stages(model, attended=False)
         handle = await stage.conversation.start_run(
-            (await _spec()), stage.hands, scripted=(ScriptedDecision(True), ScriptedDecision(False, reason="Enough."))
+            (await _spec()),
+            stage.executor,
+            scripted=(ScriptedDecision(True), ScriptedDecision(False, reason="Enough.")),
         )
         result = await handle.wait()
     assert [(c.state, c.by) for c in result.tool_calls] == [("success", "script"), ("denied", "script")]
 
 
 async def _spec() -> Any:
-    from agent_kernel.runtime.settings import RunSpec
     from agent_kernel.protocol.ids import new_run_id
+    from agent_kernel.runtime.settings import RunSpec
 
     return RunSpec(run_id=new_run_id(), prompt="Go", tools=(RUN_PYTHON, LOOK))
 
@@ -289,7 +291,7 @@ async def test_a_model_that_sends_nothing_but_invalid_calls_is_stopped(stages: A
 
 async def test_a_tool_that_raises_is_an_error_to_the_model(stages: Any) -> None:
     with ScriptedModel([call("run_python", code="1/0"), say("sorry")]) as model:
-        stage = await stages(model, hands=FunctionHands(lambda call, emit: Outcome("error", "ZeroDivisionError")))
+        stage = await stages(model, executor=FunctionExecutor(lambda call, emit: Outcome("error", "ZeroDivisionError")))
         result = await (await stage.start(policy="allow")).wait()
     assert result.tool_calls[0].state == "error"
     assert tool_messages(model.requests[-1])[0]["content"] == "Error: ZeroDivisionError"

@@ -8,13 +8,13 @@ import pytest
 
 from agent_kernel.errors import AlreadyDecided, InvalidArguments, UnknownRun
 from agent_kernel.log.audit import chain
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.notebook.options import Budget
 from agent_kernel.protocol.views import BudgetLimits, RunView
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runtime_fixtures import FunctionHands, OneModel, Stage, stage
-from tests.core.runtime.test_suspending import until_parked
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, stage
+from tests.core.runtime.test_suspending import until_suspended
 
 TWO_CALLS = BudgetLimits(tool_calls=2)
 LOOKS = [call("look", call_id="a"), call("look", call_id="b")]
@@ -73,10 +73,10 @@ async def test_where_nobody_can_be_asked_the_run_ends(stages: Any) -> None:
 
 async def test_a_paused_run_takes_no_task_and_no_memory_and_can_still_be_answered(stages: Any) -> None:
     with ScriptedModel([*LOOKS, say("Done.")]) as model:
-        stage = await stages(model, park_seconds=0.01)
+        stage = await stages(model, suspend_seconds=0.01)
         handle = await stage.start(budget=TWO_CALLS)
         pause = await until_paused(stage)
-        await until_parked(stage)
+        await until_suspended(stage)
         await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=10))
         result = await handle.wait()
     assert result.text == "Done."
@@ -93,23 +93,23 @@ async def test_a_paused_run_is_paused_after_a_restart_and_goes_on_then(tmp_path:
         handle = await before.start(budget=TWO_CALLS)
         pause = await until_paused(before)
         await before.close()
-    hands = FunctionHands()
+    executor = FunctionExecutor()
 
-    async def hands_for(*_: Any) -> FunctionHands:
-        return hands
+    async def executor_for(*_: Any) -> FunctionExecutor:
+        return executor
 
     with ScriptedModel([say("Done.")]) as model:
-        brain = await Brain.open(path, OneModel(model))
-        [(_, conversation, again)] = (await brain.recover(hands_for)).continued
+        runtime = await Runtime.open(path, OneModel(model))
+        [(_, conversation, again)] = (await runtime.recover(executor_for)).continued
         [shown] = (await conversation.view()).runs
         assert shown.paused is not None
         assert shown.paused.pause_id == pause
         assert model.requests == []
         await conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1))
         result = await again.wait()
-        await brain.aclose()
+        await runtime.aclose()
     assert (result.text, result.run.budget.tool_calls) == ("Done.", 3)
-    assert hands.ran == []
+    assert executor.ran == []
     assert [m["role"] for m in model.requests[0].messages] == ["system", "user", *("assistant", "tool") * 2]
 
 
@@ -124,7 +124,7 @@ async def test_of_two_answers_the_first_counts_and_the_audit_trail_names_it(tmp_
         ]
         first, second = await asyncio.gather(*answers, return_exceptions=True)
         result = await handle.wait()
-        entries = await one.brain._host.log.read(lambda sql: list(chain.read_entries(sql)))
+        entries = await one.runtime._host.log.read(lambda sql: list(chain.read_entries(sql)))
         await one.close()
     assert first is None
     assert isinstance(second, AlreadyDecided)
@@ -183,14 +183,14 @@ async def test_stop_ends_a_paused_run(stages: Any) -> None:
     assert (result.run.status, result.run.paused) == ("cancelled", None)
 
 
-@pytest.mark.parametrize("park_seconds", [0.01, 10.0])
-async def test_a_new_prompt_does_not_wait_behind_a_paused_run(stages: Any, park_seconds: float) -> None:
+@pytest.mark.parametrize("suspend_seconds", [0.01, 10.0])
+async def test_a_new_prompt_does_not_wait_behind_a_paused_run(stages: Any, suspend_seconds: float) -> None:
     with ScriptedModel([*LOOKS, say("Something else.")]) as model:
-        stage = await stages(model, park_seconds=park_seconds)
+        stage = await stages(model, suspend_seconds=suspend_seconds)
         paused = await stage.start(budget=TWO_CALLS)
         await until_paused(stage)
-        if park_seconds < 1:
-            await until_parked(stage)
+        if suspend_seconds < 1:
+            await until_suspended(stage)
         new = await stage.start("Something else")
         assert (await new.wait()).text == "Something else."
         ended = (await paused.wait()).run
@@ -220,7 +220,7 @@ async def test_who_asks_for_something_new_while_a_run_is_paused_is_in_the_audit_
             await stage.conversation.send_message("And now?", decided_by="eve")
         else:
             spec = RunSpec(run_id="run_new", prompt="And now?")
-            await stage.conversation.start_run(spec, stage.hands, asked_by="eve")
+            await stage.conversation.start_run(spec, stage.executor, asked_by="eve")
         await stage.until(lambda: len(stage.of("complete")) == 2)
         assert (await paused.wait()).run.status == "error"
         log = stage.conversation._host.log
@@ -245,7 +245,7 @@ async def test_of_a_turn_with_more_calls_than_the_budget_only_so_many_start(stag
         stage = await stages(model)
         handle = await stage.start(budget=BudgetLimits(tool_calls=3))
         pause = await until_paused(stage)
-        assert [ran.tool_call_id for ran in stage.hands.ran] == ["c0", "c1", "c2"]
+        assert [ran.tool_call_id for ran in stage.executor.ran] == ["c0", "c1", "c2"]
         await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1), decided_by="ana")
         result = await handle.wait()
     states = {one.tool_call_id: one.state for one in result.tool_calls}

@@ -8,14 +8,14 @@ import pytest
 from pydantic import ValidationError
 
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.runtime.runtime import Brain
 from agent_kernel.models.base import ModelFacts, ModelTurn, TokenUsage
 from agent_kernel.protocol.commands import BudgetAddition
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.record import render_record
+from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import ScriptedModel, call, say
-from tests.core.runtime.runtime_fixtures import FunctionHands, OneModel, stage
 from tests.core.record.record_examples import bare
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, stage
 from tests.core.runtime.test_budget import run_view, until_paused
 
 OPENAI = ModelFacts("gpt-5", "https://api.openai.com/v1")
@@ -128,15 +128,15 @@ async def test_a_pause_for_want_of_a_price_outlives_a_restart(tmp_path: Path) ->
     pause = await until_paused(before)
     await before.close()
 
-    async def hands_for(*_: Any) -> FunctionHands:
-        return FunctionHands()
+    async def executor_for(*_: Any) -> FunctionExecutor:
+        return FunctionExecutor()
 
     with model(say("Done."), facts=ELSEWHERE) as one:
-        brain = await Brain.open(path, OneModel(one))
-        [(_, conversation, again)] = (await brain.recover(hands_for)).continued
+        runtime = await Runtime.open(path, OneModel(one))
+        [(_, conversation, again)] = (await runtime.recover(executor_for)).continued
         await conversation.raise_budget(handle.run_id, pause, BudgetLimits(), without_usd=True)
         assert (await again.wait()).text == "Done."
-        await brain.aclose()
+        await runtime.aclose()
 
 
 @pytest.mark.parametrize("usd", [-0.01, math.nan, math.inf])

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ModelUnavailable
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.models.base import ModelRequest, ModelTurn, ToolCallDelta
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, stage
 
@@ -42,8 +42,8 @@ async def test_a_card_that_was_cut_off_stays_ended_when_the_model_counts_from_th
         if restarts:
             await first.close()
             first = await stage(model, path)
-            await first.brain.recover(lambda *_: _hands(first.hands))
-            conversation = await first.brain.conversation(conversation.conversation_id)
+            await first.runtime.recover(lambda *_: _executor(first.executor))
+            conversation = await first.runtime.conversation(conversation.conversation_id)
         result = await (await conversation.retry_run(handle.run_id)).wait()
         [done] = result.tool_calls
         frames = conversation.subscribe(0)
@@ -56,8 +56,8 @@ async def test_a_card_that_was_cut_off_stays_ended_when_the_model_counts_from_th
     assert told == [(True, True), (False, False)]
 
 
-async def _hands(hands: Any) -> Any:
-    return hands
+async def _executor(executor: Any) -> Any:
+    return executor
 
 
 async def _until_complete(frames: Any) -> Any:
@@ -109,11 +109,11 @@ async def test_conversations_that_share_ids_share_nothing_else(tmp_path: Path) -
     seen = []
     for _ in range(2):
         one = await stage(ScriptedModel([ask_once] * 4), path)
-        one.hands.act = lambda ran, emit: ran.approval_id
+        one.executor.act = lambda ran, emit: ran.approval_id
         handles = [await one.start()]
-        other = await one.brain.create_conversation()
+        other = await one.runtime.create_conversation()
         spec = RunSpec(run_id=new_run_id(), prompt="Go", tools=(RUN_PYTHON, LOOK))
-        handles.append(await other.start_run(spec, one.hands))
+        handles.append(await other.start_run(spec, one.executor))
         seen += [(await handle.wait()).tool_calls[0] for handle in handles]
         await one.close()
     assert {call.tool_call_id for call in seen} == {"call_0"}

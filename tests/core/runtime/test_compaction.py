@@ -5,10 +5,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_kernel.runtime.state.compaction import WHOLE, Compaction, apply, last_step, plan, summary_tokens, tokens_of
-from agent_kernel.runtime.turns.summary import left_out, request_for_summary
-from agent_kernel.runtime.state.window import Window
 from agent_kernel.models.base import WireMessage
+from agent_kernel.runtime.state.compaction import WHOLE, Compaction, apply, last_step, plan, summary_tokens, tokens_of
+from agent_kernel.runtime.state.window import Window
+from agent_kernel.runtime.turns.summary import left_out, request_for_summary
 
 SYSTEM = {"role": "system", "content": "You are an agent."}
 TEXTS = st.integers(0, 6_000).map(lambda size: ("naïve 数据\n" * size)[:size])

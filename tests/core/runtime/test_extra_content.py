@@ -6,8 +6,8 @@ from typing import Any
 from agent_kernel.models.base import ModelTurn, RequestedCall
 from agent_kernel.testing import say
 from agent_kernel.testing.wire.chat import plain, streamed
-from tests.core.runtime.runtime_fixtures import stage
 from tests.core.models.model_fixtures import connected, turn_of
+from tests.core.runtime.runtime_fixtures import stage
 
 SIGNED = {"google": {"thought_signature": "CvcQAdHtim+/w==", "more": [1, None]}}
 TURN = ModelTurn(
@@ -30,7 +30,7 @@ async def test_it_goes_back_with_the_call_in_the_next_request_and_after_a_restar
         conversation_id = one.conversation.conversation_id
         await one.close()
         again = await stage(model, tmp_path / "log.sqlite")
-        conversation = await again.brain.conversation(conversation_id)
+        conversation = await again.runtime.conversation(conversation_id)
         subscription = conversation.subscribe()
         await conversation.send_message("And now?")
         async for frame in subscription:

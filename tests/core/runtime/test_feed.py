@@ -1,4 +1,4 @@
-"""What a face receives: every event once, in order, from any point."""
+"""What a client receives: every event once, in order, from any point."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import runs
 from agent_kernel.log.store import Log
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.clients.feed import Feed
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.models.base import ModelItem, ModelRequest, ToolCallDelta
 from agent_kernel.protocol.events import TokenEvent
+from agent_kernel.runtime.clients.feed import Feed
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import LOOK, OneModel
 
@@ -53,8 +53,8 @@ def test_resume_from_any_point_gives_exactly_the_events_after_it(total: int, sta
     asyncio.run(check())
 
 
-async def test_what_another_server_wrote_in_between_is_left_out_for_no_face(tmp_path: Path) -> None:
-    """Each server publishes its own events only; a face of either gets all of them, in order."""
+async def test_what_another_server_wrote_in_between_is_left_out_for_no_client(tmp_path: Path) -> None:
+    """Each server publishes its own events only; a client of either gets all of them, in order."""
     here, there = [await Log.open(tmp_path / "log.sqlite") for _ in range(2)]
     row = await here.write(lambda t: runs.add_conversation(t.sql, "conv", None, None, None))
     feed = Feed(here, row.number, "conv", 0)
@@ -92,16 +92,18 @@ async def test_a_rewound_subscription_repeats_from_there_and_goes_on_live(stages
 
 
 async def test_a_page_that_asks_while_a_conversation_is_made_sees_its_events(stages: Any) -> None:
-    async def ask(brain: Any) -> Any:
+    async def ask(runtime: Any) -> Any:
         while True:
             try:
-                return await brain.conversation("made")
+                return await runtime.conversation("made")
             except UnknownConversation:
                 await asyncio.sleep(0)
 
     with ScriptedModel([say("Hello.")]) as model:
         stage = await stages(model)
-        made, asked = await asyncio.gather(stage.brain.create_conversation(conversation_id="made"), ask(stage.brain))
+        made, asked = await asyncio.gather(
+            stage.runtime.create_conversation(conversation_id="made"), ask(stage.runtime)
+        )
         assert asked is made
         handle = await made.start_run(RunSpec(run_id="run_1", prompt="Go"), None)
         await handle.wait()
@@ -161,14 +163,14 @@ async def test_a_card_appears_while_the_model_still_writes_the_call(stages: Any)
     assert [event.tool_input for event in stage.of("tool_state")] == [None, "{}"]
 
 
-async def test_a_face_is_told_the_tools_of_the_newest_run_also_after_a_restart(stages: Any, tmp_path: Path) -> None:
+async def test_a_client_is_told_the_tools_of_the_newest_run_also_after_a_restart(stages: Any, tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     with ScriptedModel([say("ok")]) as model:
         stage = await stages(model, path=path)
         assert await stage.conversation.tools() == ()
         await (await stage.start(tools=(LOOK,))).wait()
         assert await stage.conversation.tools() == (LOOK,)
-    brain = await Brain.open(path, OneModel(model))
-    conversation = await brain.conversation(stage.conversation.conversation_id)
+    runtime = await Runtime.open(path, OneModel(model))
+    conversation = await runtime.conversation(stage.conversation.conversation_id)
     assert await conversation.tools() == (LOOK,)
-    await brain.aclose()
+    await runtime.aclose()

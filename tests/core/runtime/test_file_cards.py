@@ -10,7 +10,7 @@ from agent_kernel.protocol.views import Place, Warning
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.review.file_cards import FileCard
-from tests.core.runtime.runtime_fixtures import FunctionHands
+from tests.core.runtime.runtime_fixtures import FunctionExecutor
 
 WRITE = ToolDeclaration(
     "write_file",
@@ -37,11 +37,11 @@ CARD = FileCard(
         (None, ("code", "new\n", "", ["What the file holds now could not be read."])),
     ],
 )
-async def test_a_card_of_a_file_shows_how_the_file_would_change_where_the_hands_can_tell(
+async def test_a_card_of_a_file_shows_how_the_file_would_change_where_the_executor_can_tell(
     stages: Any, card: FileCard | None, shown: Any
 ) -> None:
     with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, hands=FunctionHands(card=card))
+        stage = await stages(model, executor=FunctionExecutor(card=card))
         handle = await stage.start(tools=(WRITE,))
         [request] = await stage.requests()
         preview = request.preview
@@ -52,28 +52,28 @@ async def test_a_card_of_a_file_shows_how_the_file_would_change_where_the_hands_
         ]
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         result = await handle.wait()
-    assert [ran.arguments_json for ran in stage.hands.ran] == [request.tool_input]
-    assert [ran.base for ran in stage.hands.ran] == [card.base if card else ""], "what was shown is what is replaced"
+    assert [ran.arguments_json for ran in stage.executor.ran] == [request.tool_input]
+    assert [ran.base for ran in stage.executor.ran] == [card.base if card else ""], "what was shown is what is replaced"
     assert (result.tool_calls[0].preview, result.tool_calls[0].warnings) == (request.preview, request.warnings)
 
 
 async def test_a_change_that_nobody_could_read_is_refused_before_anybody_is_asked(stages: Any) -> None:
     refusal = "This would change 50,000,000 characters of 'a.md'."
     with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, hands=FunctionHands(card=FileCard(refusal=refusal)))
+        stage = await stages(model, executor=FunctionExecutor(card=FileCard(refusal=refusal)))
         result = await (await stage.start(tools=(WRITE,))).wait()
     assert stage.of("approval_request") == []
     assert (result.tool_calls[0].state, result.tool_calls[0].reason) == ("invalid", refusal)
     assert refusal in model.requests[-1].messages[-1]["content"]
-    assert stage.hands.ran == []
+    assert stage.executor.ran == []
 
 
 async def test_an_edited_call_that_nobody_could_read_goes_on_waiting(stages: Any) -> None:
     with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, hands=FunctionHands(card=CARD))
+        stage = await stages(model, executor=FunctionExecutor(card=CARD))
         handle = await stage.start(tools=(WRITE,))
         [request] = await stage.requests()
-        stage.hands.card = FileCard(refusal="It is too large.")
+        stage.executor.card = FileCard(refusal="It is too large.")
         edited = '{"path":"a.md","content":"newer"}'
         with pytest.raises(InvalidArguments, match="It is too large"):
             await stage.conversation.decide(request.approval_id, Decision(approved=True, edited_input=edited))
@@ -83,20 +83,20 @@ async def test_an_edited_call_that_nobody_could_read_goes_on_waiting(stages: Any
 
 async def test_a_file_that_is_written_unasked_shows_its_diff_when_it_starts(stages: Any) -> None:
     with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, hands=FunctionHands(card=CARD))
+        stage = await stages(model, executor=FunctionExecutor(card=CARD))
         await (await stage.start(tools=(WRITE,), policy="allow")).wait()
     assert stage.of("approval_request") == []
     assert stage.of("tool_start")[0].preview.text == DIFF
-    assert [ran.base for ran in stage.hands.ran] == [""], "nobody was shown anything"
+    assert [ran.base for ran in stage.executor.ran] == [""], "nobody was shown anything"
 
 
-async def test_a_card_of_a_file_does_without_a_diff_where_the_hands_do_not_answer(stages: Any) -> None:
-    class Gone(FunctionHands):
+async def test_a_card_of_a_file_does_without_a_diff_where_the_executor_do_not_answer(stages: Any) -> None:
+    class Gone(FunctionExecutor):
         async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
             raise KernelGone("The kernel died.")
 
     with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, hands=Gone())
+        stage = await stages(model, executor=Gone())
         handle = await stage.start(tools=(WRITE,))
         [request] = await stage.requests()
         assert request.preview.text == "new\n"

@@ -8,16 +8,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.settings import BrainSettings, RunSpec
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.retry import RetryPolicy
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.testing import FakeAnthropic, say
 from agent_kernel.testing.wire.messages import event_stream, events_of
 from agent_kernel.testing.wire.reply import Reply, failure
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionHands
 from tests.core.runtime.fuzzing import rounds
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor
 from tests.core.runtime.test_fuzz_model import ARGUMENTS, JSON, TURNS
 
 BLOCKS = st.fixed_dictionaries(
@@ -60,18 +60,18 @@ async def converse(server: FakeAnthropic, policy: Any) -> None:
     await asyncio.to_thread(server.start)
     models = ModelResolver.from_environment(server.environment())
     models._retry = RetryPolicy(tries=2, first_delay=0.0)
-    brain = await Brain.open(None, models, BrainSettings(token_flush_seconds=0.0), attended=False)
+    runtime = await Runtime.open(None, models, RuntimeSettings(token_flush_seconds=0.0), attended=False)
     try:
-        conversation = await brain.create_conversation()
+        conversation = await runtime.create_conversation()
         for _ in range(2):
             spec = RunSpec(run_id=new_run_id(), prompt="Go.", policy=policy, tools=(RUN_PYTHON, LOOK))
-            handle = await conversation.start_run(spec, FunctionHands(lambda call, _: call.arguments_json))
+            handle = await conversation.start_run(spec, FunctionExecutor(lambda call, _: call.arguments_json))
             async with asyncio.timeout(60):
                 result = await handle.wait()
             assert result.run.status in ("complete", "error")
             assert result.run.error is None or result.run.error.code != "INTERNAL_ERROR", result.run.error
     finally:
-        await brain.aclose()
+        await runtime.aclose()
         await models.aclose()
         await asyncio.to_thread(server.stop)
 

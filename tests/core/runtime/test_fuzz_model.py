@@ -8,18 +8,18 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.settings import BrainSettings, RunSpec
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.resolver import Endpoint, ModelResolver
 from agent_kernel.models.retry import RetryPolicy
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.vocabulary import ApiName
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.testing import FakeOpenAI, calls, requested, say
 from agent_kernel.testing.wire.chat import chunks_of, event_stream, streamed
 from agent_kernel.testing.wire.reply import Reply, failure
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionHands
 from tests.core.runtime.fuzzing import rounds
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -148,12 +148,12 @@ async def converse(answers: list[Reply], policy: Any, api: ApiName = "chat") -> 
     await asyncio.to_thread(server.start)
     models = ModelResolver(default="it/fake", endpoints=[Endpoint("it", server.url, api=api)])
     models._retry = RetryPolicy(tries=2, first_delay=0.0)
-    brain = await Brain.open(None, models, BrainSettings(token_flush_seconds=0.0), attended=False)
+    runtime = await Runtime.open(None, models, RuntimeSettings(token_flush_seconds=0.0), attended=False)
     try:
-        conversation = await brain.create_conversation()
+        conversation = await runtime.create_conversation()
         for _ in range(2):
             spec = RunSpec(run_id=new_run_id(), prompt="Go.", policy=policy, tools=(RUN_PYTHON, LOOK))
-            handle = await conversation.start_run(spec, FunctionHands(act))
+            handle = await conversation.start_run(spec, FunctionExecutor(act))
             async with asyncio.timeout(60):
                 result = await handle.wait()
             assert result.run.status in ("complete", "error")
@@ -162,7 +162,7 @@ async def converse(answers: list[Reply], policy: Any, api: ApiName = "chat") -> 
             final = ("success", "error", "denied", "invalid")
             assert all(call.state in final for call in result.tool_calls)
     finally:
-        await brain.aclose()
+        await runtime.aclose()
         await models.aclose()
         await asyncio.to_thread(server.stop)
     assert server.wrong == []

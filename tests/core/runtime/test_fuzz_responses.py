@@ -12,10 +12,10 @@ from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import requested
 from agent_kernel.testing.wire.reply import Reply, failure
 from agent_kernel.testing.wire.responses import event_stream, events_of, numbered, streamed
-from tests.core.runtime.fuzzing import rounds
 from tests.core.models.model_apis import RESPONSES
-from tests.core.runtime.test_fuzz_model import HALF, JSON, ODD_ARGUMENTS, TURNS, converse
 from tests.core.models.test_answer_faults import RESPONSES_EVENTS
+from tests.core.runtime.fuzzing import rounds
+from tests.core.runtime.test_fuzz_model import HALF, JSON, ODD_ARGUMENTS, TURNS, converse
 
 HALF_CHARACTERS = st.sampled_from(
     [

@@ -10,17 +10,17 @@ import pytest
 
 from agent_kernel.errors import ModelUnavailable
 from agent_kernel.log import images
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.models.base import ModelFacts, ModelRequest, TokenUsage
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import OutputView
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import Outcome
-from tests.core.runtime.runtime_fixtures import FunctionHands, OneModel, Stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage
+from tests.core.runtime.test_suspending import until_suspended
 from tests.core.tools.pictures import SEES, draws, in_base64, plot, png_bytes, size_of
-from tests.core.runtime.test_suspending import until_parked
 
 PLOT = call("run_python", code="plot()", call_id="a")
 SIZE = "64 x 48 pixels"
@@ -36,13 +36,13 @@ def refs(request: ModelRequest) -> list[tuple[str, int]]:
 
 
 async def plotted(stages: Any, model: ScriptedModel, *outputs: OutputView, **options: Any) -> tuple[Stage, Any]:
-    stage = await stages(model, hands=FunctionHands(draws(*(outputs or (plot(),)))), **options)
+    stage = await stages(model, executor=FunctionExecutor(draws(*(outputs or (plot(),)))), **options)
     result = await (await stage.start(policy="allow")).wait()
     return stage, result
 
 
 async def stored(stage: Stage) -> int:
-    (count,) = await stage.brain._host.log.read(lambda sql: sql.execute("SELECT count(*) FROM images").fetchone())
+    (count,) = await stage.runtime._host.log.read(lambda sql: sql.execute("SELECT count(*) FROM images").fetchone())
     return int(count)
 
 
@@ -63,8 +63,8 @@ async def test_a_model_that_takes_pictures_is_given_the_plot_next_to_the_calls_r
 
 async def test_it_stays_there_for_the_rest_of_the_conversation_and_is_said_to_be_seen_once(stages: Any) -> None:
     with seeing(PLOT, call("look"), say("One."), say("Two.")) as model:
-        stage = await stages(model, hands=FunctionHands(draws(plot())))
-        stage.hands.act = lambda one, emit: draws(plot())(one, emit) if one.tool_call_id == "a" else "nothing"
+        stage = await stages(model, executor=FunctionExecutor(draws(plot())))
+        stage.executor.act = lambda one, emit: draws(plot())(one, emit) if one.tool_call_id == "a" else "nothing"
         await (await stage.start(policy="allow")).wait()
         await (await stage.start("And now?")).wait()
     first, *later = (request for request in model.requests if request.images)
@@ -82,21 +82,21 @@ async def test_the_same_picture_is_in_the_log_once_and_goes_with_the_last_conver
     with seeing(*turns, PLOT, say("Three.")) as model:
         stage, _ = await plotted(stages, model, path=tmp_path / "log.sqlite")
         await (await stage.start(policy="allow")).wait()
-        other = await stage.brain.create_conversation()
+        other = await stage.runtime.create_conversation()
         spec = RunSpec(run_id="r", prompt="Go", tools=(), policy="allow")
-        await (await other.start_run(spec, stage.hands)).wait()
+        await (await other.start_run(spec, stage.executor)).wait()
     assert await stored(stage) == 1
     with seeing(PLOT, say("Four.")) as model:
-        stage.brain._host.models.model = model  # type: ignore[attr-defined]
-        third = await stage.brain.create_conversation()
+        stage.runtime._host.models.model = model  # type: ignore[attr-defined]
+        third = await stage.runtime.create_conversation()
         handle = await third.start_run(
-            RunSpec(run_id="s", prompt="Go", tools=(await stage.conversation.tools()), policy="allow"), stage.hands
+            RunSpec(run_id="s", prompt="Go", tools=(await stage.conversation.tools()), policy="allow"), stage.executor
         )
         await handle.wait()
     assert await stored(stage) == 1
-    await stage.brain.delete_conversation(third.conversation_id)
+    await stage.runtime.delete_conversation(third.conversation_id)
     assert await stored(stage) == 1
-    await stage.brain.delete_conversation(stage.conversation.conversation_id)
+    await stage.runtime.delete_conversation(stage.conversation.conversation_id)
     assert await stored(stage) == 0
 
 
@@ -124,7 +124,7 @@ async def test_a_model_that_is_changed_to_one_without_eyes_gets_lines_for_what_w
     with seeing(PLOT, say("A red square.")) as model:
         stage, _ = await plotted(stages, model)
     with seeing(say("What square?"), facts=ModelFacts()) as blind:
-        stage.brain._host.models.model = blind  # type: ignore[attr-defined]
+        stage.runtime._host.models.model = blind  # type: ignore[attr-defined]
         await (await stage.start("Which colour?")).wait()
     tool = blind.requests[0].messages[3]
     assert tool == {
@@ -176,7 +176,7 @@ async def test_of_a_long_conversation_the_oldest_plots_are_left_out_several_at_o
         return Outcome("success", "<Figure>")
 
     with seeing(*turns, say("Done.")) as model:
-        stage = await stages(model, hands=FunctionHands(act))
+        stage = await stages(model, executor=FunctionExecutor(act))
         await (await stage.start(policy="allow")).wait()
     counts = [len(request.images) for request in model.requests]
     assert counts == [*range(21), 10, 11, 12, 13]
@@ -192,12 +192,12 @@ async def test_of_a_long_conversation_the_oldest_plots_are_left_out_several_at_o
 async def test_the_pictures_of_a_run_that_was_parked_are_there_when_it_goes_on(stages: Any) -> None:
     turn = calls(PLOT, call("run_python", code="more()", call_id="b"))
     with seeing(turn, say("Done.")) as model:
-        stage = await stages(model, hands=FunctionHands(draws(plot())), park_seconds=0.01)
+        stage = await stages(model, executor=FunctionExecutor(draws(plot())), suspend_seconds=0.01)
         handle = await stage.start()
         first, second = await stage.requests(2)
         await stage.conversation.decide(first.approval_id, Decision(approved=True))
         await stage.until(lambda: stage.of("tool_complete"))
-        await until_parked(stage)
+        await until_suspended(stage)
         await stage.conversation.decide(second.approval_id, Decision(approved=False))
         await handle.wait()
     last = model.requests[-1]
@@ -206,36 +206,36 @@ async def test_the_pictures_of_a_run_that_was_parked_are_there_when_it_goes_on(s
 
 
 async def test_a_restart_before_the_model_is_asked_keeps_the_picture(tmp_path: Path) -> None:
-    hands = FunctionHands(draws(plot()))
+    executor = FunctionExecutor(draws(plot()))
     path = tmp_path / "log.sqlite"
 
-    async def hands_for(_: Conversation, __: RunSpec) -> FunctionHands:
-        return hands
+    async def executor_for(_: Conversation, __: RunSpec) -> FunctionExecutor:
+        return executor
 
     turn = calls(PLOT, call("run_python", code="more()", call_id="b"))
-    brain = await Brain.open(path, OneModel(seeing(turn)))
-    conversation = await brain.create_conversation(kernel_id="k")
-    stage = Stage(brain, conversation, hands)
+    runtime = await Runtime.open(path, OneModel(seeing(turn)))
+    conversation = await runtime.create_conversation(kernel_id="k")
+    stage = Stage(runtime, conversation, executor)
     await stage.start()
     first, second = await stage.requests(2)
     await conversation.decide(first.approval_id, Decision(approved=True))
     await stage.until(lambda: stage.of("tool_complete"))
     await stage.close()
     with seeing(say("A red square.")) as model:
-        brain = await Brain.open(path, OneModel(model))
-        [(_, conversation, handle)] = (await brain.recover(hands_for)).continued
-        await brain.decide(second.approval_id, Decision(approved=False))
+        runtime = await Runtime.open(path, OneModel(model))
+        [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
+        await runtime.decide(second.approval_id, Decision(approved=False))
         result = await handle.wait()
-        await brain.aclose()
+        await runtime.aclose()
     assert refs(model.requests[0]) == [("a", 1)]
     assert len(model.requests[0].images) == 1
     assert [one.seen_images for one in result.tool_calls] == [1, 0]
     with seeing(say("Still red.")) as model:  # a message that the log has as the number of its call
-        brain = await Brain.open(path, OneModel(model))
-        await brain.recover(hands_for)
-        conversation = await brain.conversation(conversation.conversation_id)
-        await (await conversation.start_run(RunSpec(run_id="r", prompt="Sure?"), hands)).wait()
-        await brain.aclose()
+        runtime = await Runtime.open(path, OneModel(model))
+        await runtime.recover(executor_for)
+        conversation = await runtime.conversation(conversation.conversation_id)
+        await (await conversation.start_run(RunSpec(run_id="r", prompt="Sure?"), executor)).wait()
+        await runtime.aclose()
     assert refs(model.requests[0]) == [("a", 1)]
 
 
@@ -245,7 +245,7 @@ async def test_a_run_that_ends_before_its_model_answers_does_not_claim_that_it_h
     assert result.run.status == "error"
     assert [one.seen_images for one in result.tool_calls] == [0]
     with seeing(say("A red square.")) as model:
-        stage.brain._host.models.model = model  # type: ignore[attr-defined]
+        stage.runtime._host.models.model = model  # type: ignore[attr-defined]
         result = await (await stage.conversation.retry_run(result.run.run_id)).wait()
     assert refs(model.requests[0]) == [("a", 1)]
     assert [one.seen_images for one in result.tool_calls] == [1]
@@ -270,9 +270,9 @@ async def test_a_result_that_is_cut_to_its_share_keeps_its_picture(stages: Any) 
 
     turn = calls(PLOT, call("run_python", code="more()", call_id="b"))
     with seeing(turn, say("Done."), say("Again.")) as model:
-        stage = await stages(model, hands=FunctionHands(act), step_characters=1_000)
+        stage = await stages(model, executor=FunctionExecutor(act), step_characters=1_000)
         await (await stage.start(policy="allow")).wait()
-        stage.brain._host.histories.take(stage.conversation.row.number)
+        stage.runtime._host.histories.take(stage.conversation.row.number)
         await (await stage.start("Again?")).wait()
     assert refs(model.requests[1]) == refs(model.requests[2]) == [("a", 1), ("b", 1)]
 
@@ -281,7 +281,7 @@ async def test_a_conversation_is_given_its_own_pictures_only(stages: Any) -> Non
     with seeing(PLOT, say("Done.")) as model:
         stage, _ = await plotted(stages, model)
     [digest] = model.requests[-1].images
-    log = stage.brain._host.log
+    log = stage.runtime._host.log
     assert await log.read(lambda sql: images.read(sql, stage.conversation.row.number + 1, [digest])) == {}
     kept = await log.read(lambda sql: images.read(sql, stage.conversation.row.number, [digest, "another"]))
     assert kept == dict(model.requests[-1].images)

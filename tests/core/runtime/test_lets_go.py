@@ -8,12 +8,12 @@ from weakref import finalize, ref
 
 from agent_kernel.log.events import Frame
 from agent_kernel.log.store import Log
-from agent_kernel.runtime.state.run import ActiveRun, RunResult
-from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.runtime.state.history import Histories, Past
 from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, ModelTurn, RequestedCall
 from agent_kernel.protocol.views import MessageView, ToolCallView
-from tests.core.runtime.runtime_fixtures import FunctionHands, stage
+from agent_kernel.runtime.state.history import Histories, Past
+from agent_kernel.runtime.state.run import ActiveRun, RunResult
+from agent_kernel.runtime.tasks import TaskOwner
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, stage
 
 REQUEST: ContextVar[object] = ContextVar("REQUEST")
 
@@ -52,7 +52,7 @@ async def test_a_connection_that_outlives_a_run_does_not_hold_it() -> None:
         model.kept.append(copy_context())
         return "seen"
 
-    one = await stage(model, hands=FunctionHands(connect))
+    one = await stage(model, executor=FunctionExecutor(connect))
     before = alive(ActiveRun)
     await (await one.start()).wait()
     assert len(model.kept) == 3, "two turns and a call"
@@ -91,7 +91,7 @@ async def test_the_transcript_of_a_run_that_is_over_is_in_the_log_only() -> None
     await one.close()
 
 
-async def test_events_are_kept_in_memory_for_faces_that_are_there() -> None:
+async def test_events_are_kept_in_memory_for_clients_that_are_there() -> None:
     one = await stage(Connecting())
     before = alive(Frame)
     await (await one.start()).wait()
@@ -101,7 +101,7 @@ async def test_events_are_kept_in_memory_for_faces_that_are_there() -> None:
     assert alive(Frame) == before
     await (await one.start()).wait()
     assert alive(Frame) == before
-    await one.brain.aclose()
+    await one.runtime.aclose()
 
 
 async def test_what_was_written_last_is_not_held_by_the_thread_that_wrote_it() -> None:
@@ -133,11 +133,11 @@ async def test_what_a_run_is_started_with_is_no_more_once_the_conversation_is_de
     one = await stage(Connecting())
     await (await one.start()).wait()
     conversation = ref(one.conversation)
-    await one.brain.delete_conversation(one.conversation.conversation_id)
+    await one.runtime.delete_conversation(one.conversation.conversation_id)
     del one.conversation
     one._subscription.close()
     await one._reader
     del one._subscription
     gc.collect()
     assert conversation() is None
-    await one.brain.aclose()
+    await one.runtime.aclose()

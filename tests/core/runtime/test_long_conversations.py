@@ -10,10 +10,6 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ContextExceeded, ModelUnavailable
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.runtime.turns import summary as summary_module
-from agent_kernel.runtime.state.compaction import tokens_of
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import ModelFacts, ModelRequest, ModelTurn, TextDelta, TokenUsage
 from agent_kernel.models.client import Connection, SharedClient
@@ -22,13 +18,17 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import BudgetLimits, NoticeView
 from agent_kernel.protocol.vocabulary import ApiName
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.compaction import tokens_of
+from agent_kernel.runtime.turns import summary as summary_module
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.wire.messages import refusal as refused
 from agent_kernel.testing.wire.reply import failure
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionHands, OneModel, Stage, stage
 from tests.core.models.messages_fixtures import speaking
-from tests.core.runtime.test_suspending import until_parked
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, OneModel, Stage, stage
+from tests.core.runtime.test_suspending import until_suspended
 
 CONTEXT = 8_000
 SUMMARY = "The user wants a look. The agent looked often and saw x."
@@ -64,8 +64,8 @@ def tokens(request: ModelRequest) -> float:
     return sum(map(tokens_of, request.messages))
 
 
-def seeing(characters: int) -> FunctionHands:
-    return FunctionHands(lambda call, emit: "x" * characters)
+def seeing(characters: int) -> FunctionExecutor:
+    return FunctionExecutor(lambda call, emit: "x" * characters)
 
 
 def looks(count: int) -> list[ModelTurn]:
@@ -88,7 +88,7 @@ def shared(one: Sequence[Any], other: Sequence[Any]) -> int:
 
 async def test_the_oldest_results_are_shortened_before_the_context_is_full(stages: Any) -> None:
     with Sized([*looks(9), say("Done.")]) as model:
-        stage = await stages(model, hands=seeing(3_000))
+        stage = await stages(model, executor=seeing(3_000))
         result = await (await stage.start("Look.")).wait()
     assert result.text == "Done."
     assert model.asked == []
@@ -103,7 +103,7 @@ async def test_the_oldest_results_are_shortened_before_the_context_is_full(stage
 
 async def test_older_turns_are_summarised_by_the_model_and_the_card_can_be_opened(stages: Any) -> None:
     with Sized([*looks(35), say("Done.")], recorded=True) as model:  # so that nothing is estimated
-        stage = await stages(model, hands=seeing(600))
+        stage = await stages(model, executor=seeing(600))
         result = await (await stage.start("Look.")).wait()
     assert result.text == "Done."
     assert len(model.asked) == 1
@@ -128,7 +128,7 @@ async def test_older_turns_are_summarised_by_the_model_and_the_card_can_be_opene
 
 async def test_the_beginning_of_the_request_changes_only_where_it_has_to(stages: Any) -> None:
     with Sized([*looks(80), say("Done.")]) as model:
-        stage = await stages(model, hands=seeing(900))
+        stage = await stages(model, executor=seeing(900))
         await (await stage.start("Look.")).wait()
     requests = [list(request.messages) for request in model.requests]
     changes = [n for n in range(1, len(requests)) if shared(requests[n - 1], requests[n]) < len(requests[n - 1])]
@@ -143,7 +143,7 @@ async def test_what_the_service_counts_is_believed(stages: Any) -> None:
         return lambda request: replace(turn, usage=TokenUsage(input_tokens=int(2 * tokens(request))))
 
     with Sized([*map(counted, looks(20)), say("Done.")]) as model:
-        stage = await stages(model, hands=seeing(1_200))
+        stage = await stages(model, executor=seeing(1_200))
         await (await stage.start("Look.")).wait()
     assert len(notices(stage)) >= 1
     assert all(2 * tokens(request) <= CONTEXT for request in model.requests)
@@ -159,11 +159,11 @@ async def test_a_restart_makes_the_same_requests_of_the_log(tmp_path: Path) -> N
         await before.close()
     assert SUMMARY in remembered[1]["content"]
     with Sized([say("Hello.")]) as model:
-        brain = await Brain.open(path, OneModel(model))
-        conversation = await brain.conversation(before.conversation.conversation_id)
+        runtime = await Runtime.open(path, OneModel(model))
+        conversation = await runtime.conversation(before.conversation.conversation_id)
         spec = RunSpec(run_id=new_run_id(), prompt="Still there?", tools=(RUN_PYTHON, LOOK))
-        await (await conversation.start_run(spec, FunctionHands())).wait()
-        await brain.aclose()
+        await (await conversation.start_run(spec, FunctionExecutor())).wait()
+        await runtime.aclose()
     assert sent(model)[: len(remembered)] == remembered
     assert [m["role"] for m in sent(model)[len(remembered) :]] == ["assistant", "user"]
 
@@ -176,17 +176,17 @@ async def test_a_run_that_an_earlier_process_left_goes_on_with_the_summary(tmp_p
         [request] = await before.requests()
         remembered = sent(model)
         await before.close()
-    hands = FunctionHands()
+    executor = FunctionExecutor()
 
-    async def hands_for(*_: Any) -> FunctionHands:
-        return hands
+    async def executor_for(*_: Any) -> FunctionExecutor:
+        return executor
 
     with Sized([say("Done.")]) as model:
-        brain = await Brain.open(path, OneModel(model))
-        [(_, conversation, handle)] = (await brain.recover(hands_for)).continued
+        runtime = await Runtime.open(path, OneModel(model))
+        [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
         await conversation.decide(request.approval_id, Decision(approved=True))
         result = await handle.wait()
-        await brain.aclose()
+        await runtime.aclose()
     assert result.text == "Done."
     assert model.asked == []
     assert sent(model)[: len(remembered)] == remembered
@@ -195,10 +195,10 @@ async def test_a_run_that_an_earlier_process_left_goes_on_with_the_summary(tmp_p
 
 async def test_a_parked_run_goes_on_with_the_summary(stages: Any) -> None:
     with Sized([*looks(34), call("run_python", code="1", call_id="last"), say("Done.")]) as model:
-        stage = await stages(model, hands=seeing(600), park_seconds=0.01)
+        stage = await stages(model, executor=seeing(600), suspend_seconds=0.01)
         handle = await stage.start("Look.")
         [request] = await stage.requests()
-        await until_parked(stage)
+        await until_suspended(stage)
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         assert (await handle.wait()).text == "Done."
     assert len(model.asked) == 1
@@ -209,7 +209,7 @@ async def test_a_parked_run_goes_on_with_the_summary(stages: Any) -> None:
 async def test_a_refusal_for_the_length_shortens_and_asks_once_more(stages: Any, named: bool) -> None:
     refusal = ContextExceeded("Too long.", size=9_000 if named else None, limit=8_192 if named else None)
     with Sized([*looks(40), refusal, say("Done.")], context=None) as model:
-        stage = await stages(model, hands=seeing(700))
+        stage = await stages(model, executor=seeing(700))
         result = await (await stage.start("Look.")).wait()
     assert result.text == "Done."
     assert len(model.asked) == 1
@@ -220,7 +220,7 @@ async def test_a_refusal_for_the_length_shortens_and_asks_once_more(stages: Any,
 async def test_a_second_refusal_ends_the_run_and_it_can_be_tried_again(stages: Any) -> None:
     refusal = ContextExceeded("The request is too long.")
     with Sized([*looks(40), refusal, refusal, say("Done.")], context=None) as model:
-        stage = await stages(model, hands=seeing(700))
+        stage = await stages(model, executor=seeing(700))
         handle = await stage.start("Look.")
         failed = await handle.wait()
         assert failed.run.error is not None
@@ -235,7 +235,7 @@ async def test_a_refusal_over_http_is_understood(stages: Any, api: ApiName) -> N
     async with FakeOpenAI([*looks(40), failure(400, said), say(SUMMARY), say("Done.")]) as server:
         client = SharedClient(Connection(base_url=server.url, key=lambda: FAKE_KEY))
         model = HttpModel("fake", client, api=make_api(api))
-        stage = await stages(model, hands=seeing(700))
+        stage = await stages(model, executor=seeing(700))
         result = await (await stage.start("Look.")).wait()
         await model.aclose()
     assert result.text == "Done."
@@ -249,7 +249,7 @@ async def test_anthropics_service_takes_the_shortened_conversation_without_the_t
     thoughtful = [replace(one, reasoning=f"Hm {number}.") for number, one in enumerate(looks(42))]
     refusal = refused(400, "invalid_request_error", "prompt is too long: 9000 tokens > 8192 maximum")
     async with speaking(*thoughtful[:40], refusal, say(SUMMARY), *thoughtful[40:], say("Done.")) as (server, model):
-        stage = await stages(model, hands=seeing(700))
+        stage = await stages(model, executor=seeing(700))
         result = await (await stage.start("Look.")).wait()
     assert result.text == "Done."
     assert [one.content.split()[0] for one in notices(stage)] == ["Summarised"]
@@ -273,7 +273,7 @@ async def test_where_the_prompt_and_the_tools_alone_are_too_long_the_run_says_wh
 async def test_a_small_context_is_used_as_well_as_can_be(stages: Any) -> None:
     """Of 2,048 tokens little is left beside the system prompt and the tools; the run goes on all the same."""
     with Sized([*looks(10), say("Done.")], context=2_048) as model:
-        stage = await stages(model, hands=seeing(20_000))
+        stage = await stages(model, executor=seeing(20_000))
         result = await (await stage.start("Look.")).wait()
     assert result.text == "Done."
     assert all(tokens(request) <= 2_048 for request in model.requests)
@@ -284,7 +284,7 @@ async def test_where_no_summary_can_be_written_older_messages_are_left_out_and_i
     stages: Any, failing: Any
 ) -> None:
     with Sized([*looks(35), say("Done.")], summary=failing) as model:
-        stage = await stages(model, hands=seeing(600))
+        stage = await stages(model, executor=seeing(600))
         result = await (await stage.start("Look.")).wait()
     assert result.text == "Done."
     [notice] = notices(stage)
@@ -294,7 +294,7 @@ async def test_where_no_summary_can_be_written_older_messages_are_left_out_and_i
 
 async def test_a_summary_without_end_is_cut(stages: Any) -> None:
     with Sized([*looks(35), say("Done.")], summary="On and on. " * 100_000) as model:
-        stage = await stages(model, hands=seeing(600))
+        stage = await stages(model, executor=seeing(600))
         await (await stage.start("Look.")).wait()
     [notice] = notices(stage)
     assert 1_000 < len(notice.detail) < 5_000
@@ -318,14 +318,14 @@ class Slow(Sized):
 async def test_a_summary_that_takes_too_long_is_done_without(stages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary_module, "SUMMARY_SECONDS", 0.01)
     with Slow([*looks(35), say("Done.")]) as model:
-        stage = await stages(model, hands=seeing(600))
+        stage = await stages(model, executor=seeing(600))
         assert (await (await stage.start("Look.")).wait()).text == "Done."
     assert "It took longer" in notices(stage)[0].content
 
 
 async def test_stop_while_the_summary_is_written_ends_the_run(stages: Any) -> None:
     model = Slow(looks(35))
-    stage = await stages(model, hands=seeing(600))
+    stage = await stages(model, executor=seeing(600))
     handle = await stage.start("Look.")
     await model.begun.wait()
     await stage.conversation.cancel_run(handle.run_id)
@@ -335,7 +335,7 @@ async def test_stop_while_the_summary_is_written_ends_the_run(stages: Any) -> No
 
 async def test_a_message_that_comes_while_the_summary_is_written_is_heard(stages: Any) -> None:
     model = Slow([*looks(35), say("Done."), say("Blue it is.")])
-    stage = await stages(model, hands=seeing(600))
+    stage = await stages(model, executor=seeing(600))
     handle = await stage.start("Look.")
     await model.begun.wait()
     await stage.conversation.send_message("Make it blue.")
@@ -346,7 +346,7 @@ async def test_a_message_that_comes_while_the_summary_is_written_is_heard(stages
 
 async def test_a_summary_that_reaches_the_budget_pauses_the_run_before_the_next_request(stages: Any) -> None:
     with Sized([*looks(35), say("Done.")], recorded=True) as model:  # so that nothing is estimated
-        stage = await stages(model, hands=seeing(600))
+        stage = await stages(model, executor=seeing(600))
         handle = await stage.start("Look.", budget=BudgetLimits(tokens=1_050))
         paused = await stage.until(lambda: stage.of("run") and stage.of("run")[-1].run.paused)
         count = len(model.requests)
@@ -359,7 +359,7 @@ async def test_a_summary_that_reaches_the_budget_pauses_the_run_before_the_next_
 
 async def test_a_second_summary_has_the_first_one_in_it(stages: Any) -> None:
     with Sized([*looks(130), say("Done.")]) as model:
-        stage = await stages(model, hands=seeing(600))
+        stage = await stages(model, executor=seeing(600))
         await (await stage.start("Look.", budget=BudgetLimits(steps=1_000, tool_calls=1_000))).wait()
     assert len(model.asked) >= 2
     assert SUMMARY not in model.asked[0].messages[1]["content"]

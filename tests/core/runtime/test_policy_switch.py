@@ -12,14 +12,14 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import ApprovedCall, ToolVerdict
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionHands, Stage, stage
-from tests.core.runtime.test_suspending import PARK, until_parked
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stage, stage
+from tests.core.runtime.test_suspending import PARK, until_suspended
 
 YES = Decision(approved=True)
 
 
 async def switches(stage: Stage) -> list[dict[str, Any]]:
-    entries = await stage.brain._host.log.read(lambda sql: list(read_entries(sql)))
+    entries = await stage.runtime._host.log.read(lambda sql: list(read_entries(sql)))
     return [entry.fields for entry in entries if entry.fields["kind"] == "policy"]
 
 
@@ -31,7 +31,7 @@ async def test_the_next_call_is_not_asked_about_and_the_one_on_screen_still_is(s
         [request] = await stage.requests()
         switched = await stage.conversation.switch_policy("allow", decided_by="ana")
         assert (switched.before, switched.mode, switched.waiting) == ("ask", "allow", 1)
-        assert stage.hands.ran == []
+        assert stage.executor.ran == []
         await stage.conversation.decide(request.approval_id, YES)
         result = await handle.wait()
         [entry] = await switches(stage)
@@ -72,25 +72,25 @@ async def test_a_stricter_policy_denies_the_calls_that_wait_and_the_model_hears_
     assert [(c.state, c.by, c.reason) for c in result.tool_calls] == [("denied", "policy", reason)] * 2
     told = [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
     assert [reason in text for text in told] == [True, True]
-    assert stage.hands.ran == []
+    assert stage.executor.ran == []
 
 
 async def test_a_call_that_was_approved_and_has_not_started_is_judged_by_the_stricter_policy(stages: Any) -> None:
     turn = calls(*(call("run_python", code=name, call_id=name) for name in "ab"))
     with ScriptedModel([turn, say("done")]) as model:
-        stage = await stages(model, hands=FunctionHands())
+        stage = await stages(model, executor=FunctionExecutor())
 
         async def tighten(ran: ApprovedCall, _: Any) -> str:
             await stage.until(lambda: len(stage.of("approval_response")) == 2)
             await stage.conversation.switch_policy("deny")
             return "ok"
 
-        stage.hands.act = tighten
+        stage.executor.act = tighten
         handle = await stage.start()
         for request in await stage.requests(2):
             await stage.conversation.decide(request.approval_id, YES)
         result = await handle.wait()
-    assert [ran.tool_call_id for ran in stage.hands.ran] == ["a"]
+    assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
     assert [c.state for c in result.tool_calls] == ["success", "denied"]
 
 
@@ -113,13 +113,13 @@ async def test_an_approval_in_the_same_moment_never_starts_a_call_after_the_swit
         await stage.until(lambda: stage.of("complete"))
     order = [event.type for event in stage.events if event.type in ("policy", "tool_start")]
     assert order in (["tool_start", "policy"], ["policy"])
-    assert len(stage.hands.ran) == order.count("tool_start")
+    assert len(stage.executor.ran) == order.count("tool_start")
 
 
 async def test_a_tools_own_word_that_comes_late_is_weighed_by_the_policy_of_then(stages: Any) -> None:
     asked, go_on = asyncio.Event(), asyncio.Event()
 
-    class Slow(FunctionHands):
+    class Slow(FunctionExecutor):
         async def judge(self, tool_name: str, arguments_json: str) -> Any:
             asked.set()
             await go_on.wait()
@@ -127,14 +127,14 @@ async def test_a_tools_own_word_that_comes_late_is_weighed_by_the_policy_of_then
 
     dynamic = RUN_PYTHON.__class__("own", "Own.", {"type": "object", "properties": {}}, approval="dynamic")
     with ScriptedModel([call("own"), say("done")]) as model:
-        stage = await stages(model, hands=Slow())
+        stage = await stages(model, executor=Slow())
         handle = await stage.start(tools=(dynamic,), policy="allow")
         await asked.wait()
         await stage.conversation.switch_policy("deny")
         go_on.set()
         result = await handle.wait()
     assert [c.state for c in result.tool_calls] == ["denied"]
-    assert stage.hands.ran == []
+    assert stage.executor.ran == []
 
 
 async def test_a_rule_that_is_saved_under_allow_approves_no_other_call_that_waits(stages: Any) -> None:
@@ -147,7 +147,7 @@ async def test_a_rule_that_is_saved_under_allow_approves_no_other_call_that_wait
         await stage.conversation.switch_policy("allow")
         await stage.conversation.decide(first.approval_id, Decision(approved=True, scope="conversation"))
         await stage.until(lambda: stage.of("tool_complete"))
-        [waiting] = await stage.brain.approvals("awaiting_approval")
+        [waiting] = await stage.runtime.approvals("awaiting_approval")
         assert waiting.approval_id == second.approval_id
         await stage.conversation.decide(second.approval_id, YES)
         await handle.wait()
@@ -159,9 +159,9 @@ async def test_a_parked_run_is_switched_and_says_so(stages: Any) -> None:
         stage = await stages(model, **PARK)
         handle = await stage.start()
         [request] = await stage.requests()
-        await until_parked(stage)
+        await until_suspended(stage)
         await stage.conversation.switch_policy("allow")
-        await until_parked(stage)
+        await until_suspended(stage)
         await stage.conversation.decide(request.approval_id, YES)
         result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "policy"]
@@ -176,19 +176,19 @@ async def test_the_switch_outlives_the_server(tmp_path: Path) -> None:
         await before.conversation.switch_policy("allow")
         await before.close()
         after = await stage(model, tmp_path / "log.sqlite")
-        [(_, conversation, handle)] = (await after.brain.recover(_same(after.hands))).continued
-        assert len(await after.brain.approvals("awaiting_approval")) == 1
+        [(_, conversation, handle)] = (await after.runtime.recover(_same(after.executor))).continued
+        assert len(await after.runtime.approvals("awaiting_approval")) == 1
         await conversation.decide(request.approval_id, YES)
         result = await handle.wait()
         await after.close()
     assert [c.by for c in result.tool_calls] == ["user", "policy"]
 
 
-def _same(hands: FunctionHands) -> Any:
-    async def hands_for(*_: Any) -> FunctionHands:
-        return hands
+def _same(executor: FunctionExecutor) -> Any:
+    async def executor_for(*_: Any) -> FunctionExecutor:
+        return executor
 
-    return hands_for
+    return executor_for
 
 
 async def test_later_prompts_that_name_no_policy_have_it_too_and_one_that_names_its_own_does_not(stages: Any) -> None:

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import KernelGone, ToolFailed
-from agent_kernel.runtime.turns.prompt_images import picture_names
 from agent_kernel.models.base import ModelFacts
+from agent_kernel.runtime.turns.prompt_images import picture_names
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.builtin import pictures
 from agent_kernel.tools.builtin.pictures import read_picture
-from tests.core.runtime.runtime_fixtures import FunctionHands
+from tests.core.runtime.runtime_fixtures import FunctionExecutor
 from tests.core.tools.pictures import SEES, png_bytes, size_of
 
 
-async def prompted(stages: Any, prompt: str, model: ScriptedModel, hands: FunctionHands | None = None) -> Any:
-    hands = hands or FunctionHands(files={"figure.png": png_bytes(40, 30), "my figure.png": png_bytes(20, 10)})
-    stage = await stages(model, hands=hands)
+async def prompted(stages: Any, prompt: str, model: ScriptedModel, executor: FunctionExecutor | None = None) -> Any:
+    executor = executor or FunctionExecutor(files={"figure.png": png_bytes(40, 30), "my figure.png": png_bytes(20, 10)})
+    stage = await stages(model, executor=executor)
     return await (await stage.start(prompt)).wait()
 
 
@@ -35,7 +35,7 @@ async def test_a_picture_in_the_prompt_goes_to_a_model_that_takes_pictures(stage
 
 async def test_a_message_to_a_busy_run_may_have_pictures_too(stages: Any) -> None:
     with ScriptedModel([call("run_python", code="1"), say("A square.")], facts=SEES) as model:
-        stage = await stages(model, hands=FunctionHands(files={"figure.png": png_bytes()}))
+        stage = await stages(model, executor=FunctionExecutor(files={"figure.png": png_bytes()}))
         handle = await stage.start()
         await stage.requests()
         await stage.conversation.send_message("Look at ![](figure.png) instead.")
@@ -45,9 +45,9 @@ async def test_a_message_to_a_busy_run_may_have_pictures_too(stages: Any) -> Non
 
 async def test_it_is_still_there_for_the_next_run_and_after_it_is_read_from_the_log(stages: Any) -> None:
     with ScriptedModel([say("One."), say("Two.")], facts=SEES) as model:
-        stage = await stages(model, hands=FunctionHands(files={"figure.png": png_bytes()}))
+        stage = await stages(model, executor=FunctionExecutor(files={"figure.png": png_bytes()}))
         await (await stage.start("![](figure.png)")).wait()
-        stage.brain._host.histories.take(stage.conversation.row.number)
+        stage.runtime._host.histories.take(stage.conversation.row.number)
         await (await stage.start("And?")).wait()
     assert model.requests[1].images == model.requests[0].images
     assert model.requests[1].messages[1] == model.requests[0].messages[1]
@@ -78,7 +78,7 @@ async def test_the_user_is_told_of_a_picture_that_is_not_sent_and_the_run_goes_o
     stages: Any, name: str, why: str | None
 ) -> None:
     with ScriptedModel([say("Done.")], facts=SEES) as model:
-        result = await prompted(stages, f"![]({name})", model, FunctionHands(files={"bad.png": b"no picture"}))
+        result = await prompted(stages, f"![]({name})", model, FunctionExecutor(files={"bad.png": b"no picture"}))
     assert result.text == "Done."
     assert model.requests[0].images == {}
     said = [notice.content for notice in result.run.notices]
@@ -93,7 +93,7 @@ async def test_of_many_pictures_the_first_are_sent(stages: Any) -> None:
     files = {f"{number}.png": png_bytes(10 + number, 10) for number in range(10)}
     with ScriptedModel([say("Done.")], facts=SEES) as model:
         prompt = " ".join(f"![]({name})" for name in [*files, *files])
-        result = await prompted(stages, prompt, model, FunctionHands(files=files))
+        result = await prompted(stages, prompt, model, FunctionExecutor(files=files))
     assert len(model.requests[0].images) == 8
     assert [notice.content.split(" is not")[0] for notice in result.run.notices] == [
         "The picture '8.png'",
@@ -102,7 +102,7 @@ async def test_of_many_pictures_the_first_are_sent(stages: Any) -> None:
 
 
 async def test_a_kernel_that_is_gone_does_not_keep_the_prompt_from_the_model(stages: Any) -> None:
-    class Gone(FunctionHands):
+    class Gone(FunctionExecutor):
         async def read_picture(self, address: str) -> bytes:
             raise KernelGone("The kernel died.")
 

@@ -1,4 +1,4 @@
-"""A call behind the user's own cell, and a file that is put back: at the level of the brain."""
+"""A call behind the user's own cell, and a file that is put back: at the level of the runtime."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from agent_kernel.errors import IllegalTransition, UndoRefused
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.executor import ApprovedCall, Outcome
-from tests.core.runtime.runtime_fixtures import FunctionHands
-from tests.core.runtime.test_suspending import until_parked
+from tests.core.runtime.runtime_fixtures import FunctionExecutor
+from tests.core.runtime.test_suspending import until_suspended
 
 WRITTEN = "2026-11-20T14:11:20Z"
 
@@ -19,15 +19,15 @@ async def test_a_call_says_that_it_waits_behind_the_users_cell_and_when_it_begin
         stage = await stages(model)
 
         async def act(_: ApprovedCall, __: Any) -> str:
-            hands.behind = 9
+            executor.behind = 9
             await stage.until(lambda: stage.of("tool_state")[-1].waiting_behind == 9)
             snapshots.extend((await stage.conversation.view()).tool_calls)
-            hands.behind = None
+            executor.behind = None
             await stage.until(lambda: stage.of("tool_state")[-1].waiting_behind is None)
             return "ran"
 
-        hands: FunctionHands = stage.hands
-        hands.act = act
+        executor: FunctionExecutor = stage.executor
+        executor.act = act
         snapshots: list[ToolCallView] = []
         await (await stage.start(policy="allow")).wait()
         snapshots.extend((await stage.conversation.view()).tool_calls)
@@ -46,13 +46,13 @@ async def test_a_call_that_begins_at_once_is_not_said_to_wait(stages: Any) -> No
 
 
 def keeps(stage: Any) -> None:
-    """Has the hands keep what each call replaced."""
+    """Has the executor keeps what each call replaced."""
 
     def act(ran: ApprovedCall, _: Any) -> Outcome:
-        stage.hands.kept.add(ran.approval_id)
+        stage.executor.kept.add(ran.approval_id)
         return Outcome("success", "Replaced a.md.", WRITTEN)
 
-    stage.hands.act = act
+    stage.executor.act = act
 
 
 async def shown(stage: Any, tool_call_id: str) -> tuple[str | None, bool]:
@@ -72,7 +72,7 @@ async def test_what_a_call_wrote_is_undone_and_the_model_hears_of_it_before_it_g
         assert stage.of("tool_complete")[0].undo == WRITTEN
         assert await shown(stage, "a") == (WRITTEN, False)
         await stage.conversation.undo_call("a", decided_by="ana")
-        assert stage.hands.undone == ["a"]
+        assert stage.executor.undone == ["a"]
         assert await shown(stage, "a") == (WRITTEN, True)
         with pytest.raises(IllegalTransition):
             await stage.conversation.undo_call("b")
@@ -91,7 +91,7 @@ async def test_nothing_is_undone_where_the_file_was_changed(stages: Any) -> None
         keeps(stage)
         handle = await stage.start(policy="allow", rules=('ask run_python where code is "2"',))
         [waiting] = await stage.requests()
-        stage.hands.kept.clear()
+        stage.executor.kept.clear()
         with pytest.raises(UndoRefused, match="changed since"):
             await stage.conversation.undo_call("a")
         await stage.conversation.cancel_call(waiting.tool_call_id)
@@ -109,10 +109,10 @@ async def test_what_a_call_wrote_is_undone_after_the_run_and_the_model_of_the_ne
         keeps(stage)
         await (await stage.start(policy="allow")).wait()
         [written] = (await stage.conversation.view()).tool_calls
-        undone = await stage.brain.undo(written.approval_id, decided_by="ana")
-        assert (undone.undone, stage.hands.undone) == (True, ["a"])
+        undone = await stage.runtime.undo(written.approval_id, decided_by="ana")
+        assert (undone.undone, stage.executor.undone) == (True, ["a"])
         with pytest.raises(UndoRefused, match="undone already"):
-            await stage.brain.undo(written.approval_id)
+            await stage.runtime.undo(written.approval_id)
         await (await stage.start("And now?", policy="allow")).wait()
     told = [message["content"] for message in model.requests[-1].messages if message["role"] == "user"]
     assert told[1] == "I have undone your run_python call: None is as it was before."
@@ -139,12 +139,12 @@ async def test_an_earlier_runs_change_is_undone_while_a_later_run_goes_on_and_it
 async def test_the_model_hears_of_an_undo_though_the_run_was_parked_meanwhile(stages: Any) -> None:
     turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("ok")]
     with ScriptedModel(turns) as model:
-        stage = await stages(model, park_seconds=0.05)
+        stage = await stages(model, suspend_seconds=0.05)
         keeps(stage)
         handle = await stage.start(policy="allow", rules=('ask run_python where code is "2"',))
         [waiting] = await stage.requests()
         await stage.conversation.undo_call("a")
-        await until_parked(stage)
+        await until_suspended(stage)
         await stage.conversation.cancel_call(waiting.tool_call_id)
         await handle.wait()
     assert "I have undone" in model.requests[-1].messages[-1]["content"]

@@ -13,18 +13,18 @@ import pytest
 from agent_kernel.log import blocks
 from agent_kernel.log.bodies import unpack
 from agent_kernel.log.events import read_messages
-from agent_kernel.runtime.runtime import Brain
 from agent_kernel.models.base import Model, ModelTurn
 from agent_kernel.models.replay import ReplayModel
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import call, calls, record_cassette, say
 from agent_kernel.testing.fake_service import FakeService
 from agent_kernel.testing.wire.reply import Reply, failure
 from agent_kernel.testing.wire.responses import event_stream, item_events, message, numbered, reasoning
 from agent_kernel.tools.executor import Outcome
-from tests.core.runtime.runtime_fixtures import FunctionHands, OneModel, Stage, continue_unknown, stage
 from tests.core.models.model_apis import APIS, RESPONSES, WireApi, each_api
 from tests.core.models.model_fixtures import connected
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, continue_unknown, stage
 
 
 @dataclass
@@ -73,7 +73,7 @@ def notices(stage: Stage) -> list[str]:
 
 async def converse(one: Stage, conversation_id: str, prompt: str) -> None:
     """A message in a conversation that an earlier life of the server had."""
-    conversation = await one.brain.conversation(conversation_id)
+    conversation = await one.runtime.conversation(conversation_id)
     subscription = conversation.subscribe()
     await conversation.send_message(prompt)
     async for frame in subscription:
@@ -111,7 +111,7 @@ async def test_after_a_restart(tmp_path: Path) -> None:
         await one.close()
         again = await stage(model, path)
         await converse(again, conversation_id, "And now?")
-        view = await (await again.brain.conversation(conversation_id)).view()
+        view = await (await again.runtime.conversation(conversation_id)).view()
         assert [m.reasoning for m in view.messages if m.role == "assistant"] == ["First", "Second", ""]
         await again.close()
     assert shape(server) == [*STEP, "thought Second", "assistant", "user"]
@@ -125,16 +125,16 @@ async def test_after_a_restart_while_its_call_waited_for_a_decision(tmp_path: Pa
         [request] = await one.requests()
         conversation_id = one.conversation.conversation_id
         await one.close()
-        brain = await Brain.open(path, OneModel(model))
+        runtime = await Runtime.open(path, OneModel(model))
 
-        async def hands_for(*_: Any) -> FunctionHands:
-            return FunctionHands()
+        async def executor_for(*_: Any) -> FunctionExecutor:
+            return FunctionExecutor()
 
-        [(_, _, handle)] = (await brain.recover(hands_for)).continued
-        conversation = await brain.conversation(conversation_id)
+        [(_, _, handle)] = (await runtime.recover(executor_for)).continued
+        conversation = await runtime.conversation(conversation_id)
         await conversation.decide(request.approval_id, Decision(approved=True, digest=request.digest))
         assert (await handle.wait()).text == "One."
-        await brain.aclose()
+        await runtime.aclose()
     assert shape(server) == STEP
 
 
@@ -210,9 +210,9 @@ async def test_an_answer_that_reached_its_length_limit_goes_back_without_the_tho
 
 
 async def test_a_call_whose_outcome_is_unknown_leaves_it_as_it_was(stages: Any) -> None:
-    hands = FunctionHands(lambda call, emit: Outcome("unknown", "The kernel died."))
+    executor = FunctionExecutor(lambda call, emit: Outcome("unknown", "The kernel died."))
     async with connected(look("a", "First"), say("Well."), api=RESPONSES) as (server, model):
-        one = await stages(model, hands=hands)
+        one = await stages(model, executor=executor)
         handle = await one.start()
         await continue_unknown(one)
         assert (await handle.wait()).text == "Well."

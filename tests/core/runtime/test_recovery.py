@@ -1,4 +1,5 @@
-"""After a restart: nothing lost, nothing twice. Each test opens the log of a brain that was torn down in the middle."""
+"""After a restart: nothing lost, nothing twice. Each test opens the log of a runtime that was torn down in the
+middle."""
 
 import asyncio
 import os
@@ -11,19 +12,19 @@ from typing import Any
 import orjson
 
 from agent_kernel.errors import NoModelError
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.runs.queue import RunHandle
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.models.base import Model, ModelFacts, ModelRequest, TextDelta, ToolCallDelta
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from agent_kernel.tools.executor import Hands, Outcome
-from tests.core.runtime.runtime_fixtures import FunctionHands, OneModel, Stage, stage
+from agent_kernel.tools.executor import Outcome, ToolExecutor
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, stage
 from tests.faults import checks
 
 
-class Endless(FunctionHands):
+class Endless(FunctionExecutor):
     """Calls that never end."""
 
     def __init__(self) -> None:
@@ -36,17 +37,17 @@ class Endless(FunctionHands):
 
 @asynccontextmanager
 async def second_life(
-    path: Path, model: Model, before: Stage, hands: Hands | None
+    path: Path, model: Model, before: Stage, executor: ToolExecutor | None
 ) -> AsyncIterator[tuple[Conversation, list[RunHandle]]]:
     await before.close()
-    brain = await Brain.open(path, OneModel(model))
+    runtime = await Runtime.open(path, OneModel(model))
 
-    async def hands_for(_: Conversation, __: RunSpec) -> Hands | None:
-        return hands
+    async def executor_for(_: Conversation, __: RunSpec) -> ToolExecutor | None:
+        return executor
 
-    handles = [handle for _, _, handle in (await brain.recover(hands_for)).continued]
-    yield await brain.conversation(before.conversation.conversation_id), handles
-    await brain.aclose()
+    handles = [handle for _, _, handle in (await runtime.recover(executor_for)).continued]
+    yield await runtime.conversation(before.conversation.conversation_id), handles
+    await runtime.aclose()
 
 
 async def test_a_pending_approval_is_pending_again_and_can_be_given(tmp_path: Path) -> None:
@@ -54,13 +55,13 @@ async def test_a_pending_approval_is_pending_again_and_can_be_given(tmp_path: Pa
     before = await stage(ScriptedModel([call("run_python", code="1", call_id="a")]), path)
     await before.start()
     [request] = await before.requests()
-    hands = FunctionHands()
+    executor = FunctionExecutor()
     with ScriptedModel([say("Done.")]) as model:
-        async with second_life(path, model, before, hands) as (conversation, [handle]):
+        async with second_life(path, model, before, executor) as (conversation, [handle]):
             assert [c.state for c in (await conversation.view()).tool_calls] == ["awaiting_approval"]
             await conversation.decide(request.approval_id, Decision(approved=True, digest=request.digest))
             result = await handle.wait()
-    assert [ran.tool_call_id for ran in hands.ran] == ["a"]
+    assert [ran.tool_call_id for ran in executor.ran] == ["a"]
     assert result.text == "Done."
     assert [m["role"] for m in model.requests[0].messages] == ["system", "user", "assistant", "tool"]
 
@@ -73,13 +74,13 @@ async def test_what_was_executing_is_unknown_is_not_run_again_and_its_sibling_st
     first, second = await before.requests(2)
     await before.conversation.decide(first.approval_id, Decision(approved=True))
     await before.until(lambda: before.of("tool_start"))
-    hands = FunctionHands()
+    executor = FunctionExecutor()
     with ScriptedModel([say("I see.")]) as model:
-        async with second_life(path, model, before, hands) as (conversation, [handle]):
+        async with second_life(path, model, before, executor) as (conversation, [handle]):
             assert [c.state for c in (await conversation.view()).tool_calls] == ["unknown", "awaiting_approval"]
             await conversation.decide(second.approval_id, Decision(approved=True))
             result = await handle.wait()
-    assert [ran.tool_call_id for ran in hands.ran] == ["b"]
+    assert [ran.tool_call_id for ran in executor.ran] == ["b"]
     assert [c.state for c in result.tool_calls] == ["unknown", "success"]
     assert model.requests[0].messages[-2]["content"].startswith("Outcome unknown. The server restarted")
 
@@ -90,11 +91,11 @@ async def test_an_approved_call_that_had_not_started_starts_once(tmp_path: Path)
     before = await stage(ScriptedModel([turn]), path, Endless())
     await before.start(policy="allow")
     await before.until(lambda: before.of("tool_start") and len(before.of("approval_response")) == 2)
-    hands = FunctionHands()
+    executor = FunctionExecutor()
     with ScriptedModel([say("Done.")]) as model:
-        async with second_life(path, model, before, hands) as (_, [handle]):
+        async with second_life(path, model, before, executor) as (_, [handle]):
             result = await handle.wait()
-    assert [ran.tool_call_id for ran in hands.ran] == ["b"]
+    assert [ran.tool_call_id for ran in executor.ran] == ["b"]
     assert [c.state for c in result.tool_calls] == ["unknown", "success"]
 
 
@@ -144,7 +145,7 @@ async def test_an_answer_that_was_cut_off_is_taken_back_and_asked_for_again(tmp_
     await before.start()
     [token] = await before.until(lambda: before.of("token"))
     with ScriptedModel([say("A whole answer.")]) as model:
-        async with second_life(path, model, before, FunctionHands()) as (conversation, [handle]):
+        async with second_life(path, model, before, FunctionExecutor()) as (conversation, [handle]):
             subscription = conversation.subscribe(token.seq)
             result = await handle.wait()
             async for frame in subscription:
@@ -171,7 +172,7 @@ async def test_the_card_of_a_call_that_the_model_was_writing_ends(tmp_path: Path
     with sqlite3.connect(path) as source, sqlite3.connect(killed) as copy:
         source.backup(copy)  # the log as a killed process leaves it: an orderly end would write the card's
     with ScriptedModel([say("A whole answer.")]) as model:
-        async with second_life(killed, model, before, FunctionHands()) as (conversation, [handle]):
+        async with second_life(killed, model, before, FunctionExecutor()) as (conversation, [handle]):
             await handle.wait()
             async for frame in conversation.subscribe(card.seq):
                 if '"type":"tool_complete"' in frame:
@@ -187,7 +188,7 @@ async def test_a_queued_run_goes_on_after_the_one_before_it(tmp_path: Path) -> N
     await before.start("second")
     [request] = await before.requests()
     with ScriptedModel([say("One."), say("Two.")]) as model:
-        async with second_life(path, model, before, FunctionHands()) as (conversation, handles):
+        async with second_life(path, model, before, FunctionExecutor()) as (conversation, handles):
             await conversation.decide(request.approval_id, Decision(approved=False))
             texts = [(await handle.wait()).text for handle in handles]
     assert texts == ["One.", "Two."]
@@ -199,14 +200,14 @@ async def test_where_no_model_is_configured_any_more_the_run_ends_and_leaves_no_
     await before.start()
     await before.requests()
     await before.close()
-    brain = await Brain.open(path, NoModels())
+    runtime = await Runtime.open(path, NoModels())
 
-    async def hands_for(_: Conversation, __: RunSpec) -> Hands | None:
-        return FunctionHands()
+    async def executor_for(_: Conversation, __: RunSpec) -> ToolExecutor | None:
+        return FunctionExecutor()
 
-    [(_, _, handle)] = (await brain.recover(hands_for)).continued
+    [(_, _, handle)] = (await runtime.recover(executor_for)).continued
     result = await handle.wait()
-    await brain.aclose()
+    await runtime.aclose()
     assert result.run.status == "error"
     assert [c.state for c in result.tool_calls] == ["cancelled"]
     assert [message.role for message in result.messages] == ["user", "assistant", "tool"]
@@ -222,7 +223,7 @@ async def test_a_run_that_another_version_wrote_ends_and_keeps_no_other_from_goi
         sql.execute("UPDATE runs SET spec = '{\"of another version\": 1' WHERE number = 1")
     sql.close()
     with ScriptedModel([say("Done.")]) as model:
-        async with second_life(path, model, before, FunctionHands()) as (conversation, [handle]):
+        async with second_life(path, model, before, FunctionExecutor()) as (conversation, [handle]):
             assert (await handle.wait()).text == "Done."
             view = await conversation.view()
     assert [run.status for run in view.runs] == ["error", "complete"]
@@ -234,9 +235,9 @@ async def test_what_killed_servers_left_beside_the_log_is_swept_up(tmp_path: Pat
     left = tmp_path / "log.sqlite-owner-0123456789abcdef"
     left.touch()
     os.utime(left, (0, 0))
-    brain = await Brain.open(tmp_path / "log.sqlite", OneModel(ScriptedModel([])))
+    runtime = await Runtime.open(tmp_path / "log.sqlite", OneModel(ScriptedModel([])))
     assert left.name not in names_in(tmp_path)
-    await brain.aclose()
+    await runtime.aclose()
 
 
 def names_in(directory: Path) -> list[str]:
@@ -249,9 +250,9 @@ async def test_a_second_server_on_the_same_log_leaves_the_first_ones_runs_alone(
         first = await stage(model, path)
         handle = await first.start()
         [request] = await first.requests()
-        second = await Brain.open(path, OneModel(model))
+        second = await Runtime.open(path, OneModel(model))
 
-        async def no_kernel(_: Conversation, __: RunSpec) -> Hands | None:
+        async def no_kernel(_: Conversation, __: RunSpec) -> ToolExecutor | None:
             return None
 
         recovered = await second.recover(no_kernel)
@@ -267,8 +268,8 @@ async def test_a_new_conversation_takes_nothing_over_from_one_that_was_deleted()
     with ScriptedModel([say("Secret."), say("Fresh.")]) as model:
         one = await stage(model)
         await (await one.start("Old prompt")).wait()
-        await one.brain.delete_conversation(one.conversation.conversation_id)
-        fresh = await one.brain.create_conversation()
+        await one.runtime.delete_conversation(one.conversation.conversation_id)
+        fresh = await one.runtime.create_conversation()
         handle = await fresh.start_run(RunSpec(run_id="fresh", prompt="New prompt"), None)
         await handle.wait()
         assert [m["role"] for m in model.requests[1].messages] == ["system", "user"]

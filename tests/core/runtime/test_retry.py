@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import AlreadyDecided, KernelGone, ModelUnavailable, NoModelError, UnknownRun
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.models.base import Model, ModelRequest, TextDelta
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
-from agent_kernel.tools.executor import Hands
-from tests.core.runtime.runtime_fixtures import FunctionHands, OneModel, stage
+from agent_kernel.tools.executor import ToolExecutor
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, stage
 
 
 class Failing(ScriptedModel):
@@ -110,30 +110,30 @@ async def failed_before_a_restart(path: Path) -> tuple[str, str]:
     return before.conversation.conversation_id, handle.run_id
 
 
-async def next_life(path: Path, model: ScriptedModel, hands: Hands | None) -> Brain:
-    async def hands_for(_: Conversation, __: RunSpec) -> Hands | None:
-        return hands
+async def next_life(path: Path, model: ScriptedModel, executor: ToolExecutor | None) -> Runtime:
+    async def executor_for(_: Conversation, __: RunSpec) -> ToolExecutor | None:
+        return executor
 
-    brain = await Brain.open(path, OneModel(model))
-    recovered = await brain.recover(hands_for)
+    runtime = await Runtime.open(path, OneModel(model))
+    recovered = await runtime.recover(executor_for)
     assert (recovered.continued, recovered.ended) == ([], [])
-    return brain
+    return runtime
 
 
 async def test_after_a_restart_it_goes_on_with_the_same_history_and_in_the_same_kernel(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     conversation_id, run_id = await failed_before_a_restart(path)
-    hands = FunctionHands()
+    executor = FunctionExecutor()
     with ScriptedModel([call("look", call_id="b"), say("Done.")]) as model:
-        brain = await next_life(path, model, hands)
-        conversation = await brain.conversation(conversation_id)
+        runtime = await next_life(path, model, executor)
+        conversation = await runtime.conversation(conversation_id)
         result = await (await conversation.retry_run(run_id)).wait()
         shown = await conversation.view()
         with pytest.raises(AlreadyDecided):
             await conversation.retry_run(run_id)
-        await brain.aclose()
+        await runtime.aclose()
     assert (result.run.run_id, result.run.status, result.run.error, result.text) == (run_id, "complete", None, "Done.")
-    assert [ran.tool_call_id for ran in hands.ran] == ["b"]
+    assert [ran.tool_call_id for ran in executor.ran] == ["b"]
     assert [m["role"] for m in model.requests[0].messages] == ["system", "user", "assistant", "tool"]
     assert [(one.run_id, one.status) for one in shown.runs] == [(run_id, "complete")]
     assert [one.role for one in shown.messages] == ["user", *["assistant", "tool"] * 2, "assistant"]
@@ -145,18 +145,18 @@ async def test_a_message_after_a_restart_has_the_tools_of_the_last_run_while_its
 ) -> None:
     path = tmp_path / "log.sqlite"
     conversation_id, run_id = await failed_before_a_restart(path)
-    hands = FunctionHands()
+    executor = FunctionExecutor()
     with ScriptedModel([call("look", call_id="b"), say("Done.")] if kernel_is_there else [say("Done.")]) as model:
-        brain = await next_life(path, model, hands if kernel_is_there else None)
-        conversation = await brain.conversation(conversation_id)
+        runtime = await next_life(path, model, executor if kernel_is_there else None)
+        conversation = await runtime.conversation(conversation_id)
         new = await conversation.send_message("And now?")
         assert new != run_id
         events = conversation.subscribe(0)
         async for frame in events:
             if '"type":"complete"' in frame and new in frame:
                 break
-        await brain.aclose()
-    assert [ran.tool_call_id for ran in hands.ran] == (["b"] if kernel_is_there else [])
+        await runtime.aclose()
+    assert [ran.tool_call_id for ran in executor.ran] == (["b"] if kernel_is_there else [])
     assert bool(model.requests[0].tools) is kernel_is_there
     assert model.requests[0].messages[-1]["content"].startswith("And now?")
 
@@ -165,49 +165,49 @@ async def test_after_a_restart_without_its_kernel_it_says_so_and_stays_as_it_was
     path = tmp_path / "log.sqlite"
     conversation_id, run_id = await failed_before_a_restart(path)
     with ScriptedModel([]) as model:
-        brain = await next_life(path, model, None)
-        conversation = await brain.conversation(conversation_id)
+        runtime = await next_life(path, model, None)
+        conversation = await runtime.conversation(conversation_id)
         before = await conversation.view()
         with pytest.raises(KernelGone, match="no longer there"):
             await conversation.retry_run(run_id)
         assert await conversation.view() == before
-        await brain.aclose()
+        await runtime.aclose()
 
 
 async def test_after_a_restart_it_is_too_late_once_something_else_was_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     conversation_id, run_id = await failed_before_a_restart(path)
     with ScriptedModel([say("Else.")]) as model:
-        brain = await next_life(path, model, FunctionHands())
-        conversation = await brain.conversation(conversation_id)
+        runtime = await next_life(path, model, FunctionExecutor())
+        conversation = await runtime.conversation(conversation_id)
         other = await conversation.start_run(RunSpec(run_id="run_else", prompt="Something else"), None)
         for _ in range(2):  # while that goes on, and when it has ended
             with pytest.raises(AlreadyDecided, match="asked for since"):
                 await conversation.retry_run(run_id)
             await other.wait()
-        await brain.aclose()
+        await runtime.aclose()
 
 
 async def test_a_run_that_is_tried_again_after_a_restart_belongs_to_the_process_that_does_so(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     conversation_id, run_id = await failed_before_a_restart(path)
     with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
-        brain = await next_life(path, model, FunctionHands())
-        handle = await (await brain.conversation(conversation_id)).retry_run(run_id)
+        runtime = await next_life(path, model, FunctionExecutor())
+        handle = await (await runtime.conversation(conversation_id)).retry_run(run_id)
         async with asyncio.timeout(10):
-            while not (waiting := await brain.approvals("awaiting_approval")):
+            while not (waiting := await runtime.approvals("awaiting_approval")):
                 pass
         second = await next_life(path, model, None)  # it finds no run that nobody carries out
         await second.aclose()
-        await brain.decide(waiting[0].approval_id, Decision(approved=True))
+        await runtime.decide(waiting[0].approval_id, Decision(approved=True))
         assert (await handle.wait()).text == "Done."
-        await brain.aclose()
+        await runtime.aclose()
 
 
 async def test_a_run_that_finds_no_model_after_a_restart_can_be_tried_once_there_is_one(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     conversation_id, run_id = await failed_before_a_restart(path)
-    no_model = await Brain.open(path, NoModels())
+    no_model = await Runtime.open(path, NoModels())
     conversation = await no_model.conversation(conversation_id)
     ended = (await (await conversation.retry_run(run_id)).wait()).run
     await no_model.aclose()
@@ -215,7 +215,7 @@ async def test_a_run_that_finds_no_model_after_a_restart_can_be_tried_once_there
     assert (ended.status, ended.error.code) == ("error", "LLM_ERROR")
     assert "No model is configured" in ended.error.message
     with ScriptedModel([say("Done.")]) as model:
-        brain = await next_life(path, model, FunctionHands())
-        again = await (await brain.conversation(conversation_id)).retry_run(run_id)
+        runtime = await next_life(path, model, FunctionExecutor())
+        again = await (await runtime.conversation(conversation_id)).retry_run(run_id)
         assert (await again.wait()).text == "Done."
-        await brain.aclose()
+        await runtime.aclose()

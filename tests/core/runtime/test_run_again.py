@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.runtime.runs.queue import RunHandle
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, say
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionHands, Stage, stage
 from tests.core.models.messages_fixtures import speaking
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stage, stage
 from tests.core.runtime.test_long_conversations import CONTEXT, Sized, looks, seeing, tokens
-from tests.core.runtime.test_suspending import PARK, until_parked
+from tests.core.runtime.test_suspending import PARK, until_suspended
 from tests.core.runtime.test_thinking import look, think, thoughts
 
 AGAIN = "The user has run this cell again"
@@ -20,7 +20,7 @@ AGAIN = "The user has run this cell again"
 async def ask(stage: Stage, prompt: str, *replaces: RunHandle) -> RunHandle:
     ids = tuple(handle.run_id for handle in replaces)
     return await stage.conversation.start_run(
-        RunSpec(run_id=new_run_id(), prompt=prompt, tools=(RUN_PYTHON, LOOK), replaces=ids), stage.hands
+        RunSpec(run_id=new_run_id(), prompt=prompt, tools=(RUN_PYTHON, LOOK), replaces=ids), stage.executor
     )
 
 
@@ -84,9 +84,9 @@ async def test_it_is_the_same_after_a_restart_and_ids_of_calls_are_not_given_twi
         conversation_id = one.conversation.conversation_id
         await one.close()
         again = await stage(model, path)
-        conversation = await again.brain.conversation(conversation_id)
+        conversation = await again.runtime.conversation(conversation_id)
         spec = RunSpec(run_id=new_run_id(), prompt="Go on", tools=(LOOK,))
-        result = await (await conversation.start_run(spec, FunctionHands())).wait()
+        result = await (await conversation.start_run(spec, FunctionExecutor())).wait()
         await again.close()
     assert [m["role"] for m in model.requests[-2].messages] == ["system", "user", "assistant", "user"]
     assert [c.state for c in result.tool_calls] == ["success"]
@@ -101,8 +101,8 @@ async def test_a_parked_run_goes_on_with_what_it_had(stages: Any) -> None:
         await first.wait()
         handle = await ask(stage, "Go two", first)
         [request] = await stage.requests()
-        await until_parked(stage)
-        stage.brain._host.histories.take(stage.conversation.row.number)
+        await until_suspended(stage)
+        stage.runtime._host.histories.take(stage.conversation.row.number)
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         await handle.wait()
     assert [m["role"] for m in model.requests[-1].messages] == ["system", "user", "assistant", "tool"]
@@ -119,7 +119,7 @@ async def test_a_queued_run_that_was_stopped_took_nobodys_place(stages: Any) -> 
         await stage.conversation.cancel_run(queued.run_id)
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         await busy.wait()
-        stage.brain._host.histories.take(stage.conversation.row.number)
+        stage.runtime._host.histories.take(stage.conversation.row.number)
         await (await ask(stage, "Go on")).wait()
     assert told(model)[0].startswith("Go one")
 
@@ -142,7 +142,7 @@ async def test_signed_thoughts_that_came_after_it_do_not_go_back_and_later_ones_
 
 async def test_a_long_conversation_is_shortened_by_the_same_numbers(stages: Any) -> None:
     with Sized([*looks(9), say("One."), *[call("look", call_id=f"d{n}") for n in range(9)], say("Two.")]) as model:
-        stage = await stages(model, hands=seeing(3_000))
+        stage = await stages(model, executor=seeing(3_000))
         first = await ask(stage, "Look.")
         await first.wait()
         result = await (await ask(stage, "Look again.", first)).wait()

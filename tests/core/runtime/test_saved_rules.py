@@ -7,14 +7,14 @@ import pytest
 from agent_kernel.approvals.offers import offered_rules
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import InvalidArguments, UnknownRule
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.arguments import canonical, digest
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.executor import ApprovedCall
-from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionHands
+from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor
 
 ALWAYS = Decision(approved=True, scope="conversation")
 
@@ -201,7 +201,7 @@ async def test_a_rule_that_was_not_offered_is_refused_and_the_call_goes_on_waiti
         [request] = await stage.requests()
         with pytest.raises(InvalidArguments, match="was not offered"):
             await stage.conversation.decide(request.approval_id, ALWAYS.model_copy(update={"rule": "allow *"}))
-        assert stage.hands.ran == []
+        assert stage.executor.ran == []
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert result.run.policy.rules == []
@@ -232,7 +232,7 @@ async def test_a_removed_rule_leaves_the_header_and_the_next_call_asks(stages: A
                 await stage.conversation.remove_rule(rule.rule_id)
             return "ok"
 
-        stage.hands.act = removed
+        stage.executor.act = removed
         handle = await stage.start()
         [first] = await stage.requests()
         await stage.conversation.decide(first.approval_id, ALWAYS)
@@ -246,7 +246,7 @@ async def test_a_removed_rule_leaves_the_header_and_the_next_call_asks(stages: A
 async def test_a_call_that_a_rule_allowed_does_not_start_once_the_rule_is_removed(stages: Any) -> None:
     turn = calls(*(call("run_python", code=name, call_id=name) for name in "ab"))
     with ScriptedModel([turn, say("done")]) as model:
-        stage = await stages(model, hands=FunctionHands())
+        stage = await stages(model, executor=FunctionExecutor())
 
         async def removed(ran: ApprovedCall, _: Any) -> str:
             await stage.until(lambda: len(stage.of("approval_response")) == 2)
@@ -254,12 +254,12 @@ async def test_a_call_that_a_rule_allowed_does_not_start_once_the_rule_is_remove
             await stage.conversation.remove_rule(rule.rule_id)
             return "ok"
 
-        stage.hands.act = removed
+        stage.executor.act = removed
         handle = await stage.start()
         first, _ = await stage.requests(2)
         await stage.conversation.decide(first.approval_id, ALWAYS)
         result = await handle.wait()
-    assert [ran.tool_call_id for ran in stage.hands.ran] == ["a"]
+    assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
     assert result.tool_calls[1].state == "denied"
     assert result.tool_calls[1].reason == "The rule that allowed this call is no longer in force."
 
@@ -270,12 +270,12 @@ async def test_a_rule_for_the_project_reaches_the_other_notebooks_in_its_folder_
     turns = [call("run_python", code="1", call_id=name) for name in "ab"]
     with ScriptedModel([*turns, say("x"), say("x")]) as model:
         stage = await stages(model)
-        neighbour = await stage.brain.create_conversation(kernel_id="n", notebook_path="work/other.ipynb")
-        stranger = await stage.brain.create_conversation(kernel_id="s", notebook_path="elsewhere/a.ipynb")
+        neighbour = await stage.runtime.create_conversation(kernel_id="n", notebook_path="work/other.ipynb")
+        stranger = await stage.runtime.create_conversation(kernel_id="s", notebook_path="elsewhere/a.ipynb")
         handle = await stage.start()
         [first] = await stage.requests()
         spec = RunSpec(run_id="r", prompt="Go", tools=(RUN_PYTHON,))
-        other = await neighbour.start_run(spec, FunctionHands())
+        other = await neighbour.start_run(spec, FunctionExecutor())
         async for frame in neighbour.subscribe(0):
             if '"type":"approval_request"' in frame:
                 break

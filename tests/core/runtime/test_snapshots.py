@@ -1,4 +1,4 @@
-"""What faces and HTTP are told of a conversation is put together from rows; it is what the protocol's views say."""
+"""What clients and HTTP are told of a conversation is put together from rows; it is what the protocol's views say."""
 
 import asyncio
 import sqlite3
@@ -12,13 +12,13 @@ import pytest
 
 from agent_kernel.errors import UnknownConversation
 from agent_kernel.log.migrations import migrate
-from agent_kernel.runtime.clients.snapshot import Snapshot, read_list, read_snapshot, session_frame
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import SessionEvent, server_event_adapter
 from agent_kernel.protocol.views import ConversationView, OutputView, ToolView
+from agent_kernel.runtime.clients.snapshot import Snapshot, read_list, read_snapshot, session_frame
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
-from tests.core.runtime.runtime_fixtures import FunctionHands, Stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage
 
 HERE = Path(__file__).parents[1]
 TOOLS = [ToolView(name="look", description="Look.", parameters={"type": "object"}, approval="allow")]
@@ -41,7 +41,7 @@ async def told(stages: Any, path: Path) -> Stage:
         say("It is “there”."),
         call("run_python", code="3", call_id="d"),
     ]
-    stage: Stage = await stages(ScriptedModel(turns), hands=FunctionHands(act=plot), path=path)
+    stage: Stage = await stages(ScriptedModel(turns), executor=FunctionExecutor(act=plot), path=path)
     handle = await stage.start()
     first, second = await stage.requests(2)
     await stage.conversation.decide(first.approval_id, Decision(approved=True), decided_by="ana")
@@ -99,18 +99,18 @@ def test_a_snapshot_of_an_older_log_says_the_same() -> None:
 
 async def test_the_list_has_whole_conversations_in_pages(stages: Any, tmp_path: Path) -> None:
     stage = await told(stages, tmp_path / "log.sqlite")
-    others = [await stage.brain.create_conversation() for _ in range(3)]
+    others = [await stage.runtime.create_conversation() for _ in range(3)]
     names = [one.conversation_id for one in (stage.conversation, *others)]
-    listed = orjson.loads(await stage.brain.list_conversations())
+    listed = orjson.loads(await stage.runtime.list_conversations())
     assert [one["conversation_id"] for one in listed] == names
     whole = orjson.loads((await stage.conversation.snapshot()).text)
     assert listed[0] == whole
     assert (listed[1]["status"], listed[1]["messages"], listed[1]["last_seq"]) == ("idle", [], 0)
-    page = orjson.loads(await stage.brain.list_conversations(after=names[1], limit=1))
+    page = orjson.loads(await stage.runtime.list_conversations(after=names[1], limit=1))
     assert [one["conversation_id"] for one in page] == names[2:3]
-    assert orjson.loads(await stage.brain.list_conversations(after=names[3])) == []
+    assert orjson.loads(await stage.runtime.list_conversations(after=names[3])) == []
     with pytest.raises(UnknownConversation):
-        await stage.brain.list_conversations(after="nowhere")
+        await stage.runtime.list_conversations(after="nowhere")
 
 
 async def test_a_run_without_a_waiting_call_makes_its_conversation_running(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ async def rows(stage: Stage) -> list[tuple[Any, ...]]:
     def read(sql: sqlite3.Connection) -> list[tuple[Any, ...]]:
         return sql.execute("SELECT conversation, model, host, input_tokens, cost, partial FROM turns").fetchall()
 
-    return await stage.brain._host.log.read(read)
+    return await stage.runtime._host.log.read(read)
 
 
 async def test_each_turn_is_a_row_that_outlives_its_conversation(stages: Any) -> None:
@@ -155,7 +155,7 @@ async def test_each_turn_is_a_row_that_outlives_its_conversation(stages: Any) ->
     first = ("gpt-5", "api.openai.com", 1_000, 1_800_000_000, 0)
     second = ("gpt-5", "api.openai.com", 10, 22_500_000, 0)
     assert await rows(stage) == [(1, *first), (1, *second)]
-    await stage.brain.delete_conversation(stage.conversation.conversation_id)
+    await stage.runtime.delete_conversation(stage.conversation.conversation_id)
     assert await rows(stage) == [(None, *first), (None, *second)]
 
 
@@ -237,5 +237,5 @@ async def test_what_was_spent_is_known_after_a_restart(tmp_path: Path) -> None:
         run_id = (await (await before.start()).wait()).run.run_id
         await before.close()
     after = await stage(model(OPENAI), path)
-    assert (await after.brain.run(run_id)).usage.cost == 0.0018
+    assert (await after.runtime.run(run_id)).usage.cost == 0.0018
     await after.close()

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import AlreadyDecided, KernelGone, ModelRefused, UnknownRun
-from agent_kernel.runtime.runs.stop import stop_for
 from agent_kernel.models.base import ModelFacts, ModelRequest, TextDelta
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.runtime.runs.stop import stop_for
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import Outcome, ToolVerdict
-from tests.core.runtime.runtime_fixtures import FunctionHands, InterruptibleHands, continue_unknown
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, continue_unknown
 
 ASK_USER = ToolDeclaration(
     "ask_user",
@@ -26,14 +26,14 @@ ASK_USER = ToolDeclaration(
 async def test_stop_cancels_what_waits_interrupts_what_runs_and_asks_the_model_no_more(stages: Any) -> None:
     turn = calls(call("run_python", code="sleep", call_id="a"), call("run_python", code="2", call_id="b"))
     with ScriptedModel([turn]) as model:
-        stage = await stages(model, hands=InterruptibleHands())
+        stage = await stages(model, executor=InterruptibleExecutor())
         handle = await stage.start()
         first, _ = await stage.requests(2)
         await stage.conversation.decide(first.approval_id, Decision(approved=True))
         await stage.until_runs("a")
         await stage.conversation.cancel_run(handle.run_id)
         result = await handle.wait()
-    assert stage.hands.interrupted == ["a"]
+    assert stage.executor.interrupted == ["a"]
     assert [c.state for c in result.tool_calls] == ["cancelled", "cancelled"]
     assert result.run.status == "cancelled"
     tools = [message for message in result.messages if message.role == "tool"]
@@ -85,7 +85,7 @@ async def test_a_call_that_does_not_end_when_interrupted_has_an_unknown_outcome(
         await asyncio.Event().wait()
 
     with ScriptedModel([call("run_python", code="while True: pass")]) as model:
-        stage = await stages(model, hands=FunctionHands(stubborn), stop_seconds=0.05)
+        stage = await stages(model, executor=FunctionExecutor(stubborn), stop_seconds=0.05)
         handle = await stage.start(policy="allow")
         await stage.until_runs()
         await stage.conversation.cancel_run(handle.run_id)
@@ -94,18 +94,18 @@ async def test_a_call_that_does_not_end_when_interrupted_has_an_unknown_outcome(
 
 
 async def test_stop_in_the_moment_of_the_start_keeps_the_call_from_the_kernel(stages: Any) -> None:
-    """The start is on the disk, and shown; the hands have not been asked yet."""
+    """The start is on the disk, and shown; the executor has not been asked yet."""
     with ScriptedModel([call("run_python", code="1")]) as model:
         stage = await stages(model)
         handle = await stage.start()
         [request] = await stage.requests()
         deciding = asyncio.create_task(stage.conversation.decide(request.approval_id, Decision(approved=True)))
         await stage.until(lambda: stage.of("tool_start"))
-        assert stage.hands.ran == []
+        assert stage.executor.ran == []
         await stage.conversation.cancel_run(handle.run_id)
         await deciding
         result = await handle.wait()
-    assert stage.hands.ran == []
+    assert stage.executor.ran == []
     assert result.tool_calls[0].state == "cancelled"
     assert result.tool_calls[0].result == "Cancelled before it started. By you. Nothing ran."
 
@@ -115,7 +115,7 @@ async def test_a_call_that_kills_the_kernel_is_unknown_and_the_model_hears_of_it
         raise KernelGone("The kernel died. Its variables are gone.")
 
     with ScriptedModel([call("run_python", code="os._exit(1)"), say("I see.")]) as model:
-        stage = await stages(model, hands=FunctionHands(die))
+        stage = await stages(model, executor=FunctionExecutor(die))
         handle = await stage.start(policy="allow")
         await continue_unknown(stage)
         result = await handle.wait()
@@ -155,12 +155,12 @@ async def test_a_model_that_refuses_ends_the_run_with_what_to_do(stages: Any) ->
 
 
 async def test_a_fault_of_our_own_ends_the_run_and_leaves_no_open_call(stages: Any) -> None:
-    class Broken(FunctionHands):
+    class Broken(FunctionExecutor):
         async def execute(self, call: Any, emit: Any) -> Outcome:
             raise RuntimeError("a bug")
 
     with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
-        stage = await stages(model, hands=Broken())
+        stage = await stages(model, executor=Broken())
         handle = await stage.start(policy="allow")
         await continue_unknown(stage)
         result = await handle.wait()
@@ -196,7 +196,7 @@ async def test_a_queued_run_can_be_taken_back_and_an_unknown_one_is_refused(stag
 
 
 async def test_a_stop_while_the_run_is_still_being_begun_stops_it(stages: Any) -> None:
-    class Slow(FunctionHands):
+    class Slow(FunctionExecutor):
         described = asyncio.Event()
         asked = asyncio.Event()
 
@@ -205,20 +205,20 @@ async def test_a_stop_while_the_run_is_still_being_begun_stops_it(stages: Any) -
             await self.described.wait()
             return ""
 
-    hands = Slow()
+    executor = Slow()
     with ScriptedModel([]) as model:
-        stage = await stages(model, hands=hands)
+        stage = await stages(model, executor=executor)
         handle = await stage.start()
-        await hands.asked.wait()
+        await executor.asked.wait()
         stop = asyncio.create_task(stage.conversation.cancel_run(handle.run_id))
         await asyncio.sleep(0)
-        hands.described.set()
+        executor.described.set()
         await stop
         assert (await handle.wait()).run.status == "cancelled"
 
 
 async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages: Any) -> None:
-    class Pondering(FunctionHands):
+    class Pondering(FunctionExecutor):
         asked = asyncio.Event()
         decided = asyncio.Event()
 
@@ -227,18 +227,18 @@ async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages:
             await self.decided.wait()
             return ToolVerdict("ask")
 
-    hands = Pondering()
+    executor = Pondering()
     tool = ToolDeclaration("ponder", "Ponder.", {"type": "object", "properties": {}}, approval="dynamic")
     with ScriptedModel([call("ponder", call_id="a"), say("Done.")]) as model:
-        stage = await stages(model, hands=hands)
+        stage = await stages(model, executor=executor)
         handle = await stage.start(tools=(tool,))
-        await hands.asked.wait()
+        await executor.asked.wait()
         [waiting] = (await stage.conversation.view()).tool_calls
         await stage.conversation.decide(waiting.approval_id, Decision(approved=True))
-        hands.decided.set()
+        executor.decided.set()
         result = await handle.wait()
     assert [c.state for c in result.tool_calls] == ["success"]
-    assert [ran.tool_call_id for ran in hands.ran] == ["a"]
+    assert [ran.tool_call_id for ran in executor.ran] == ["a"]
 
 
 async def test_a_run_whose_cell_is_run_again_has_its_waiting_calls_replaced(stages: Any) -> None:

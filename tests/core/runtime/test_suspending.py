@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import AlreadyDecided
-from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import RUN_PYTHON, Stage
 
-PARK = {"park_seconds": 0.01}
+PARK = {"suspend_seconds": 0.01}
 
 
-async def until_parked(stage: Stage) -> None:
+async def until_suspended(stage: Stage) -> None:
     async with asyncio.timeout(5):
-        while stage.conversation.in_memory:  # noqa: ASYNC110 -- parking makes no sound
+        while stage.conversation.in_memory:  # noqa: ASYNC110 -- suspending makes no sound
             await asyncio.sleep(0.005)
 
 
@@ -28,11 +28,11 @@ async def test_a_decision_on_a_parked_run_is_acted_on_as_on_any_other(stages: An
         stage = await stages(model, **PARK)
         handle = await stage.start("Go")
         [request] = await stage.requests()
-        await until_parked(stage)
+        await until_suspended(stage)
         assert (await stage.conversation.view()).status == "awaiting_approval"
         await stage.conversation.decide(request.approval_id, Decision(approved=True, digest=request.digest))
         result = await handle.wait()
-    assert [ran.tool_call_id for ran in stage.hands.ran] == ["a"]
+    assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
     assert result.text == "Done."
     assert [m["role"] for m in model.requests[-1].messages] == ["system", "user", "assistant", "tool"]
     assert [event.type for event in stage.events if event.type != "token"] == [
@@ -48,8 +48,8 @@ async def test_a_parked_run_whose_history_is_no_longer_in_memory_goes_on_with_al
         for count in (1, 2):
             handle = await stage.start(f"prompt {count}")
             request = (await stage.requests(count))[-1]
-            await until_parked(stage)
-            stage.brain._host.histories.take(stage.conversation.row.number)
+            await until_suspended(stage)
+            stage.runtime._host.histories.take(stage.conversation.row.number)
             await stage.conversation.decide(request.approval_id, Decision(approved=True))
             await handle.wait()
     last = model.requests[-1].messages
@@ -64,15 +64,15 @@ async def test_two_calls_of_a_parked_run_are_decided_one_after_the_other(stages:
         stage = await stages(model, **PARK)
         handle = await stage.start()
         first, second = await stage.requests(2)
-        await until_parked(stage)
+        await until_suspended(stage)
         await stage.conversation.decide(second.approval_id, Decision(approved=True))
         await stage.until(lambda: stage.of("tool_complete"))
-        await until_parked(stage)
+        await until_suspended(stage)
         with pytest.raises(AlreadyDecided):
             await stage.conversation.decide(second.approval_id, Decision(approved=False))
         await stage.conversation.decide(first.approval_id, Decision(approved=False, reason="No."))
         result = await handle.wait()
-    assert [ran.tool_call_id for ran in stage.hands.ran] == ["b"]
+    assert [ran.tool_call_id for ran in stage.executor.ran] == ["b"]
     assert [c.state for c in result.tool_calls] == ["denied", "success"]
 
 
@@ -81,7 +81,7 @@ async def test_stop_ends_a_parked_run(stages: Any) -> None:
         stage = await stages(model, **PARK)
         handle = await stage.start()
         await stage.requests()
-        await until_parked(stage)
+        await until_suspended(stage)
         await stage.conversation.cancel_run(handle.run_id)
         result = await handle.wait()
     assert result.run.status == "cancelled"
@@ -93,7 +93,7 @@ async def test_a_run_that_is_queued_behind_a_parked_one_waits_for_it(stages: Any
         stage = await stages(model, **PARK)
         first = await stage.start("first")
         [request] = await stage.requests()
-        await until_parked(stage)
+        await until_suspended(stage)
         second = await stage.start("second")
         await asyncio.sleep(0.05)
         assert len(model.requests) == 1
@@ -106,7 +106,7 @@ async def test_a_new_message_replaces_the_call_of_a_parked_run(stages: Any) -> N
         stage = await stages(model, **PARK)
         handle = await stage.start()
         await stage.requests()
-        await until_parked(stage)
+        await until_suspended(stage)
         assert await stage.conversation.send_message("Something else.") == handle.run_id
         result = await handle.wait()
     assert result.tool_calls[0].state == "superseded"
@@ -124,7 +124,7 @@ async def test_a_decision_in_the_moment_of_parking_is_not_lost(stages: Any, dela
             await stage.conversation.decide(request.approval_id, Decision(approved=True))
             async with asyncio.timeout(5):
                 result = await handle.wait()
-        assert len(stage.hands.ran) == 1
+        assert len(stage.executor.ran) == 1
         assert result.text == "Done."
 
 
@@ -132,30 +132,30 @@ async def test_few_runs_that_wait_stay_in_memory_and_of_many_only_so_many(
     stages: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
-    park = ActiveRun.park
+    suspend = ActiveRun.suspend
 
     def counted(run: ActiveRun) -> None:
         nonlocal looks
         looks += 1
-        park(run)
+        suspend(run)
 
-    monkeypatch.setattr(ActiveRun, "park", counted)
+    monkeypatch.setattr(ActiveRun, "suspend", counted)
     with ScriptedModel([call("run_python", code=str(number)) for number in range(5)]) as model:
         stage = await stages(model, **PARK, runs_in_memory=2)
         conversations: list[Conversation] = []
 
         async def ask(count: int) -> None:
             for _ in range(count):
-                conversations.append(await stage.brain.create_conversation())
+                conversations.append(await stage.runtime.create_conversation())
                 spec = RunSpec(run_id=new_run_id(), prompt="Go", tools=(RUN_PYTHON,))
-                await conversations[-1].start_run(spec, stage.hands)
-            while (await stage.brain.counts())["awaiting_approval"] < len(conversations):  # noqa: ASYNC110
+                await conversations[-1].start_run(spec, stage.executor)
+            while (await stage.runtime.counts())["awaiting_approval"] < len(conversations):  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 
         async def looked_again() -> None:
-            """Until each run that waits in memory has had the time to be parked, several times over."""
+            """Until each run that waits in memory has had the time to be suspended, several times over."""
             wanted = looks + 10
-            while looks < wanted:  # noqa: ASYNC110 -- parking makes no sound
+            while looks < wanted:  # noqa: ASYNC110 -- suspending makes no sound
                 await asyncio.sleep(0.005)
 
         def in_memory() -> int:
@@ -166,7 +166,7 @@ async def test_few_runs_that_wait_stay_in_memory_and_of_many_only_so_many(
             await looked_again()
             assert in_memory() == 2
             await ask(3)
-            while in_memory() > 2:  # noqa: ASYNC110 -- parking makes no sound
+            while in_memory() > 2:  # noqa: ASYNC110 -- suspending makes no sound
                 await asyncio.sleep(0.005)
             await looked_again()
         assert in_memory() == 2

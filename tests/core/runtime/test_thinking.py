@@ -27,9 +27,9 @@ from agent_kernel.testing.wire.messages import (
     streamed,
 )
 from agent_kernel.tools.executor import Outcome
-from tests.core.runtime.runtime_fixtures import FunctionHands, Stage, continue_unknown, stage
 from tests.core.models.messages_fixtures import speaking
 from tests.core.models.model_fixtures import connected
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, continue_unknown, stage
 
 
 @dataclass
@@ -82,13 +82,13 @@ async def test_after_a_restart_and_once_in_the_log(tmp_path: Path) -> None:
         conversation_id = one.conversation.conversation_id
         await one.close()
         again = await stage(model, path)
-        conversation = await again.brain.conversation(conversation_id)
+        conversation = await again.runtime.conversation(conversation_id)
         subscription = conversation.subscribe()
         await conversation.send_message("And now?")
         async for frame in subscription:
             if '"type":"complete"' in frame:
                 subscription.close()
-        history = await again.brain.conversation(conversation_id)
+        history = await again.runtime.conversation(conversation_id)
         assert [m.reasoning for m in (await history.view()).messages if m.role == "assistant"] == [
             "First",
             "Second",
@@ -207,9 +207,9 @@ async def test_tools_that_changed_between_runs_are_told(stages: Any) -> None:
 
 
 async def test_a_call_whose_outcome_is_unknown_leaves_it_as_it_was(stages: Any) -> None:
-    hands = FunctionHands(lambda call, emit: Outcome("unknown", "The kernel died."))
+    executor = FunctionExecutor(lambda call, emit: Outcome("unknown", "The kernel died."))
     async with speaking(look("a", "First"), say("Well.")) as (server, model):
-        one = await stages(model, hands=hands)
+        one = await stages(model, executor=executor)
         handle = await one.start()
         await continue_unknown(one)
         assert (await handle.wait()).text == "Well."

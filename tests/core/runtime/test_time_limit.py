@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.runtime.graph import run_graph
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.runtime.graph import run_graph
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runtime_fixtures import FunctionHands, InterruptibleHands, Stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, Stage
 from tests.core.runtime.test_budget import run_view, until_paused
 
 SOON = BudgetLimits(seconds=0.2)
@@ -45,11 +45,11 @@ async def approve(stage: Stage, count: int = 1) -> None:
 
 async def test_a_call_is_interrupted_when_the_time_is_up_and_the_run_asks_for_more(stages: Any) -> None:
     with ScriptedModel([WORK, say("Done.")]) as model:
-        stage = await stages(model, hands=InterruptibleHands())
+        stage = await stages(model, executor=InterruptibleExecutor())
         handle = await stage.start(budget=SOON)
         await approve(stage)
         pause = await until_paused(stage)
-        assert stage.hands.interrupted == ["work"]
+        assert stage.executor.interrupted == ["work"]
         assert run_view(stage).paused.reached == ["seconds"]
         await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
         result = await handle.wait()
@@ -67,7 +67,7 @@ async def test_a_call_that_does_not_end_when_its_time_is_up_has_an_unknown_outco
         return asyncio.Event().wait()
 
     with ScriptedModel([WORK]) as model:
-        stage = await stages(model, hands=FunctionHands(never), attended=False, stop_seconds=0.01)
+        stage = await stages(model, executor=FunctionExecutor(never), attended=False, stop_seconds=0.01)
         result = await (await stage.start(budget=SOON, policy="allow")).wait()
     [ran] = result.tool_calls
     assert ran.state == "unknown"
@@ -79,7 +79,7 @@ async def test_a_call_that_does_not_end_when_its_time_is_up_has_an_unknown_outco
 async def test_calls_that_have_not_begun_do_not_begin_when_the_time_is_up(stages: Any) -> None:
     asked = call("run_python", call_id="asked", code="2")
     with ScriptedModel([calls(WORK, asked), say("Done.")]) as model:
-        stage = await stages(model, hands=InterruptibleHands())
+        stage = await stages(model, executor=InterruptibleExecutor())
         handle = await stage.start(budget=SOON)
         first, _ = await stage.requests(2)
         await stage.conversation.decide(first.approval_id, Decision(approved=True))
@@ -87,7 +87,7 @@ async def test_calls_that_have_not_begun_do_not_begin_when_the_time_is_up(stages
         await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
         result = await handle.wait()
     assert [(one.state, one.reason) for one in result.tool_calls] == [("cancelled", USED_UP)] * 2
-    assert [ran.tool_call_id for ran in stage.hands.ran] == ["work"]
+    assert [ran.tool_call_id for ran in stage.executor.ran] == ["work"]
 
 
 async def test_an_answer_is_cut_off_when_the_time_is_up_and_asked_for_again_with_more(stages: Any) -> None:
@@ -114,7 +114,7 @@ async def test_where_nobody_can_be_asked_for_more_time_what_was_said_is_kept(sta
 
 async def test_a_paused_answer_that_was_parked_is_asked_for_again(stages: Any) -> None:
     model = SlowModel([say("unused"), say("The answer.")])
-    stage = await stages(model, park_seconds=0.01)
+    stage = await stages(model, suspend_seconds=0.01)
     handle = await stage.start(budget=SOON)
     pause = await until_paused(stage)
     await stage.until(lambda: [m for m in stage.of("message") if m.role == "assistant"])  # it was taken back
@@ -126,7 +126,7 @@ async def test_a_paused_answer_that_was_parked_is_asked_for_again(stages: Any) -
 @pytest.mark.parametrize("question", [call("run_python", code="1"), call("look")])
 async def test_the_time_in_which_a_person_decides_is_not_counted(stages: Any, question: Any) -> None:
     with ScriptedModel([question, say("Done.")]) as model:
-        stage = await stages(model, hands=FunctionHands(approval="ask"))
+        stage = await stages(model, executor=FunctionExecutor(approval="ask"))
         handle = await stage.start(budget=SOON, rules=("ask look",))
         await stage.requests()
         run = stage.conversation._queue.active
@@ -140,7 +140,7 @@ async def test_the_time_in_which_a_person_decides_is_not_counted(stages: Any, qu
 
 async def test_the_time_that_a_run_has_worked_outlives_the_process(stages: Any) -> None:
     with ScriptedModel([call("look"), say("Done.")]) as model:
-        stage = await stages(model, hands=FunctionHands(lambda *_: asyncio.sleep(0.05, "ok")))
+        stage = await stages(model, executor=FunctionExecutor(lambda *_: asyncio.sleep(0.05, "ok")))
         result = await (await stage.start()).wait()
     assert 0.05 <= result.run.usage.seconds < 5
     [seen] = [event.usage.seconds for event in stage.of("usage")][:1]

@@ -8,18 +8,18 @@ import pytest
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, KernelGone
 from agent_kernel.log.audit import chain
-from agent_kernel.runtime.runtime import Brain
-from agent_kernel.runtime.clients.commands import obey
-from agent_kernel.runtime.settings import BrainSettings, RunSpec
 from agent_kernel.protocol.commands import Decision, ToolRetryCommand
+from agent_kernel.runtime.clients.commands import handle_command
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionHands, OneModel, Stage, stage
-from tests.core.runtime.test_suspending import until_parked
+from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, OneModel, Stage, stage
+from tests.core.runtime.test_suspending import until_suspended
 
 DIES = call("run_python", code="os._exit(1)", call_id="a")
 
 
-class Dying(FunctionHands):
+class Dying(FunctionExecutor):
     """A kernel that dies in its first call and comes back."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ async def until_unknown(stage: Stage) -> None:
 
 async def test_the_model_is_told_once_a_person_says_continue(stages: Any) -> None:
     with ScriptedModel([DIES, say("I see.")]) as model:
-        stage = await stages(model, hands=Dying())
+        stage = await stages(model, executor=Dying())
         handle = await stage.start(policy="allow")
         await until_unknown(stage)
         assert len(model.requests) == 1
@@ -53,12 +53,12 @@ async def test_the_model_is_told_once_a_person_says_continue(stages: Any) -> Non
 async def test_run_again_has_the_model_ask_and_the_person_is_asked_though_policy_would_allow_it(stages: Any) -> None:
     again = call("run_python", code="os._exit(1)", call_id="b")
     with ScriptedModel([DIES, again, say("Done.")]) as model:
-        stage = await stages(model, hands=Dying())
+        stage = await stages(model, executor=Dying())
         handle = await stage.start(policy="allow")
         await until_unknown(stage)
-        await obey(ToolRetryCommand(type="tool_retry", tool_call_id="a"), stage.conversation, "ana")
+        await handle_command(ToolRetryCommand(type="tool_retry", tool_call_id="a"), stage.conversation, "ana")
         [request] = await stage.requests()
-        assert [ran.tool_call_id for ran in stage.hands.ran] == ["a"]
+        assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
         await stage.conversation.decide(request.approval_id, Decision(approved=True, digest=request.digest))
         result = await handle.wait()
     assert [one.state for one in result.tool_calls] == ["unknown", "success"]
@@ -77,7 +77,7 @@ async def test_the_same_call_is_asked_about_in_a_later_run_too(tmp_path: Path) -
         await handle.wait()
         await one.start("Once more", policy="allow")
         await one.requests()
-        assert [ran.tool_call_id for ran in one.hands.ran] == ["a"]
+        assert [ran.tool_call_id for ran in one.executor.ran] == ["a"]
         await one.close()
 
 
@@ -92,7 +92,7 @@ async def test_of_two_answers_the_first_counts_and_is_in_the_audit_trail(tmp_pat
             return_exceptions=True,
         )
         await handle.wait()
-        entries = await one.brain._host.log.read(lambda sql: list(chain.read_entries(sql)))
+        entries = await one.runtime._host.log.read(lambda sql: list(chain.read_entries(sql)))
         await one.close()
     assert [type(one) for one in answers if isinstance(one, Exception)] == [AlreadyDecided]
     [entry] = [entry.fields for entry in entries if entry.fields["kind"] == "unknown"]
@@ -102,10 +102,10 @@ async def test_of_two_answers_the_first_counts_and_is_in_the_audit_trail(tmp_pat
 
 async def test_a_run_that_waits_for_a_look_is_parked_and_goes_on(stages: Any) -> None:
     with ScriptedModel([DIES, say("I see.")]) as model:
-        stage = await stages(model, hands=Dying(), park_seconds=0.01)
+        stage = await stages(model, executor=Dying(), suspend_seconds=0.01)
         handle = await stage.start(policy="allow")
         await until_unknown(stage)
-        await until_parked(stage)
+        await until_suspended(stage)
         await stage.conversation.answer_unknown("a", "continue")
         assert (await handle.wait()).text == "I see."
 
@@ -124,29 +124,29 @@ async def test_after_a_restart_it_is_asked_about_unless_it_was_answered(tmp_path
             await before.conversation.answer_unknown("a", "continue")
         await before.close()
 
-    async def hands_for(*_: Any) -> FunctionHands:
-        return FunctionHands()
+    async def executor_for(*_: Any) -> FunctionExecutor:
+        return FunctionExecutor()
 
     with ScriptedModel([say("I see.")]) as model:
-        brain = await Brain.open(path, OneModel(model))
-        [(_, conversation, handle)] = (await brain.recover(hands_for)).continued
-        conversation.face_came()
+        runtime = await Runtime.open(path, OneModel(model))
+        [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
+        conversation.client_came()
         await conversation.cancel_call("b")
         if not answered:
             [shown, _] = (await conversation.view()).tool_calls
             assert (shown.state, shown.unknown_answer, len(model.requests)) == ("unknown", None, 0)
             await conversation.answer_unknown("a", "continue")
         assert (await handle.wait()).text == "I see."
-        await brain.aclose()
+        await runtime.aclose()
 
 
 async def test_where_no_page_shows_the_run_the_model_is_told_and_goes_on() -> None:
     with ScriptedModel([DIES, say("I see.")]) as model:
-        brain = await Brain.open(None, OneModel(model), BrainSettings(face_seconds=0.01))
-        conversation = await brain.create_conversation()
+        runtime = await Runtime.open(None, OneModel(model), RuntimeSettings(client_seconds=0.01))
+        conversation = await runtime.create_conversation()
         spec = RunSpec(run_id="run_unseen", prompt="Go", tools=(RUN_PYTHON,), policy="allow")
         result = await (await conversation.start_run(spec, Dying())).wait()
-        await brain.aclose()
+        await runtime.aclose()
     assert (result.text, result.tool_calls[0].unknown_answer) == ("I see.", None)
 
 
@@ -157,36 +157,36 @@ def _dies(*_: Any) -> str:
 async def test_somebody_without_a_page_answers_while_one_is_waited_for_and_the_run_goes_on_at_once() -> None:
     both = calls(DIES, call("run_python", code="os._exit(2)", call_id="b"))
     with ScriptedModel([both, say("I see.")]) as model:
-        brain = await Brain.open(None, OneModel(model), BrainSettings(face_seconds=600))
-        conversation = await brain.create_conversation()
+        runtime = await Runtime.open(None, OneModel(model), RuntimeSettings(client_seconds=600))
+        conversation = await runtime.create_conversation()
         spec = RunSpec(run_id="run_unseen", prompt="Go", tools=(RUN_PYTHON,), policy="allow")
-        handle = await conversation.start_run(spec, FunctionHands(_dies))
+        handle = await conversation.start_run(spec, FunctionExecutor(_dies))
         lost: list[Any] = []
         async with asyncio.timeout(10):
             while len(lost) < 2:
-                lost = await brain.approvals("unanswered")
+                lost = await runtime.approvals("unanswered")
         for one in lost:
-            await brain.answer_unknown(one.approval_id, "continue")
+            await runtime.answer_unknown(one.approval_id, "continue")
         async with asyncio.timeout(10):
             result = await handle.wait()
-        await brain.aclose()
+        await runtime.aclose()
     assert result.text == "I see."
     assert [one.unknown_answer for one in result.tool_calls] == ["continue", "continue"]
 
 
 async def test_a_new_prompt_does_not_wait_for_the_look(stages: Any) -> None:
     with ScriptedModel([DIES, say("I see."), say("Something else.")]) as model:
-        stage = await stages(model, hands=Dying(), park_seconds=0.01)
+        stage = await stages(model, executor=Dying(), suspend_seconds=0.01)
         first = await stage.start(policy="allow")
         await until_unknown(stage)
-        await until_parked(stage)
+        await until_suspended(stage)
         second = await stage.start("Something else")
         assert [(await handle.wait()).text for handle in (first, second)] == ["I see.", "Something else."]
 
 
 async def test_stop_ends_a_run_that_waits_for_a_look(stages: Any) -> None:
     with ScriptedModel([DIES]) as model:
-        stage = await stages(model, hands=Dying())
+        stage = await stages(model, executor=Dying())
         handle = await stage.start(policy="allow")
         await until_unknown(stage)
         await stage.conversation.cancel_run(handle.run_id)

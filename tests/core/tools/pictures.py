@@ -30,7 +30,7 @@ def plot(width: int = 64, height: int = 48, color: str = "red", display_id: str 
 
 
 def draws(*outputs: OutputView) -> Any:
-    """What hands do that show this in every call."""
+    """What executor do that show this in every call."""
 
     def act(_: ApprovedCall, emit: OutputSink) -> Outcome:
         for output in outputs:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.tools.builtin import search_process, search
-from agent_kernel.tools.builtin.search_process import list_files, search_files
+from agent_kernel.tools.builtin import search, search_process
 from agent_kernel.tools.builtin.files import edit_file, read_file, write_file
 from agent_kernel.tools.builtin.notebooks import read_notebook
+from agent_kernel.tools.builtin.search_process import list_files, search_files
 
 TOOLS: dict[str, Callable[..., str]] = {
     "read_file": read_file,

@@ -1,4 +1,4 @@
-/** One conversation as a page sees it: its runs' states, the line to the brain, and what is not sent yet. */
+/** One conversation as a page sees it: its runs' states, the line to the runtime, and what is not sent yet. */
 import type { ApprovalResponseCommand, BudgetCommand, ClientCommand, ErrorEvent, ServerEvent, SessionEvent } from "../protocol";
 import { callOf, emptyRun, patchCall, reduce, runEnded, fromSnapshot, type Decider, type RunState } from "../state";
 import { Decisions, type PendingDecision } from "./decisions";
@@ -22,7 +22,7 @@ export interface Connection {
 
 export class Channel {
   connection: Connection = { status: "connecting", since: Date.now(), nextTryAt: null, why: null };
-  /** This page's clock minus the brain's, in ms. */
+  /** This page's clock minus the runtime's, in ms. */
   skew = 0;
   readonly decisions = new Decisions();
   private readonly runs = new Map<string, RunState>();
@@ -258,7 +258,7 @@ export class Channel {
     this.outbox = this.outbox.filter((command) => !this.transport.send(command));
   }
 
-  /** The brain did not take something that this page sent. */
+  /** The runtime did not take something that this page sent. */
   private refused(event: ErrorEvent): void {
     // A rule that is no longer there: somebody else has removed it, and the header says so.
     if (String(event.details["unknown"] ?? "").startsWith("rule_")) return;
@@ -272,7 +272,7 @@ export class Channel {
     const callId = event.tool_call_id ?? decision?.callId ?? null;
     if (decision !== null) this.decisions.settle(decision.command.approval_id, false);
     const problem = { code: event.code, message: event.message };
-    // No frame of this page was meant: something is wrong with the brain's host, such as a full disk.
+    // No frame of this page was meant: something is wrong with the runtime's host, such as a full disk.
     if (callId === null && event.code === "INTERNAL_ERROR") this.tellRuns(event);
     if (callId === null) return;
     // An older run may have a card of this id that was cut off while the model wrote the call.

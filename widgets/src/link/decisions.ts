@@ -1,4 +1,4 @@
-/** Decisions that the brain has not confirmed yet. Each is kept until the log says how the call was decided. */
+/** Decisions that the runtime has not confirmed yet. Each is kept until the log says how the call was decided. */
 import type { ApprovalResponseCommand } from "../protocol";
 
 export interface PendingDecision {

@@ -1,4 +1,4 @@
-/** Carries frames between the brain and a channel. Order and loss are the channel's business. */
+/** Carries frames between the runtime and a channel. Order and loss are the channel's business. */
 import type { ClientCommand } from "../protocol";
 
 export interface TransportListener {
@@ -6,7 +6,7 @@ export interface TransportListener {
   frame(text: string): void;
   /** Called once for each lost connection and failed attempt, with the time (ms) of the next attempt. */
   lost(nextTryAt: number): void;
-  /** Why the brain takes no connection, in its own words; null where it does not say. */
+  /** Why the runtime takes no connection, in its own words; null where it does not say. */
   trouble(why: string | null): void;
   /** The other side is gone for good. */
   gone(): void;
@@ -14,12 +14,12 @@ export interface TransportListener {
   hearingChanged(): void;
 }
 
-/** Whether the brain hears a page at any time. A kernel does where the page has a line to it beside its cells' own. */
+/** Whether the runtime hears a page at any time. A kernel does where the page has a line to it beside its cells' own. */
 export type Hearing = "always" | "usually" | "between-cells";
 
 export interface Transport {
   readonly hearing: Hearing;
-  /** True where the brain begins each connection with a `session` event. */
+  /** True where the runtime begins each connection with a `session` event. */
   readonly greets: boolean;
   start(listener: TransportListener): void;
   /** False where there is no connection: nothing was sent. */

@@ -21,7 +21,7 @@ const LIMITS: Readonly<Record<Limit, { readonly title: string; readonly add: str
 };
 const ORDER: readonly Limit[] = ["tokens", "usd", "tool_calls", "steps", "seconds"];
 const NOTHING: BudgetLimits = { tokens: null, usd: null, tool_calls: null, steps: null, seconds: null };
-/** The most that the brain takes. */
+/** The most that the runtime takes. */
 const MOST = 1e9;
 
 interface Props {

@@ -28,7 +28,7 @@ export interface Form {
 }
 
 export interface Actions {
-  /** The brain's present moment in ms, by this page's best knowledge. */
+  /** The runtime's present moment in ms, by this page's best knowledge. */
   now(): number;
   decide(call: Call, choice: Choice): void;
   takeBack(approvalId: string): void;

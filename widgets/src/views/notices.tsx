@@ -83,7 +83,7 @@ export function ProblemWords({ problem, about = "decided" }: { problem: Problem;
   );
 }
 
-/** The brain tells moments in UTC. */
+/** The runtime tells moments in UTC. */
 function inThisZone(text: string): string {
   return text.replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, timeOfDay);
 }
@@ -97,7 +97,7 @@ export function ConnectionBar(props: { connection: Connection; known: boolean; o
   const { connection } = props;
   useSeconds(connection.status !== "open");
   const away = Date.now() - connection.since;
-  // Before a run's first event the brain may not have heard of it yet, and refuses.
+  // Before a run's first event the runtime may not have heard of it yet, and refuses.
   if (connection.status === "open" || (!props.known && away < 5_000)) return null;
   if (connection.status === "gone") {
     return (

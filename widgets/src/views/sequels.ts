@@ -22,7 +22,7 @@ export class Sequels {
     return this.goesOn(state) ? "offered" : "no";
   }
 
-  /** An answer that the brain did not take makes room for another. */
+  /** An answer that the runtime did not take makes room for another. */
   private lookOf(call: Call, state: RunState): Retry {
     const told = call.step !== state.step || call.unknownAnswer === "continue";
     if (call.unknownAnswer === "retry" || (told && this.retried.has(call.id))) return "asked";
