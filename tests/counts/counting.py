@@ -68,10 +68,8 @@ class CountedRuntime:
         self.runtime = runtime
         self.conversation = conversation
         self.sql: list[str] = []
-        results = count(1)
-        self.executor = FunctionExecutor(
-            act=lambda call, emit: f"{next(results)}"
-        )  # the same three times would pause a run
+        results = count(1)  # the same result three times would pause a run
+        self.executor = FunctionExecutor(act=lambda call, emit: f"{next(results)}")
         self._seen = 0
 
     @classmethod
