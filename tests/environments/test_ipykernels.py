@@ -66,7 +66,7 @@ def test_frames_come_in_at_most_thirty_messages_a_second_all_of_them_and_in_orde
 def test_a_page_is_told_whether_its_clicks_wait_for_the_cell_and_those_that_do_are_not_lost(
     kernel: TestKernel, version: str, tmp_path: Path
 ) -> None:
-    """The client shows what it is told here: see `widgets/tests/hearing.test.ts`."""
+    """The client shows what it is told here: see `widgets/tests/kernelBusy.test.ts`."""
     page = Page(kernel)
     kernel.run(START, allow_stdin=True)
     page.open()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { channelAddress, SocketTransport } from "../src/link/socket";
+import { channelAddress, SocketTransport } from "../src/channel/socket";
 import { runtime, button, buttons, card, decisions, happens, kernelView, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
 
 usePage();
@@ -278,7 +278,7 @@ describe("the way to the server", () => {
   test("is tried with cookies first, and with the token when that fails", async () => {
     PlayedSocket.refuse = true;
     const transport = new SocketTransport({ url: "ws://localhost/x", status: "http://localhost/status", token: "secret", tokenFirst: false });
-    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, trouble: () => undefined, gone: () => undefined, hearingChanged: () => undefined });
+    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, trouble: () => undefined, gone: () => undefined, receivesChanged: () => undefined });
     await settle(1_000);
     transport.close();
     expect(PlayedSocket.all.slice(0, 2).map((socket) => socket.url)).toEqual(["ws://localhost/x", "ws://localhost/x?token=secret"]);
@@ -287,7 +287,7 @@ describe("the way to the server", () => {
   test("takes the token at once where the page says so", async () => {
     const { token, tokenFirst, url, status } = address({ baseUrl: "/", token: "secret", appendToken: true });
     const transport = new SocketTransport({ token, tokenFirst, url, status });
-    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, trouble: () => undefined, gone: () => undefined, hearingChanged: () => undefined });
+    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, trouble: () => undefined, gone: () => undefined, receivesChanged: () => undefined });
     transport.close();
     expect(PlayedSocket.last.url).toContain("?token=secret");
   });

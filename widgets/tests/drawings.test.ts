@@ -1,6 +1,6 @@
 /** Outputs that the notebook's own renderers draw. The renderers are played: real ones are in the browser tests. */
 import { expect, test } from "vitest";
-import type { LuminoWidget, Renderer, Rendermime } from "../src/notebook-renderers";
+import type { LuminoWidget, Renderer, Rendermime } from "../src/card/notebookRenderers";
 import { PYTHON } from "./cards";
 import { runtime, card, closeViews, happens, notebook, PlayedSocket, settle, show, usePage, view } from "./page";
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { cardCommand, type Key, type Place } from "../src/keyboard";
+import { cardCommand, type Key, type Place } from "../src/run/keyboard";
 import { button, card, closeViews, decisions, happens, key, press, settle, show, usePage, type Recording } from "./page";
 
 const NO_KEY: Key = { key: "", repeat: false, shiftKey: false, ctrlKey: false, metaKey: false, altKey: false, isComposing: false };

@@ -1,7 +1,7 @@
 /** A page with the real client in it. Only the socket is played: it has the browser's API and a runtime behind it. */
 import { afterEach, beforeEach, vi } from "vitest";
 import client from "../src/index";
-import type { WidgetManager } from "../src/notebook-renderers";
+import type { WidgetManager } from "../src/card/notebookRenderers";
 import type { ClientCommand, ServerEvent } from "../src/protocol";
 import { Recording } from "./gallery/frames.js";
 

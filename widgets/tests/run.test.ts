@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { BEGIN_ANEW, type BeginAnew } from "../src/anew";
+import { BEGIN_ANEW, type BeginAnew } from "../src/run/anew";
 import type { ConversationView } from "../src/protocol";
 import { fromSnapshot } from "../src/state";
 import { asks, PYTHON, shown } from "./cards";

@@ -1,7 +1,7 @@
 /** Runs a cell again whose prompt is to begin a new conversation: the request to the kernel says so. */
 import { CodeCell } from "@jupyterlab/cells";
 import type { INotebookTracker } from "@jupyterlab/notebook";
-import { BEGIN_ANEW, NEW_CONVERSATION, type BeginAnew } from "../../src/anew";
+import { BEGIN_ANEW, NEW_CONVERSATION, type BeginAnew } from "../../src/run/anew";
 import { placeOf } from "./insert";
 
 /** Answers cards of all notebooks in the page. */

@@ -3,7 +3,7 @@ import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
 import { INotebookTracker } from "@jupyterlab/notebook";
 import { IStatusBar } from "@jupyterlab/statusbar";
-import { keepsKeysInRecords, RECORD } from "../../src/notebook";
+import { keepsKeysInRecords, RECORD } from "../../src/ui/notebook";
 import { answerBeginnings } from "./anew";
 import { answerInsertions, insertBelow } from "./insert";
 import { helpsWhereMissing } from "./missing";

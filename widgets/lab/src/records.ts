@@ -1,9 +1,9 @@
 /** Gives records, which are plain HTML, what cards have: Copy, Insert below as a cell, and all of a run's code at once.
  *
  * A record comes from the file. Of it only text is taken, and what is added stands in the page, not in the notebook. */
-import { insertCells } from "../../src/cells";
-import { copyButton } from "../../src/copying";
-import { RECORD } from "../../src/notebook";
+import { insertCells } from "../../src/ui/cells";
+import { copyButton } from "../../src/ui/copying";
+import { RECORD } from "../../src/ui/notebook";
 
 /** The code of a call, as the record marks it. Classes stay in notebooks that are not trusted, attributes do not. */
 const CODE = "pre > code.agent-code";

@@ -5,7 +5,7 @@
 import { URLExt } from "@jupyterlab/coreutils";
 import type { NotebookPanel } from "@jupyterlab/notebook";
 import { ServerConnection } from "@jupyterlab/services";
-import { RECORD } from "../../src/notebook";
+import { RECORD } from "../../src/ui/notebook";
 import { type FileChange, type Offer, offersOf } from "./changes";
 
 const ROWS = "agent-kernel-undo";

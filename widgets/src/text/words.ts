@@ -1,7 +1,7 @@
 /** What a state is called, and how it looks. */
 import type { CallState, PolicyMode, RunView } from "../protocol";
 import type { Decider } from "../state";
-import type { IconName } from "../views/icon";
+import type { IconName } from "../ui/icon";
 
 export interface StateLook {
   readonly word: string;

@@ -1,4 +1,4 @@
-// Builds the frames of a run as the brain would commit them. Used by the gallery page only.
+// Builds the frames of a run as the runtime would commit them. Used by the gallery page only.
 const SAME = { run_python: "same code", run_shell: "same command", write_file: "same path, same content", edit_file: "same path, same change" };
 function rulesFor(id, tool, input) {
   const rules = [{ text: `allow ${tool} where digest is digest_${id}`, label: "This exact call", note: SAME[tool] ?? "same arguments" }];

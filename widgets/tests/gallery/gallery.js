@@ -1,5 +1,5 @@
 // Shows the scenes with the real bundle; only the socket is played.
-import face from "../../agent_kernel_widgets/static/index.js";
+import client from "../../agent_kernel_widgets/static/index.js";
 import { SCENES } from "./scenes.js";
 
 const query = new URLSearchParams(location.search);
@@ -40,6 +40,6 @@ for (const scene of SCENES) {
   output.style.width = `${query.get("width") ?? 820}px`;
   document.body.append(title, output);
   const traits = { conversation_id: scene.name, run_id: scene.recording.run, prompt: scene.recording.view.prompt, transport: "server" };
-  face.render({ model: { get: (name) => traits[name] }, el: output });
+  client.render({ model: { get: (name) => traits[name] }, el: output });
   setTimeout(() => scene.act?.(output, sockets.get(scene.name)), 300);
 }

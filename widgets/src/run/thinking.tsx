@@ -1,0 +1,23 @@
+/** What the model thinks before it speaks, as one line that can be opened. It goes when the model speaks. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { useGrowingText } from "./context";
+import { Icon } from "../ui/icon";
+import { usePageId } from "../ui/ids";
+import { Plain } from "../ui/text";
+
+export function Thinking(): JSX.Element {
+  const [open, setOpen] = useState(false);
+  const actions = useGrowingText(open);
+  const id = usePageId();
+  return (
+    <div class="ak-card ak-thinking">
+      <button type="button" class="ak-head" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
+        <Icon name="run" tone="ak-calm ak-spin" />
+        <span class="ak-muted">Thinking</span>
+        <span class="ak-state"><Icon name={open ? "down" : "right"} tone="ak-chev" /></span>
+      </button>
+      <div id={id} class="ak-say ak-muted" hidden={!open}>{open && <Plain text={actions.thought()} />}</div>
+    </div>
+  );
+}
