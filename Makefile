@@ -32,12 +32,13 @@ lint: .venv/test.stamp $(LAB_TYPES) ## Lint, formatting, types (Python and TypeS
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	cd widgets && PYTHON="$(CURDIR)/$(BIN)/python" npm run --silent types && npm run --silent check && npm run --silent check:lab
+	cd widgets && PYTHON="$(CURDIR)/$(BIN)/python" npm run --silent types && npm run --silent check && npm run --silent check:lab && npm run --silent format:check
 
 .PHONY: format
 format: .venv/test.stamp ## Format, and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	cd widgets && npm run --silent format
 
 .PHONY: unit
 unit: .venv/test.stamp .venv/fuse.stamp ## Python tests with real kernels and servers, without a browser
