@@ -9,7 +9,9 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const target = fileURLToPath(new URL("../src/protocol.gen.ts", import.meta.url));
 const python = process.env.PYTHON ?? "python3";
 
-const schema = JSON.parse(execFileSync(python, ["-m", "agent_kernel.protocol.schema"], { cwd: root, encoding: "utf8" }));
+const schema = JSON.parse(
+  execFileSync(python, ["-m", "agent_kernel.protocol.schema"], { cwd: root, encoding: "utf8" }),
+);
 
 // A title on a property would become a named alias for each plain string; the models' own titles stay.
 for (const model of Object.values(schema.$defs)) {
@@ -22,6 +24,8 @@ const compiled = await compile(schema, "AgentKernelProtocol", {
   style: { printWidth: 120 },
   unreachableDefinitions: true,
 });
-const text = compiled.replaceAll(/^ \* This interface was referenced by .*\n \* via the .*\n/gm, "").replaceAll(/\/\*\*\n \*\/\n/g, "");
+const text = compiled
+  .replaceAll(/^ \* This interface was referenced by .*\n \* via the .*\n/gm, "")
+  .replaceAll(/\/\*\*\n \*\/\n/g, "");
 
 writeFileSync(target, text);

@@ -1,19 +1,40 @@
 import { describe, expect, test } from "vitest";
 import { channelAddress, SocketTransport } from "../src/channel/socket";
-import { runtime, button, buttons, card, decisions, happens, kernelView, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
+import {
+  runtime,
+  button,
+  buttons,
+  card,
+  decisions,
+  happens,
+  kernelView,
+  PlayedSocket,
+  press,
+  Recording,
+  settle,
+  show,
+  usePage,
+  view,
+} from "./page";
 
 usePage();
 
 const ASKS = (run: Recording): unknown => run.ask("t1", "run_python", { code: "1 + 1" });
-const resumes = (): number[] => PlayedSocket.sent.flatMap((command) => (command.type === "resume" ? [command.last_seq] : []));
-const answer = (root: HTMLElement): string => [...root.querySelectorAll("[data-role=answer]")].map((one) => one.textContent).join("\n");
+const resumes = (): number[] =>
+  PlayedSocket.sent.flatMap((command) => (command.type === "resume" ? [command.last_seq] : []));
+const answer = (root: HTMLElement): string =>
+  [...root.querySelectorAll("[data-role=answer]")].map((one) => one.textContent).join("\n");
 
 describe("a page that comes back", () => {
   test("continues the answer without a gap and without a repeat", async () => {
     const root = await show((run) => run.say("One two ", false));
     const seen = runtime.recording!.frames.length;
     PlayedSocket.last.drop();
-    runtime.recording!.send({ type: "token", message_id: runtime.recording!.frames.at(-1)!.message_id, content: "three" });
+    runtime.recording!.send({
+      type: "token",
+      message_id: runtime.recording!.frames.at(-1)!.message_id,
+      content: "three",
+    });
     await settle(1_000);
     expect(PlayedSocket.all).toHaveLength(2);
     expect(resumes().at(-1)).toBe(seen);
@@ -30,7 +51,15 @@ describe("a page that comes back", () => {
     const recording = new Recording("ended").finish();
     const session = recording.session();
     session.snapshot.runs = [{ ...recording.view, status: "complete" }];
-    (session.snapshot.messages as unknown[]).push({ message_id: "m", run_id: recording.run, role: "assistant", content: "All done.", tool_calls: [], tool_call_id: null, reasoning: "" });
+    (session.snapshot.messages as unknown[]).push({
+      message_id: "m",
+      run_id: recording.run,
+      role: "assistant",
+      content: "All done.",
+      tool_calls: [],
+      tool_call_id: null,
+      reasoning: "",
+    });
     recording.session = () => session;
     runtime.recording = recording;
     const root = view(recording);
@@ -47,10 +76,26 @@ describe("a page that was away for very long", () => {
     const session = runtime.recording!.session();
     session.snapshot.runs = [runtime.recording!.view];
     session.last_seq = session.seq = 100_000;
-    (session.snapshot.messages as unknown[]).push({ message_id: "m", run_id: runtime.recording!.run, role: "assistant", content: "All of it.", tool_calls: [], tool_call_id: null, reasoning: "" });
+    (session.snapshot.messages as unknown[]).push({
+      message_id: "m",
+      run_id: runtime.recording!.run,
+      role: "assistant",
+      content: "All of it.",
+      tool_calls: [],
+      tool_call_id: null,
+      reasoning: "",
+    });
     const before = resumes().length;
     PlayedSocket.last.say(session);
-    PlayedSocket.last.say({ type: "token", seq: 100_001, conversation_id: "", run_id: runtime.recording!.run, timestamp: "", message_id: "n", content: "And more." });
+    PlayedSocket.last.say({
+      type: "token",
+      seq: 100_001,
+      conversation_id: "",
+      run_id: runtime.recording!.run,
+      timestamp: "",
+      message_id: "n",
+      content: "And more.",
+    });
     await settle();
     expect(resumes()).toHaveLength(before);
     expect(answer(root)).toContain("All of it.");
@@ -67,8 +112,24 @@ describe("a page of an embedded host that was away for very long", () => {
     const session = recording.session();
     session.snapshot.runs = [recording.view];
     session.last_seq = session.seq = 100_000;
-    (session.snapshot.messages as unknown[]).push({ message_id: "m", run_id: recording.run, role: "assistant", content: "All of it.", tool_calls: [], tool_call_id: null, reasoning: "" });
-    view.say(session, { type: "token", seq: 100_001, conversation_id: "", run_id: recording.run, timestamp: "", message_id: "n", content: "And more." });
+    (session.snapshot.messages as unknown[]).push({
+      message_id: "m",
+      run_id: recording.run,
+      role: "assistant",
+      content: "All of it.",
+      tool_calls: [],
+      tool_call_id: null,
+      reasoning: "",
+    });
+    view.say(session, {
+      type: "token",
+      seq: 100_001,
+      conversation_id: "",
+      run_id: recording.run,
+      timestamp: "",
+      message_id: "n",
+      content: "And more.",
+    });
     await settle();
     expect(answer(view.root)).toContain("All of it.");
     expect(answer(view.root)).toContain("And more.");
@@ -88,7 +149,10 @@ describe("frames that come wrong", () => {
     const root = await show((run) => run.say("A", false));
     const run = runtime.recording!;
     const id = run.frames.at(-1)!.message_id;
-    const [, second] = [run.send({ type: "token", message_id: id, content: "B" }).frames.at(-1), run.send({ type: "token", message_id: id, content: "C" }).frames.at(-1)];
+    const [, second] = [
+      run.send({ type: "token", message_id: id, content: "B" }).frames.at(-1),
+      run.send({ type: "token", message_id: id, content: "C" }).frames.at(-1),
+    ];
     const before = resumes().length;
     PlayedSocket.last.say(second!);
     await settle();
@@ -111,7 +175,16 @@ describe("frames that come wrong", () => {
   test("an error about this page's frame is not taken for the next event", async () => {
     const root = await show((run) => run.say("A", false));
     const run = runtime.recording!;
-    const error = { type: "error", conversation_id: "", run_id: null, timestamp: "", code: "INVALID_FORMAT", message: "no", tool_call_id: null, details: {} };
+    const error = {
+      type: "error",
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      code: "INVALID_FORMAT",
+      message: "no",
+      tool_call_id: null,
+      details: {},
+    };
     PlayedSocket.last.say({ ...error, seq: run.frames.length + 1 });
     await happens(() => run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content: "B" }));
     expect(answer(root).trim()).toBe("AB");
@@ -119,8 +192,18 @@ describe("frames that come wrong", () => {
 
   test("an error of the runtime's host is shown once in the run that it stops", async () => {
     const root = await show((run) => run.say("A", false));
-    const error = { type: "error", conversation_id: "", run_id: null, timestamp: "", code: "INTERNAL_ERROR", message: "The log can't be written.", tool_call_id: null, details: {} };
-    for (let times = 0; times < 3; times += 1) PlayedSocket.last.say({ ...error, seq: runtime.recording!.frames.length });
+    const error = {
+      type: "error",
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      code: "INTERNAL_ERROR",
+      message: "The log can't be written.",
+      tool_call_id: null,
+      details: {},
+    };
+    for (let times = 0; times < 3; times += 1)
+      PlayedSocket.last.say({ ...error, seq: runtime.recording!.frames.length });
     await settle();
     expect(root.textContent!.split("The log can't be written.")).toHaveLength(2);
   });
@@ -185,7 +268,9 @@ describe("a lost connection", () => {
     PlayedSocket.refuse = false;
     runtime.pending = ["apr_t1"];
     await settle(20_000);
-    expect(decisions()).toEqual([{ type: "approval_response", approval_id: "apr_t1", digest: "digest_t1", approved: true }]);
+    expect(decisions()).toEqual([
+      { type: "approval_response", approval_id: "apr_t1", digest: "digest_t1", approved: true },
+    ]);
   });
 
   test("lets a decision be taken back", async () => {
@@ -240,7 +325,9 @@ describe("a server that has no log", () => {
     PlayedSocket.refuse = true;
     PlayedSocket.last.drop();
     await settle(2_000);
-    expect(root.querySelector("[role=alert]")?.textContent).toContain("Agent Kernel does not work on this server. The log at /home/ana/agent-kernel.sqlite");
+    expect(root.querySelector("[role=alert]")?.textContent).toContain(
+      "Agent Kernel does not work on this server. The log at /home/ana/agent-kernel.sqlite",
+    );
     PlayedSocket.refuse = false;
     await press(root, "Try again");
     await settle(100);
@@ -267,8 +354,12 @@ describe("the way to the server", () => {
   };
 
   test("is below the server's base URL", () => {
-    expect(address({ baseUrl: "/user/ana/" }).url).toBe("wss://hub.example/user/ana/agent-kernel/api/conversations/conv%201/channel");
-    expect(address({ baseUrl: "/" }, "http://localhost:8888/lab").url).toBe("ws://localhost:8888/agent-kernel/api/conversations/conv%201/channel");
+    expect(address({ baseUrl: "/user/ana/" }).url).toBe(
+      "wss://hub.example/user/ana/agent-kernel/api/conversations/conv%201/channel",
+    );
+    expect(address({ baseUrl: "/" }, "http://localhost:8888/lab").url).toBe(
+      "ws://localhost:8888/agent-kernel/api/conversations/conv%201/channel",
+    );
   });
 
   test("has the server's status beside it", () => {
@@ -277,17 +368,39 @@ describe("the way to the server", () => {
 
   test("is tried with cookies first, and with the token when that fails", async () => {
     PlayedSocket.refuse = true;
-    const transport = new SocketTransport({ url: "ws://localhost/x", status: "http://localhost/status", token: "secret", tokenFirst: false });
-    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, trouble: () => undefined, gone: () => undefined, receivesChanged: () => undefined });
+    const transport = new SocketTransport({
+      url: "ws://localhost/x",
+      status: "http://localhost/status",
+      token: "secret",
+      tokenFirst: false,
+    });
+    transport.start({
+      opened: () => undefined,
+      frame: () => undefined,
+      lost: () => undefined,
+      trouble: () => undefined,
+      gone: () => undefined,
+      receivesChanged: () => undefined,
+    });
     await settle(1_000);
     transport.close();
-    expect(PlayedSocket.all.slice(0, 2).map((socket) => socket.url)).toEqual(["ws://localhost/x", "ws://localhost/x?token=secret"]);
+    expect(PlayedSocket.all.slice(0, 2).map((socket) => socket.url)).toEqual([
+      "ws://localhost/x",
+      "ws://localhost/x?token=secret",
+    ]);
   });
 
   test("takes the token at once where the page says so", async () => {
     const { token, tokenFirst, url, status } = address({ baseUrl: "/", token: "secret", appendToken: true });
     const transport = new SocketTransport({ token, tokenFirst, url, status });
-    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, trouble: () => undefined, gone: () => undefined, receivesChanged: () => undefined });
+    transport.start({
+      opened: () => undefined,
+      frame: () => undefined,
+      lost: () => undefined,
+      trouble: () => undefined,
+      gone: () => undefined,
+      receivesChanged: () => undefined,
+    });
     transport.close();
     expect(PlayedSocket.last.url).toContain("?token=secret");
   });
@@ -302,7 +415,9 @@ describe("the embedded host", () => {
     expect(sent[0]).toEqual({ command: { type: "resume", last_seq: 0 } });
     expect(answer(root).trim()).toBe("Hello from the kernel.");
     await press(card(root, "t1"), "Approve");
-    expect(sent.at(-1)).toMatchObject({ command: { type: "approval_response", approval_id: "apr_t1", approved: true } });
+    expect(sent.at(-1)).toMatchObject({
+      command: { type: "approval_response", approval_id: "apr_t1", approved: true },
+    });
     expect(PlayedSocket.all).toHaveLength(0);
     close();
   });

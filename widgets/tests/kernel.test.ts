@@ -20,7 +20,14 @@ test("a page asks for its events again until the kernel answers, as a first mess
   const { model, sent, hear } = widget();
   const frames: string[] = [];
   const transport = new KernelTransport(model);
-  transport.start({ opened: () => {}, frame: (frame) => frames.push(frame), lost: () => {}, trouble: () => {}, gone: () => {}, receivesChanged: () => {} });
+  transport.start({
+    opened: () => {},
+    frame: (frame) => frames.push(frame),
+    lost: () => {},
+    trouble: () => {},
+    gone: () => {},
+    receivesChanged: () => {},
+  });
   transport.send({ type: "resume", last_seq: 0 });
   vi.advanceTimersByTime(2_500);
   expect(sent).toHaveLength(3);
@@ -34,7 +41,14 @@ test("a page asks for its events again until the kernel answers, as a first mess
 test("a page that goes away asks no more", () => {
   const { model, sent } = widget();
   const transport = new KernelTransport(model);
-  transport.start({ opened: () => {}, frame: () => {}, lost: () => {}, trouble: () => {}, gone: () => {}, receivesChanged: () => {} });
+  transport.start({
+    opened: () => {},
+    frame: () => {},
+    lost: () => {},
+    trouble: () => {},
+    gone: () => {},
+    receivesChanged: () => {},
+  });
   transport.send({ type: "resume", last_seq: 0 });
   transport.close();
   vi.advanceTimersByTime(10_000);

@@ -62,7 +62,9 @@ test("a click that waits for the cell to end is shown to wait, and ends as soon 
 });
 
 test("an answer to a pause waits for the cell to end too, and neither the card nor the header waits for the person", async () => {
-  const { root, answer } = await page("between-cells", (run) => run.pause(["tool_calls"], { tokens: null, tool_calls: 2, seconds: null }, { tool_calls: 2 }));
+  const { root, answer } = await page("between-cells", (run) =>
+    run.pause(["tool_calls"], { tokens: null, tool_calls: 2, seconds: null }, { tool_calls: 2 }),
+  );
   const status = (): string | null | undefined => root.querySelector(".ak-status")?.textContent;
   expect(status()).toBe("Waiting for you");
   await press(root, "Continue");

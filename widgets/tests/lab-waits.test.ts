@@ -9,7 +9,13 @@ const run = (waits_for: { kind: "approval" | "answer" | "outcome" | "budget" | "
 it("says what a run waits for", () => {
   const words = (...waits: Parameters<typeof run>[0]) => waitingRuns([run(waits)]).map((one) => one.words);
   expect(words({ kind: "approval", tool_name: "run_python" })).toEqual(["Waiting for you: run_python"]);
-  expect(words({ kind: "outcome", tool_name: "run_shell" }, { kind: "approval", tool_name: "write_file" }, { kind: "budget" })).toEqual(["Waiting for you: run_shell and 2 more"]);
+  expect(
+    words(
+      { kind: "outcome", tool_name: "run_shell" },
+      { kind: "approval", tool_name: "write_file" },
+      { kind: "budget" },
+    ),
+  ).toEqual(["Waiting for you: run_shell and 2 more"]);
   expect(words({ kind: "answer", tool_name: "ask_user" })).toEqual(["Waiting for you: a question"]);
   expect(words({ kind: "budget" })).toEqual(["Waiting for you: its budget"]);
 });

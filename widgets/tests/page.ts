@@ -36,7 +36,8 @@ export class PlayedSocket {
     if (this.readyState !== 0) return;
     this.readyState = 1;
     this.onopen?.();
-    if (runtime.recording) this.say({ ...runtime.recording.session(), pending: runtime.pending.map((id) => ({ approval_id: id })) });
+    if (runtime.recording)
+      this.say({ ...runtime.recording.session(), pending: runtime.pending.map((id) => ({ approval_id: id })) });
   }
 
   say(event: object): void {
@@ -72,7 +73,11 @@ export class PlayedSocket {
   }
 }
 
-export const runtime: { recording: Recording | null; pending: string[]; trouble: string | null } = { recording: null, pending: [], trouble: null };
+export const runtime: { recording: Recording | null; pending: string[]; trouble: string | null } = {
+  recording: null,
+  pending: [],
+  trouble: null,
+};
 
 /** What the notebook around the views can draw, where it can. */
 export const notebook: { manager: WidgetManager | undefined } = { manager: undefined };
@@ -106,7 +111,10 @@ export function closeViews(): void {
 }
 
 /** Start a run and show it. */
-export async function show(build: (run: Recording) => void = () => undefined, options: Options = {}): Promise<HTMLElement> {
+export async function show(
+  build: (run: Recording) => void = () => undefined,
+  options: Options = {},
+): Promise<HTMLElement> {
   const recording = new Recording(`conv${(counter += 1)}`, { age: 5_000, ...options });
   build(recording);
   runtime.recording = recording;
@@ -118,8 +126,20 @@ export async function show(build: (run: Recording) => void = () => undefined, op
 export function view(recording: Recording): HTMLElement {
   const root = document.createElement("div");
   document.body.append(root);
-  const traits = { conversation_id: recording.conversation, run_id: recording.run, prompt: "prompt", transport: "server", hearing: "usually" };
-  const model = { get: (name: keyof typeof traits) => traits[name], on: () => undefined, off: () => undefined, send: () => undefined, widget_manager: notebook.manager };
+  const traits = {
+    conversation_id: recording.conversation,
+    run_id: recording.run,
+    prompt: "prompt",
+    transport: "server",
+    hearing: "usually",
+  };
+  const model = {
+    get: (name: keyof typeof traits) => traits[name],
+    on: () => undefined,
+    off: () => undefined,
+    send: () => undefined,
+    widget_manager: notebook.manager,
+  };
   disposers.push(client.render({ model, el: root }));
   return root;
 }
@@ -139,7 +159,13 @@ export interface KernelView {
 export function kernelView(recording: Recording, hearing: "usually" | "between-cells" = "usually"): KernelView {
   const sent: unknown[] = [];
   const callbacks = new Map<string, (message: unknown) => void>();
-  const traits = { conversation_id: recording.conversation, run_id: recording.run, prompt: "p", transport: "kernel", hearing };
+  const traits = {
+    conversation_id: recording.conversation,
+    run_id: recording.run,
+    prompt: "p",
+    transport: "kernel",
+    hearing,
+  };
   const model = {
     get: (name: keyof typeof traits) => traits[name],
     on: (event: string, callback: (message: unknown) => void) => void callbacks.set(event, callback),
@@ -183,13 +209,17 @@ export function accessibleName(element: Element): string {
 }
 
 export function card(root: HTMLElement, id: string): HTMLElement {
-  const found = [...root.querySelectorAll<HTMLElement>("[role=group][data-tool-call-id]")].find((one) => one.dataset["toolCallId"] === id);
+  const found = [...root.querySelectorAll<HTMLElement>("[role=group][data-tool-call-id]")].find(
+    (one) => one.dataset["toolCallId"] === id,
+  );
   if (!found) throw new Error(`no card ${id}`);
   return found;
 }
 
 export function buttons(place: Element): string[] {
-  return [...place.querySelectorAll("button")].filter((b) => !b.matches(".ak-head, .ak-fold, .ak-badge, .ak-copy")).map(accessibleName);
+  return [...place.querySelectorAll("button")]
+    .filter((b) => !b.matches(".ak-head, .ak-fold, .ak-badge, .ak-copy"))
+    .map(accessibleName);
 }
 
 export function button(place: Element, name: string): HTMLButtonElement {

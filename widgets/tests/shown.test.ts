@@ -6,7 +6,8 @@ import { runtime, PlayedSocket, Recording, settle, show, usePage, view } from ".
 
 usePage();
 
-const said = (): [string, boolean][] => PlayedSocket.last.sent.flatMap((command) => (command.type === "shown" ? [[command.run_id, command.shown]] : []));
+const said = (): [string, boolean][] =>
+  PlayedSocket.last.sent.flatMap((command) => (command.type === "shown" ? [[command.run_id, command.shown]] : []));
 
 test("says that it shows a run once, however many views there are, and after a lost line again", async () => {
   await show(asks);
@@ -24,8 +25,19 @@ test("says that it shows a run once, however many views there are, and after a l
 test("says so when the last view of a run goes, and when it is back", async () => {
   await show(asks);
   const recording = runtime.recording as Recording;
-  const traits = { conversation_id: recording.conversation, run_id: "run_other", prompt: "p", transport: "server", hearing: "usually" };
-  const model = { get: (name: keyof typeof traits) => traits[name], on: () => undefined, off: () => undefined, send: () => undefined };
+  const traits = {
+    conversation_id: recording.conversation,
+    run_id: "run_other",
+    prompt: "p",
+    transport: "server",
+    hearing: "usually",
+  };
+  const model = {
+    get: (name: keyof typeof traits) => traits[name],
+    on: () => undefined,
+    off: () => undefined,
+    send: () => undefined,
+  };
   const el = document.body.appendChild(document.createElement("div"));
   for (let turn = 0; turn < 2; turn += 1) {
     const dispose = client.render({ model, el });
@@ -34,5 +46,10 @@ test("says so when the last view of a run goes, and when it is back", async () =
     await settle();
   }
   const ours = said().filter(([id]) => id === "run_other");
-  expect(ours).toEqual([["run_other", true], ["run_other", false], ["run_other", true], ["run_other", false]]);
+  expect(ours).toEqual([
+    ["run_other", true],
+    ["run_other", false],
+    ["run_other", true],
+    ["run_other", false],
+  ]);
 });

@@ -90,7 +90,11 @@ const waits: JupyterFrontEndPlugin<void> = {
     if (statusBar !== null) statusBar.registerStatusItem(waiting.item.id, place);
     else app.shell.add(waiting.item, "top", { rank: 10_000 });
     const command = "agent-kernel:show-waiting";
-    app.commands.addCommand(command, { label: "Show What Waits for You", isEnabled: () => waiting.any, execute: () => waiting.showNext() });
+    app.commands.addCommand(command, {
+      label: "Show What Waits for You",
+      isEnabled: () => waiting.any,
+      execute: () => waiting.showNext(),
+    });
     palette?.addItem({ command, category: CATEGORY });
   },
 };

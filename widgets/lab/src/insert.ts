@@ -32,7 +32,8 @@ export function answerInsertions(tracker: INotebookTracker): void {
 /** Any script in the page may have sent it. */
 function sources(event: Event): readonly string[] | null {
   const cells = event instanceof CustomEvent ? (event.detail as Partial<InsertCells> | null)?.cells : null;
-  if (!Array.isArray(cells) || cells.length > MOST_CELLS || !cells.every((cell) => typeof cell === "string")) return null;
+  if (!Array.isArray(cells) || cells.length > MOST_CELLS || !cells.every((cell) => typeof cell === "string"))
+    return null;
   return cells.reduce((sum, cell) => sum + cell.length, 0) > MOST_CHARACTERS ? null : cells;
 }
 

@@ -34,13 +34,19 @@ export function codeOf(record: Element): string[] {
 function decorateIn(added: Element): void {
   const inside = [...added.querySelectorAll(RECORD)];
   for (const record of added.matches(RECORD) ? [added, ...inside] : inside) {
-    if (record.closest(".jp-OutputArea-output") !== null && record.querySelector(`.${ADDED}`) === null) decorate(record);
+    if (record.closest(".jp-OutputArea-output") !== null && record.querySelector(`.${ADDED}`) === null)
+      decorate(record);
   }
 }
 
 function decorate(record: Element): void {
   for (const code of record.querySelectorAll(CODE)) {
-    code.parentElement?.after(actions(copyButton(() => textOf(code)), button("Insert below as a cell", (at) => insertCells(at, [textOf(code)]))));
+    code.parentElement?.after(
+      actions(
+        copyButton(() => textOf(code)),
+        button("Insert below as a cell", (at) => insertCells(at, [textOf(code)])),
+      ),
+    );
   }
   const count = codeOf(record).length;
   if (count > 0) record.append(actions(button("Insert all as cells", (at) => insertCells(at, codeOf(record)))));

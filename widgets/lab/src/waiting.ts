@@ -106,7 +106,8 @@ export class WaitingRuns {
       if (one === undefined) old.remove();
       else if (old.textContent !== one.words) old.textContent = one.words;
     }
-    for (const [cover, one] of marks) if (cover.querySelector(`button.${MARK}`) === null) cover.append(this.button(one.runId, one.words));
+    for (const [cover, one] of marks)
+      if (cover.querySelector(`button.${MARK}`) === null) cover.append(this.button(one.runId, one.words));
   }
 
   private button(runId: string, words: string): HTMLButtonElement {
@@ -199,5 +200,8 @@ function withMark(classes: string): string {
 }
 
 function withoutMark(classes: string): string {
-  return classes.split(" ").filter((name) => name !== MARK).join(" ");
+  return classes
+    .split(" ")
+    .filter((name) => name !== MARK)
+    .join(" ");
 }

@@ -33,7 +33,9 @@ export function waitingRuns(runs: readonly ListedRun[]): Waiting[] {
     if (first === undefined) return [];
     const more = waits.length > 1 ? ` and ${waits.length - 1} more` : "";
     const { run_id: runId, prompt, notebook, cell_id: cellId } = run;
-    return [{ runId, prompt, notebook, cellId, count: waits.length, words: `Waiting for you: ${subject(first)}${more}` }];
+    return [
+      { runId, prompt, notebook, cellId, count: waits.length, words: `Waiting for you: ${subject(first)}${more}` },
+    ];
   });
 }
 

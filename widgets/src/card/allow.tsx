@@ -48,17 +48,33 @@ export function AllowPanel({ call }: { call: Call }): JSX.Element | null {
         <dt>What</dt>
         <dd>
           <Choices name="What">
-            {call.rules.map((rule) => ({ key: rule.text, label: rule.label, note: rule.note, checked: rule.text === chosen.text, choose: () => choose(rule) }))}
+            {call.rules.map((rule) => ({
+              key: rule.text,
+              label: rule.label,
+              note: rule.note,
+              checked: rule.text === chosen.text,
+              choose: () => choose(rule),
+            }))}
           </Choices>
         </dd>
         <dt>Where</dt>
         <dd>
           <Choices name="Where">
-            {scopes.map((one) => ({ key: one, label: SCOPES[one].name, note: SCOPES[one].note, checked: one === scope, choose: () => setScope(one) }))}
+            {scopes.map((one) => ({
+              key: one,
+              label: SCOPES[one].name,
+              note: SCOPES[one].note,
+              checked: one === scope,
+              choose: () => setScope(one),
+            }))}
           </Choices>
         </dd>
         <dt>Rule</dt>
-        <dd><pre class="ak-rule"><Plain text={chosen.text} /> {SCOPES[scope].rule}</pre></dd>
+        <dd>
+          <pre class="ak-rule">
+            <Plain text={chosen.text} /> {SCOPES[scope].rule}
+          </pre>
+        </dd>
       </dl>
       <div class="ak-actions">
         <Button name="Save rule and approve" shortcut="Control+Enter" hint="Ctrl Enter" look="primary" onPress={save} />
@@ -84,7 +100,9 @@ export function Choices({ name, children }: { name: string; children: readonly O
       {children.map((option) => (
         <label class="ak-choice" key={option.key}>
           <input type="radio" name={group} checked={option.checked} onChange={option.choose} />
-          <span><Plain text={option.label} /></span>
+          <span>
+            <Plain text={option.label} />
+          </span>
           <span class="ak-note">{option.note}</span>
         </label>
       ))}

@@ -80,7 +80,14 @@ export const Card = memo(function Card(props: CardProps): JSX.Element {
       <Head {...props} />
       {!folded && <Content {...props} />}
       <StatusLine call={call} folded={folded} retry={props.retry} asksFirst={props.asksFirst} turn={props.turn} />
-      {call.problem !== null && <div class="ak-say" role="alert"><ProblemWords problem={call.problem} about={call.state === "awaiting_approval" ? "waiting" : call.undo !== null ? "undo" : "decided"} /></div>}
+      {call.problem !== null && (
+        <div class="ak-say" role="alert">
+          <ProblemWords
+            problem={call.problem}
+            about={call.state === "awaiting_approval" ? "waiting" : call.undo !== null ? "undo" : "decided"}
+          />
+        </div>
+      )}
     </div>
   );
 });
@@ -93,14 +100,18 @@ function Head(props: CardProps): JSX.Element {
   const inner = (
     <>
       <Icon name={look.icon} tone={look.tone} />
-      <code class="ak-tool"><Plain text={call.name} /></code>
+      <code class="ak-tool">
+        <Plain text={call.name} />
+      </code>
       <HeadSummary {...props} />
       <span class="ak-state">
         {props.recorded && call.state === "awaiting_approval" && <span class="ak-tag">Recorded demo</span>}
         <span class="ak-word">{look.word}</span>
         <HeadNote call={call} />
         {FOLDING.has(call.state) && <Icon name={open ? "down" : "right"} tone="ak-chev" />}
-        {!props.gone && (call.state === "approved" || call.state === "executing") && call.name !== "ask_user" && <CancelButton call={call} />}
+        {!props.gone && (call.state === "approved" || call.state === "executing") && call.name !== "ask_user" && (
+          <CancelButton call={call} />
+        )}
       </span>
     </>
   );
@@ -120,7 +131,8 @@ function lookOf({ call, pending, off }: CardProps, heldBack: boolean): StateLook
   if (pending?.status === "queued") {
     return { word: `${pending.command.approved ? "Approve" : "Deny"} not sent yet`, icon: "clock", tone: "ak-calm" };
   }
-  if (pending !== null && heldBack) return { word: `${pending.command.approved ? "Approve" : "Deny"} chosen`, icon: "clock", tone: "ak-calm" };
+  if (pending !== null && heldBack)
+    return { word: `${pending.command.approved ? "Approve" : "Deny"} chosen`, icon: "clock", tone: "ak-calm" };
   return off ? { word: "Waiting, decisions off", icon: "wait", tone: "ak-calm" } : look;
 }
 
@@ -129,11 +141,21 @@ function HeadSummary({ call, panel, draft }: CardProps): JSX.Element {
   if (call.name === "ask_user" && call.state === "executing") return <span class="ak-sum" />;
   if (call.state === "awaiting_approval" && call.input !== null) {
     const shown = shownCall(call.name, call.input, call.preview);
-    if (shown.language === "python") return <span class="ak-sum">Python, {plural(lineCount(shown.text), "line")}, in this notebook’s kernel</span>;
+    if (shown.language === "python")
+      return <span class="ak-sum">Python, {plural(lineCount(shown.text), "line")}, in this notebook’s kernel</span>;
     if (shown.language === "shell") return <span class="ak-sum">Shell, {plural(lineCount(shown.text), "line")}</span>;
   }
-  if (call.state === "invalid") return <span class="ak-sum"><Plain text={call.reason ?? call.result ?? ""} /></span>;
-  return <code class="ak-sum"><Plain text={summary(call.name, call.input)} /></code>;
+  if (call.state === "invalid")
+    return (
+      <span class="ak-sum">
+        <Plain text={call.reason ?? call.result ?? ""} />
+      </span>
+    );
+  return (
+    <code class="ak-sum">
+      <Plain text={summary(call.name, call.input)} />
+    </code>
+  );
 }
 
 function HeadNote({ call }: { call: Call }): JSX.Element | null {
@@ -149,15 +171,20 @@ function HeadNote({ call }: { call: Call }): JSX.Element | null {
     }
     case "success":
       // Of a diff that is not shown whole, the lines that are would be too few.
-      if (call.preview?.kind === "diff" && !call.preview.left_out) return <span class="ak-muted">{changeCount(call.preview.text)}</span>;
+      if (call.preview?.kind === "diff" && !call.preview.left_out)
+        return <span class="ak-muted">{changeCount(call.preview.text)}</span>;
       return call.durationMs === null ? null : <span class="ak-muted">{duration(call.durationMs)}</span>;
     case "error":
     case "cancelled":
-      return call.durationMs === null || call.startedAt === null ? null : <span class="ak-muted">{duration(call.durationMs)}</span>;
+      return call.durationMs === null || call.startedAt === null ? null : (
+        <span class="ak-muted">{duration(call.durationMs)}</span>
+      );
     case "invalid":
       return <span class="ak-muted">Model was told</span>;
     case "superseded":
-      return <span class="ak-muted">{call.reason === RUN_AGAIN ? "its cell was run again" : "by your new message"}</span>;
+      return (
+        <span class="ak-muted">{call.reason === RUN_AGAIN ? "its cell was run again" : "by your new message"}</span>
+      );
     case "expired":
       return <span class="ak-muted">nothing ran</span>;
     default:
@@ -168,12 +195,21 @@ function HeadNote({ call }: { call: Call }): JSX.Element | null {
 function CancelButton({ call }: { call: Call }): JSX.Element {
   const actions = useActions();
   const [asked, setAsked] = useState(false);
-  if (asked) return <button type="button" class="ak-btn ak-small" aria-disabled="true">Cancelling…</button>;
+  if (asked)
+    return (
+      <button type="button" class="ak-btn ak-small" aria-disabled="true">
+        Cancelling…
+      </button>
+    );
   const cancel = (): void => {
     setAsked(true);
     actions.send({ type: "tool_cancel", tool_call_id: call.id });
   };
-  return <button type="button" class="ak-btn ak-small" onClick={cancel}><span>Cancel</span></button>;
+  return (
+    <button type="button" class="ak-btn ak-small" onClick={cancel}>
+      <span>Cancel</span>
+    </button>
+  );
 }
 
 function Content(props: CardProps): JSX.Element | null {
@@ -185,9 +221,19 @@ function Content(props: CardProps): JSX.Element | null {
       if (call.name === "ask_user" && !props.gone) return <Question call={call} />;
       return <Ran call={call} />;
     case "success":
-      return <><Ran call={call} shown={props.fold === "shown"} /><UndoRow call={call} undo={props.undo} /></>;
+      return (
+        <>
+          <Ran call={call} shown={props.fold === "shown"} />
+          <UndoRow call={call} undo={props.undo} />
+        </>
+      );
     case "error":
-      return <><Ran call={call} /><EndNote call={call} /></>;
+      return (
+        <>
+          <Ran call={call} />
+          <EndNote call={call} />
+        </>
+      );
     case "unknown":
       return <Ran call={call} />;
     case "cancelled":
@@ -213,9 +259,17 @@ function Waiting(props: CardProps): JSX.Element {
   const open = pending === null && !props.off ? panel : "none";
   return (
     <>
-      {open === "edit" ? <EditPanel call={call} draft={draft} /> : <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} />}
+      {open === "edit" ? (
+        <EditPanel call={call} draft={draft} />
+      ) : (
+        <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} />
+      )}
       <Warnings call={call} note={open === "edit" ? "The model is told that you changed the call." : ""} />
-      {pending !== null ? <SentRow pending={pending} /> : open === "none" || open === "allow" ? <DecisionRow {...props} /> : null}
+      {pending !== null ? (
+        <SentRow pending={pending} />
+      ) : open === "none" || open === "allow" ? (
+        <DecisionRow {...props} />
+      ) : null}
       {open === "edit" && <EditPanel.Actions call={call} draft={draft} guarded={props.guarded} />}
       {open === "reason" && <ReasonPanel call={call} draft={draft.reason} />}
       {open === "allow" && <AllowPanel call={call} />}
@@ -224,18 +278,33 @@ function Waiting(props: CardProps): JSX.Element {
 }
 
 function Warnings({ call, note }: { call: Call; note: string }): JSX.Element | null {
-  if (call.warnings.length === 0) return note === "" ? null : <div class="ak-line"><span class="ak-note">{note}</span></div>;
+  if (call.warnings.length === 0)
+    return note === "" ? null : (
+      <div class="ak-line">
+        <span class="ak-note">{note}</span>
+      </div>
+    );
   return (
     <div class="ak-line">
       {call.warnings.map((warning, index) => (
         <span key={index}>
           {index === 0 && <Icon name="warn" tone="ak-warn" />}
           <span>
-            <b>{warning.title.replace(/:$/, "")}{warning.detail === "" ? "" : ":"}</b> {warning.detail !== "" && <code><Plain text={warning.detail} /></code>}
+            <b>
+              {warning.title.replace(/:$/, "")}
+              {warning.detail === "" ? "" : ":"}
+            </b>{" "}
+            {warning.detail !== "" && (
+              <code>
+                <Plain text={warning.detail} />
+              </code>
+            )}
           </span>
         </span>
       ))}
-      {(note !== "" || hasCode(call)) && <span class="ak-note ak-right">{note === "" ? "Found by reading the code; it may do more." : note}</span>}
+      {(note !== "" || hasCode(call)) && (
+        <span class="ak-note ak-right">{note === "" ? "Found by reading the code; it may do more." : note}</span>
+      )}
     </div>
   );
 }
@@ -250,12 +319,23 @@ function Ran({ call, shown = false }: { call: Call; shown?: boolean }): JSX.Elem
   const wrote = call.preview?.kind === "diff";
   return (
     <>
-      {shown ? null : wrote && call.state === "success" ? <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} /> : <FoldedCall call={call} />}
+      {shown ? null : wrote && call.state === "success" ? (
+        <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} />
+      ) : (
+        <FoldedCall call={call} />
+      )}
       <OutputList owner={call.id} outputs={call.outputs} />
       {call.seenImages > 0 && <OutputNote text={seenWords(call.seenImages, pictureCount(call.outputs))} />}
       <ResultText call={call} wrote={wrote} />
       {call.truncated && <OutputNote text="The model was given the beginning and the end of this output." />}
-      {call.outputFile !== null && <div class="ak-out ak-note">All of the output is in <code><Plain text={call.outputFile} /></code></div>}
+      {call.outputFile !== null && (
+        <div class="ak-out ak-note">
+          All of the output is in{" "}
+          <code>
+            <Plain text={call.outputFile} />
+          </code>
+        </div>
+      )}
     </>
   );
 }
@@ -268,12 +348,26 @@ function EndNote({ call }: { call: Call }): JSX.Element | null {
 /** What the tool gave back, for tools that show nothing by themselves. */
 function ResultText({ call, wrote }: { call: Call; wrote: boolean }): JSX.Element | null {
   const nothingShown = call.outputs.blocks.length === 0 && !(wrote && call.state === "success");
-  if (!nothingShown || call.result === null || call.result === "" || (call.state !== "success" && call.state !== "error")) return null;
-  return <div class={`ak-out ${call.state === "error" ? "ak-err" : ""}`}><pre dir="ltr"><Plain text={cut(call.result)} /></pre></div>;
+  if (
+    !nothingShown ||
+    call.result === null ||
+    call.result === "" ||
+    (call.state !== "success" && call.state !== "error")
+  )
+    return null;
+  return (
+    <div class={`ak-out ${call.state === "error" ? "ak-err" : ""}`}>
+      <pre dir="ltr">
+        <Plain text={cut(call.result)} />
+      </pre>
+    </div>
+  );
 }
 
 function cut(text: string): string {
-  return text.length > 20_000 ? `${text.slice(0, 20_000)}\n… ${text.length - 20_000} more characters not shown here.` : text;
+  return text.length > 20_000
+    ? `${text.slice(0, 20_000)}\n… ${text.length - 20_000} more characters not shown here.`
+    : text;
 }
 
 function FoldedCall({ call }: { call: Call }): JSX.Element | null {
@@ -281,7 +375,12 @@ function FoldedCall({ call }: { call: Call }): JSX.Element | null {
   const id = usePageId();
   if (call.input === null) return null;
   const shown = shownCall(call.name, call.input, call.preview);
-  const title = shown.language === "json" ? "Arguments" : shown.kind === "diff" ? "Changes" : `Code, ${plural(lineCount(shown.text), "line")}`;
+  const title =
+    shown.language === "json"
+      ? "Arguments"
+      : shown.kind === "diff"
+        ? "Changes"
+        : `Code, ${plural(lineCount(shown.text), "line")}`;
   return (
     <>
       <button type="button" class="ak-fold" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>

@@ -8,7 +8,9 @@ export function commandFor(choice: Choice, approvalId: string, digest: string): 
     case "approve":
       return { ...answer, approved: true };
     case "deny":
-      return choice.reason.trim() === "" ? { ...answer, approved: false } : { ...answer, approved: false, reason: choice.reason.trim() };
+      return choice.reason.trim() === ""
+        ? { ...answer, approved: false }
+        : { ...answer, approved: false, reason: choice.reason.trim() };
     case "edit":
       return { ...answer, approved: true, edited_input: choice.input };
     case "always":

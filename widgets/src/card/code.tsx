@@ -28,16 +28,27 @@ export const CallBody = memo(function CallBody(props: {
     <>
       {facts.length > 0 && (
         <div class="ak-line ak-facts">
-          {facts.map((fact, index) => <span key={index}><Plain text={fact} /></span>)}
+          {facts.map((fact, index) => (
+            <span key={index}>
+              <Plain text={fact} />
+            </span>
+          ))}
         </div>
       )}
-      {shown.kind === "diff" ? <Diff text={shown.text} piece={shown.language === "piece"} /> : <Code text={shown.text} language={shown.language} insertable={props.name === "run_python"} />}
+      {shown.kind === "diff" ? (
+        <Diff text={shown.text} piece={shown.language === "piece"} />
+      ) : (
+        <Code text={shown.text} language={shown.language} insertable={props.name === "run_python"} />
+      )}
       {leftOut !== "" && <Everything name={props.name} input={props.input} leftOut={leftOut} />}
       {rest.length > 0 && (
         <div class="ak-line ak-arguments">
           {rest.map(([key, value]) => (
             <span key={key}>
-              <b>{key}:</b> <code><Plain text={value} /></code>
+              <b>{key}:</b>{" "}
+              <code>
+                <Plain text={value} />
+              </code>
             </span>
           ))}
         </div>
@@ -51,10 +62,15 @@ function Everything({ name, input, leftOut }: { name: string; input: string; lef
   const [open, setOpen] = useState(false);
   const id = usePageId();
   const content = name === "write_file" ? parseArguments(input)?.["content"] : null;
-  const [title, text] = typeof content === "string" ? [`All of the new content, ${plural(lineCount(content), "line")}`, content] : ["All that the call replaces", prettyJson(input)];
+  const [title, text] =
+    typeof content === "string"
+      ? [`All of the new content, ${plural(lineCount(content), "line")}`, content]
+      : ["All that the call replaces", prettyJson(input)];
   return (
     <>
-      <div class="ak-line"><span class="ak-note">{leftOut}</span></div>
+      <div class="ak-line">
+        <span class="ak-note">{leftOut}</span>
+      </div>
       <button type="button" class="ak-fold" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
         <Icon name={open ? "down" : "right"} tone="ak-chev" />
         <span>{title}</span>
@@ -67,7 +83,15 @@ function Everything({ name, input, leftOut }: { name: string; input: string; lef
 }
 
 /** `insertable`: it can become a cell as it is. */
-export function Code({ text, language, insertable = false }: { text: string; language: string; insertable?: boolean }): JSX.Element {
+export function Code({
+  text,
+  language,
+  insertable = false,
+}: {
+  text: string;
+  language: string;
+  insertable?: boolean;
+}): JSX.Element {
   const lines = highlightLines(text.replace(/\n$/, ""), language);
   return (
     <>
@@ -94,15 +118,26 @@ export function Diff({ text, piece = false }: { text: string; piece?: boolean })
   const files = readPatch(text);
   if (files === null) return <Code text={text} language="" />;
   return (
-    <pre class={`ak-diff ${piece ? "ak-piece" : ""}`} style={{ "--ak-digits": String(digits(files)) }} dir="ltr" data-role="diff">
-      {files.map((file) => file.hunks.map((hunk, at) => <Hunk key={at} hunk={hunk} piece={piece} created={file.oldFileName === "/dev/null"} />))}
+    <pre
+      class={`ak-diff ${piece ? "ak-piece" : ""}`}
+      style={{ "--ak-digits": String(digits(files)) }}
+      dir="ltr"
+      data-role="diff"
+    >
+      {files.map((file) =>
+        file.hunks.map((hunk, at) => (
+          <Hunk key={at} hunk={hunk} piece={piece} created={file.oldFileName === "/dev/null"} />
+        )),
+      )}
     </pre>
   );
 }
 
 /** Of the largest line number, for which each row keeps room. */
 function digits(files: readonly StructuredPatch[]): number {
-  const last = files.flatMap((file) => file.hunks.flatMap((hunk) => [hunk.oldStart + hunk.oldLines, hunk.newStart + hunk.newLines]));
+  const last = files.flatMap((file) =>
+    file.hunks.flatMap((hunk) => [hunk.oldStart + hunk.oldLines, hunk.newStart + hunk.newLines]),
+  );
   return String(Math.max(0, ...last)).length;
 }
 
@@ -121,7 +156,15 @@ function readPatch(text: string): StructuredPatch[] | null {
   }
 }
 
-function Hunk({ hunk, piece, created }: { hunk: StructuredPatch["hunks"][number]; piece: boolean; created: boolean }): JSX.Element {
+function Hunk({
+  hunk,
+  piece,
+  created,
+}: {
+  hunk: StructuredPatch["hunks"][number];
+  piece: boolean;
+  created: boolean;
+}): JSX.Element {
   let before = hunk.oldStart;
   let after = hunk.newStart;
   const title = created
@@ -133,7 +176,12 @@ function Hunk({ hunk, piece, created }: { hunk: StructuredPatch["hunks"][number]
       {hunk.lines.map((line, index) => {
         const mark = line[0] ?? " ";
         const [old, now] = [mark === "+" ? "" : before, mark === "-" ? "" : after];
-        if (mark === "\\") return <span class="ak-hunk" key={index}>{line.slice(2)}</span>;
+        if (mark === "\\")
+          return (
+            <span class="ak-hunk" key={index}>
+              {line.slice(2)}
+            </span>
+          );
         if (mark !== "+") before += 1;
         if (mark !== "-") after += 1;
         return (
@@ -141,7 +189,9 @@ function Hunk({ hunk, piece, created }: { hunk: StructuredPatch["hunks"][number]
             {!piece && <span class="ak-n">{old}</span>}
             {!piece && <span class="ak-n">{now}</span>}
             <span>{mark === "-" ? "−" : mark}</span>
-            <span><Plain text={line.slice(1)} /></span>
+            <span>
+              <Plain text={line.slice(1)} />
+            </span>
           </span>
         );
       })}

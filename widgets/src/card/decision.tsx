@@ -14,12 +14,31 @@ export function DecisionRow({ call, current, panel, off, gone, guarded, several 
   const id = usePageId();
   const offBecause = off ? id : guarded ? "" : undefined;
   const common = { offBecause };
-  if (gone) return <div class="ak-actions"><span class="ak-note">Nothing ran, and nothing will.</span></div>;
+  if (gone)
+    return (
+      <div class="ak-actions">
+        <span class="ak-note">Nothing ran, and nothing will.</span>
+      </div>
+    );
   return (
     <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
-      <Button name="Approve" shortcut="A Control+Enter" hint="A" look={current && panel === "none" ? "primary" : "plain"} {...common} onPress={() => actions.decide(call, { kind: "approve" })} />
+      <Button
+        name="Approve"
+        shortcut="A Control+Enter"
+        hint="A"
+        look={current && panel === "none" ? "primary" : "plain"}
+        {...common}
+        onPress={() => actions.decide(call, { kind: "approve" })}
+      />
       <Button name="Deny" shortcut="D" hint="D" {...common} onPress={() => actions.openPanel(call, "reason")} />
-      <Button name="Edit" shortcut="E" hint="E" look="quiet" {...common} onPress={() => actions.openPanel(call, "edit")} />
+      <Button
+        name="Edit"
+        shortcut="E"
+        hint="E"
+        look="quiet"
+        {...common}
+        onPress={() => actions.openPanel(call, "edit")}
+      />
       {mayAlwaysAllow(call) && (
         <Button
           name="Always allow"
@@ -33,7 +52,18 @@ export function DecisionRow({ call, current, panel, off, gone, guarded, several 
         />
       )}
       {!off && <KernelBusyNote />}
-      {off ? <span class="ak-note" id={id}>Off until the connection is back.</span> : current && panel === "none" && <span class="ak-note">{several ? "Starts as soon as you approve it." : "Approves exactly what is shown."}</span>}
+      {off ? (
+        <span class="ak-note" id={id}>
+          Off until the connection is back.
+        </span>
+      ) : (
+        current &&
+        panel === "none" && (
+          <span class="ak-note">
+            {several ? "Starts as soon as you approve it." : "Approves exactly what is shown."}
+          </span>
+        )
+      )}
     </div>
   );
 }
@@ -50,7 +80,9 @@ export function SentRow({ pending }: { pending: PendingDecision }): JSX.Element 
         {heldBack && " The kernel takes it when the running cell ends."}
       </span>
       {pending.status === "queued" && (
-        <span class="ak-right"><Button name="Take back" onPress={() => actions.takeBack(pending.command.approval_id)} /></span>
+        <span class="ak-right">
+          <Button name="Take back" onPress={() => actions.takeBack(pending.command.approval_id)} />
+        </span>
       )}
     </div>
   );

@@ -1,6 +1,16 @@
 /** Outputs drawn by the notebook's renderers. Each is drawn once for a view, however often its card folds and unfolds:
  * a script in it runs once, and a chart stays as it was zoomed. */
-import { attach, detach, drawnMime, resized, WIDGET_VIEW, type Bundle, type LuminoWidget, type Renderer, type WidgetManager } from "./notebookRenderers";
+import {
+  attach,
+  detach,
+  drawnMime,
+  resized,
+  WIDGET_VIEW,
+  type Bundle,
+  type LuminoWidget,
+  type Renderer,
+  type WidgetManager,
+} from "./notebookRenderers";
 import type { DisplayBlock } from "../state/outputs";
 
 /** How long a widget's model may be on its way, from the kernel or after a reload, before its absence is said. */
@@ -9,7 +19,8 @@ const LOOK_MS = 100;
 /** A kernel that is busy may send it later still. */
 const LATE_LOOK_MS = 2_000;
 
-const GONE = "This widget is not in the kernel any more, or was never sent to this page. Run its code again for a new one.";
+const GONE =
+  "This widget is not in the kernel any more, or was never sent to this page. Run its code again for a new one.";
 
 export class Drawings {
   private readonly drawings = new Map<string, Drawing>();
@@ -70,7 +81,8 @@ export class Drawing {
   place(host: HTMLElement): () => void {
     this.host = host;
     this.show();
-    const sizes = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.widget && resized(this.widget));
+    const sizes =
+      typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.widget && resized(this.widget));
     sizes?.observe(host);
     return () => {
       sizes?.disconnect();
@@ -123,7 +135,10 @@ export class Drawing {
     if (model === undefined) {
       const late = Date.now() - since > MODEL_MS;
       this.say(late ? GONE : "Loading the widget…");
-      this.timer = setTimeout(() => void this.drawWidget(attempt, since).catch(() => this.say(GONE)), late ? LATE_LOOK_MS : LOOK_MS);
+      this.timer = setTimeout(
+        () => void this.drawWidget(attempt, since).catch(() => this.say(GONE)),
+        late ? LATE_LOOK_MS : LOOK_MS,
+      );
       return;
     }
     const view = await this.manager.create_view?.(model);

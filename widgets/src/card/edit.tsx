@@ -69,11 +69,26 @@ export function EditPanel({ call, draft }: { call: Call; draft: Draft }): JSX.El
   );
 }
 
-EditPanel.Actions = function EditActions({ call, draft, guarded }: { call: Call; draft: Draft; guarded: boolean }): JSX.Element {
+EditPanel.Actions = function EditActions({
+  call,
+  draft,
+  guarded,
+}: {
+  call: Call;
+  draft: Draft;
+  guarded: boolean;
+}): JSX.Element {
   const actions = useActions();
   return (
     <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
-      <Button name="Approve" shortcut="Control+Enter" hint="Ctrl Enter" look="primary" offBecause={guarded ? "" : undefined} onPress={() => actions.decide(call, draft.choice())} />
+      <Button
+        name="Approve"
+        shortcut="Control+Enter"
+        hint="Ctrl Enter"
+        look="primary"
+        offBecause={guarded ? "" : undefined}
+        onPress={() => actions.decide(call, draft.choice())}
+      />
       <Button name="Reset" onPress={() => draft.reset()} />
       <Button name="Back" shortcut="Escape" hint="Esc" look="quiet" onPress={() => actions.openPanel(call, "none")} />
       <span class="ak-note">Approves your version.</span>

@@ -3,7 +3,14 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { python } from "@codemirror/lang-python";
 import { indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { EditorState, RangeSetBuilder, StateField, type Extension, type Text } from "@codemirror/state";
-import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
+import {
+  Decoration,
+  EditorView,
+  highlightSpecialChars,
+  keymap,
+  lineNumbers,
+  type DecorationSet,
+} from "@codemirror/view";
 import { diffArrays } from "diff";
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
@@ -27,7 +34,10 @@ export function Editor(props: Props): JSX.Element {
   latest.current = props;
   useLayoutEffect(() => {
     if (place.current === null) return;
-    const view = new EditorView({ parent: place.current, state: startState(latest.current, (text) => latest.current.onChange(text)) });
+    const view = new EditorView({
+      parent: place.current,
+      state: startState(latest.current, (text) => latest.current.onChange(text)),
+    });
     view.focus();
     return () => view.destroy();
   }, [props.version]);

@@ -11,7 +11,11 @@ export function InsertBelow({ code }: { code: string }): JSX.Element | null {
       <button type="button" class="ak-copy" onClick={(event) => fail(!insertCells(event.currentTarget, [code]))}>
         Insert below as a cell
       </button>
-      {failed && <div class="ak-line ak-note" role="alert">There is no cell around this output.</div>}
+      {failed && (
+        <div class="ak-line ak-note" role="alert">
+          There is no cell around this output.
+        </div>
+      )}
     </>
   );
 }

@@ -21,12 +21,20 @@ const NEAR_END = 8;
 const OTHER_ESCAPES = /\u001b(?:\[[0-9;?]*[A-Za-ln-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
 
 /** `owner` is the call's id: what the notebook draws for it stays drawn while its card is folded. */
-export const OutputList = memo(function OutputList({ owner, outputs }: { owner: string; outputs: Outputs }): JSX.Element {
+export const OutputList = memo(function OutputList({
+  owner,
+  outputs,
+}: {
+  owner: string;
+  outputs: Outputs;
+}): JSX.Element {
   const drawings = useContext(DrawingsContext);
   useEffect(() => drawings.keepOnly(owner, outputs.blocks), [drawings, owner, outputs]);
   return (
     <>
-      {outputs.droppedBlocks > 0 && <OutputNote text={`${plural(outputs.droppedBlocks, "earlier output")} not shown here.`} />}
+      {outputs.droppedBlocks > 0 && (
+        <OutputNote text={`${plural(outputs.droppedBlocks, "earlier output")} not shown here.`} />
+      )}
       {outputs.blocks.map((block) => (
         <OutputBlock key={block.key} owner={owner} block={block} />
       ))}
@@ -59,7 +67,13 @@ function Stream({ block }: { block: StreamBlock }): JSX.Element | null {
   }, [block]);
   if (block.segments.length === 0 && block.open + block.line === "") return null;
   return (
-    <div ref={frame} class={`ak-out ak-stream ${block.name === "stderr" ? "ak-stderr" : ""}`} onScroll={({ currentTarget: at }) => (atEnd.current = at.scrollHeight - at.scrollTop - at.clientHeight < NEAR_END)}>
+    <div
+      ref={frame}
+      class={`ak-out ak-stream ${block.name === "stderr" ? "ak-stderr" : ""}`}
+      onScroll={({ currentTarget: at }) =>
+        (atEnd.current = at.scrollHeight - at.scrollTop - at.clientHeight < NEAR_END)
+      }
+    >
       {block.droppedLines > 0 && <p class="ak-note">{plural(block.droppedLines, "earlier line")} not shown here.</p>}
       <pre dir="ltr" data-role={block.name}>
         {block.segments.map((segment) => (
@@ -77,7 +91,9 @@ function Traceback({ text }: { text: string }): JSX.Element {
   return (
     <>
       <div class="ak-out ak-err">
-        <pre dir="ltr" data-role="traceback"><AnsiText text={all ? text : own} /></pre>
+        <pre dir="ltr" data-role="traceback">
+          <AnsiText text={all ? text : own} />
+        </pre>
       </div>
       {frames > 0 && (
         <button type="button" class="ak-fold" aria-expanded={all} onClick={() => showAll(!all)}>
@@ -93,11 +109,19 @@ const AnsiText = memo(function AnsiText({ text }: { text: string }): JSX.Element
   const cut = text.length > TEXT_SHOWN;
   const shown = (cut ? text.slice(0, TEXT_SHOWN) : text).replaceAll(OTHER_ESCAPES, "");
   const note = cut && `\n… ${text.length - TEXT_SHOWN} more characters not shown here.`;
-  if (!shown.includes("\u001b")) return <>{shown}{note}</>;
+  if (!shown.includes("\u001b"))
+    return (
+      <>
+        {shown}
+        {note}
+      </>
+    );
   return (
     <>
       {Anser.ansiToJson(shown, { use_classes: true, remove_empty: true }).map((part, index) => (
-        <span key={index} class={ansiClasses(part)}>{part.content}</span>
+        <span key={index} class={ansiClasses(part)}>
+          {part.content}
+        </span>
       ))}
       {note}
     </>
@@ -105,7 +129,11 @@ const AnsiText = memo(function AnsiText({ text }: { text: string }): JSX.Element
 });
 
 function ansiClasses(part: Anser.AnserJsonEntry): string {
-  const names = [part.fg && `ak-${part.fg}`, part.bg && `ak-${part.bg}-bg`, ...part.decorations.map((name) => `ak-ansi-${name}`)];
+  const names = [
+    part.fg && `ak-${part.fg}`,
+    part.bg && `ak-${part.bg}-bg`,
+    ...part.decorations.map((name) => `ak-ansi-${name}`),
+  ];
   return names.filter(Boolean).join(" ");
 }
 
@@ -119,7 +147,10 @@ function Display({ owner, block }: { owner: string; block: DisplayBlock }): JSX.
 function DrawnDisplay({ owner, block, mime }: { owner: string; block: DisplayBlock; mime: string }): JSX.Element {
   const drawings = useContext(DrawingsContext);
   const host = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => (host.current === null ? undefined : drawings.of(owner, block.key).place(host.current)), [drawings, owner, block.key]);
+  useLayoutEffect(
+    () => (host.current === null ? undefined : drawings.of(owner, block.key).place(host.current)),
+    [drawings, owner, block.key],
+  );
   useLayoutEffect(() => drawings.of(owner, block.key).draw(block, mime), [drawings, owner, block, mime]);
   return <div ref={host} class="ak-drawn" data-mime-type={mime} />;
 }
@@ -138,12 +169,23 @@ function richest({ data, metadata }: DisplayBlock): JSX.Element | null {
   }
   const image = imageOf(data);
   if (image !== null) {
-    return <div class="ak-out"><img class="ak-plot" src={image.address} alt={plain ?? "Image"} {...sizeOf(metadata[image.mime])} /></div>;
+    return (
+      <div class="ak-out">
+        <img class="ak-plot" src={image.address} alt={plain ?? "Image"} {...sizeOf(metadata[image.mime])} />
+      </div>
+    );
   }
   const markdown = textOf(data["text/markdown"]);
-  if (markdown !== null) return <div class="ak-out ak-answer" dangerouslySetInnerHTML={{ __html: renderMarkdown(markdown) }} />;
+  if (markdown !== null)
+    return <div class="ak-out ak-answer" dangerouslySetInnerHTML={{ __html: renderMarkdown(markdown) }} />;
   if (plain === null && Object.keys(data).length > 0) return <OutputNote text={notShown(Object.keys(data))} />;
-  return plain === null || plain === "" ? null : <div class="ak-out"><pre dir="ltr"><AnsiText text={plain} /></pre></div>;
+  return plain === null || plain === "" ? null : (
+    <div class="ak-out">
+      <pre dir="ltr">
+        <AnsiText text={plain} />
+      </pre>
+    </div>
+  );
 }
 
 function notShown(mimes: readonly string[]): string {
@@ -164,7 +206,10 @@ function imageOf(data: Readonly<Record<string, unknown>>): { mime: string; addre
 
 /** The size that an image's metadata asks for, as `Image(width=...)` and retina plots do. */
 function sizeOf(asked: unknown): { width?: number; height?: number } {
-  const { width, height } = (typeof asked === "object" && asked !== null ? asked : {}) as { width?: unknown; height?: unknown };
+  const { width, height } = (typeof asked === "object" && asked !== null ? asked : {}) as {
+    width?: unknown;
+    height?: unknown;
+  };
   return { ...(typeof width === "number" && { width }), ...(typeof height === "number" && { height }) };
 }
 

@@ -24,18 +24,29 @@ export function Question({ call }: { call: Call }): JSX.Element {
   const sendAnswer = (): void => {
     if (answer !== null && !sent) send({ type: "tool_result", tool_call_id: call.id, output: answer });
   };
-  useForm(call.id, { send: sendAnswer, choose: (number) => choices[number - 1] !== undefined && setChoice(choices[number - 1] ?? null) });
+  useForm(call.id, {
+    send: sendAnswer,
+    choose: (number) => choices[number - 1] !== undefined && setChoice(choices[number - 1] ?? null),
+  });
   if (sent) return <div class="ak-say">Sent to the agent.</div>;
   return (
     <>
       <div class="ak-panel">
         <fieldset class="ak-choices ak-question">
-          <legend><Plain text={question} /></legend>
+          <legend>
+            <Plain text={question} />
+          </legend>
           {choices.map((one, index) => (
             <label class="ak-choice" key={index}>
               <input type="radio" name={group} checked={one === choice} onChange={() => setChoice(one)} />
-              {index < 9 && <kbd class="ak-key" aria-hidden="true">{index + 1}</kbd>}
-              <span><Plain text={one} /></span>
+              {index < 9 && (
+                <kbd class="ak-key" aria-hidden="true">
+                  {index + 1}
+                </kbd>
+              )}
+              <span>
+                <Plain text={one} />
+              </span>
             </label>
           ))}
         </fieldset>
@@ -49,7 +60,9 @@ export function Question({ call }: { call: Call }): JSX.Element {
         />
       </div>
       <div class="ak-actions">
-        <span class="ak-off-reason" id={`${group}-off`} hidden>Choose or write an answer first.</span>
+        <span class="ak-off-reason" id={`${group}-off`} hidden>
+          Choose or write an answer first.
+        </span>
         <Button
           name="Send"
           look="primary"

@@ -14,7 +14,10 @@ export function ReasonPanel({ call, draft }: { call: Call; draft: { text: string
   return (
     <>
       <div class="ak-panel">
-        <label for={id}>Reason</label> <span class="ak-note" id={`${id}-hint`}>optional; the model reads it and goes on</span>
+        <label for={id}>Reason</label>{" "}
+        <span class="ak-note" id={`${id}-hint`}>
+          optional; the model reads it and goes on
+        </span>
         <textarea
           id={id}
           ref={field}
@@ -28,7 +31,12 @@ export function ReasonPanel({ call, draft }: { call: Call; draft: { text: string
         />
       </div>
       <div class="ak-actions">
-        <Button name="Deny" shortcut="Enter" hint="Enter" onPress={() => actions.decide(call, { kind: "deny", reason: draft.text })} />
+        <Button
+          name="Deny"
+          shortcut="Enter"
+          hint="Enter"
+          onPress={() => actions.decide(call, { kind: "deny", reason: draft.text })}
+        />
         <Button name="Back" shortcut="Escape" hint="Esc" look="quiet" onPress={() => actions.openPanel(call, "none")} />
       </div>
     </>

@@ -21,18 +21,49 @@ interface Props {
 export function StatusLine({ call, folded, retry, asksFirst, turn }: Props): JSX.Element | null {
   switch (call.state) {
     case "denied":
-      return <div class="ak-sub"><p><Denial call={call} /> <span class="ak-muted">Nothing ran.</span></p></div>;
+      return (
+        <div class="ak-sub">
+          <p>
+            <Denial call={call} /> <span class="ak-muted">Nothing ran.</span>
+          </p>
+        </div>
+      );
     case "approved":
-      return <div class="ak-sub"><p>This call starts when the kernel is free.</p></div>;
+      return (
+        <div class="ak-sub">
+          <p>This call starts when the kernel is free.</p>
+        </div>
+      );
     case "executing":
       if (call.waitingBehind === null) return null;
-      return <div class="ak-sub"><p>Your cell <code>[{call.waitingBehind}]</code> is running. This call starts when it ends.</p></div>;
+      return (
+        <div class="ak-sub">
+          <p>
+            Your cell <code>[{call.waitingBehind}]</code> is running. This call starts when it ends.
+          </p>
+        </div>
+      );
     case "cancelled":
-      return <div class="ak-sub"><p><Cancellation call={call} /></p></div>;
+      return (
+        <div class="ak-sub">
+          <p>
+            <Cancellation call={call} />
+          </p>
+        </div>
+      );
     case "error":
-      return folded ? <FoldedError call={call} /> : <RetryRow call={call} retry={retry} asksFirst={asksFirst} note="The model was told and may try another way." />;
+      return folded ? (
+        <FoldedError call={call} />
+      ) : (
+        <RetryRow call={call} retry={retry} asksFirst={asksFirst} note="The model was told and may try another way." />
+      );
     case "unknown":
-      return <><Unknown call={call} asks={turn} /><LookRow call={call} retry={retry} asks={turn} /></>;
+      return (
+        <>
+          <Unknown call={call} asks={turn} />
+          <LookRow call={call} retry={retry} asks={turn} />
+        </>
+      );
     default:
       return null;
   }
@@ -46,13 +77,25 @@ export function decidedBy(call: Call): string | null {
   return `${verb} by ${byWhom(call.decider)}${at}`;
 }
 
-function RetryRow({ call, retry, asksFirst, note }: { call: Call; retry: Retry; asksFirst: boolean; note: string }): JSX.Element {
+function RetryRow({
+  call,
+  retry,
+  asksFirst,
+  note,
+}: {
+  call: Call;
+  retry: Retry;
+  asksFirst: boolean;
+  note: string;
+}): JSX.Element {
   const actions = useActions();
   // A rule or a mode that let this call run unasked would do so again.
   const asks = asksFirst && (call.decider?.kind === "you" || call.decider?.kind === "other");
   return (
     <div class="ak-actions">
-      {retry === "offered" && <Button name="Run again" small={call.state === "error"} onPress={() => actions.retry(call)} />}
+      {retry === "offered" && (
+        <Button name="Run again" small={call.state === "error"} onPress={() => actions.retry(call)} />
+      )}
       {retry === "offered" && asks && <span class="ak-note ak-beside">Asks you first.</span>}
       {retry === "asked" && <span>You asked the model to run it again.</span>}
       <span class="ak-note">{note}</span>
@@ -66,10 +109,14 @@ function LookRow({ call, retry, asks }: { call: Call; retry: Retry; asks: boolea
     <div class="ak-actions">
       {retry === "offered" && <Button name="Run again" onPress={() => actions.retry(call)} />}
       {retry === "offered" && asks && <Button name="Continue" onPress={() => actions.proceed(call)} />}
-      {retry === "offered" && asks && <span class="ak-note">Run again asks you first. Continue tells the model that the outcome is unknown.</span>}
+      {retry === "offered" && asks && (
+        <span class="ak-note">Run again asks you first. Continue tells the model that the outcome is unknown.</span>
+      )}
       {retry === "sent" && <span>Sent to the agent.</span>}
       {retry === "asked" && <span>You asked the model to run it again. It asks you first.</span>}
-      {!asks && (retry === "no" || retry === "offered") && <span class="ak-note">The model was told that the outcome is unknown.</span>}
+      {!asks && (retry === "no" || retry === "offered") && (
+        <span class="ak-note">The model was told that the outcome is unknown.</span>
+      )}
     </div>
   );
 }
@@ -78,19 +125,48 @@ function Denial({ call }: { call: Call }): JSX.Element {
   const { decider, reason } = call;
   if (decider === null || decider.kind === "policy") {
     const rule = /^By policy: ((?:deny|ask) .+)\.$/.exec(reason ?? "")?.[1];
-    if (rule !== undefined) return <>By policy: <code><Plain text={rule} /></code>.</>;
+    if (rule !== undefined)
+      return (
+        <>
+          By policy:{" "}
+          <code>
+            <Plain text={rule} />
+          </code>
+          .
+        </>
+      );
     return reason === null ? <>By this site’s policy.</> : <Plain text={sentence(reason)} />;
   }
   const who = byWhom(decider);
   const at = decider.at === null ? "" : `, ${timeOfDay(decider.at)}`;
-  return <>By {who}{at}{reason ? <>: <q><Plain text={reason} /></q></> : "."}</>;
+  return (
+    <>
+      By {who}
+      {at}
+      {reason ? (
+        <>
+          :{" "}
+          <q>
+            <Plain text={reason} />
+          </q>
+        </>
+      ) : (
+        "."
+      )}
+    </>
+  );
 }
 
 function Cancellation({ call }: { call: Call }): JSX.Element {
   if (call.name === "ask_user") return <>The model was told that you did not answer.</>;
   const reason = call.reason === null ? "" : `${sentence(call.reason)} `;
   const meaning = call.startedAt === null ? "Nothing ran." : "The kernel was interrupted; what ran before that stays.";
-  return <><Plain text={reason} />{reason.includes(meaning) ? "" : <span class="ak-muted">{meaning}</span>}</>;
+  return (
+    <>
+      <Plain text={reason} />
+      {reason.includes(meaning) ? "" : <span class="ak-muted">{meaning}</span>}
+    </>
+  );
 }
 
 /** Whether a call has failed because it took too long: the log says so in these words (`tool_calls/timing`). */
@@ -101,7 +177,15 @@ export function timedOut(call: Call): boolean {
 function FoldedError({ call }: { call: Call }): JSX.Element {
   const failure = call.outputs.blocks.findLast((block) => block.kind === "error");
   const text = timedOut(call) ? (call.reason ?? "") : failure?.kind === "error" ? failure.text : (call.result ?? "");
-  return <div class="ak-sub"><p><code><Plain text={errorLine(text)} /></code></p></div>;
+  return (
+    <div class="ak-sub">
+      <p>
+        <code>
+          <Plain text={errorLine(text)} />
+        </code>
+      </p>
+    </div>
+  );
 }
 
 function Unknown({ call, asks }: { call: Call; asks: boolean }): JSX.Element {
@@ -109,10 +193,21 @@ function Unknown({ call, asks }: { call: Call; asks: boolean }): JSX.Element {
   const last = stream?.kind === "stream" ? errorLine(streamText(stream)) : "";
   return (
     <div class="ak-say">
-      <p>{call.reason === null ? "Nobody can say what became of this call." : <Plain text={sentence(call.reason)} />} It may have finished, run in part, or not run at all.{asks && " Look before you choose."}</p>
+      <p>
+        {call.reason === null ? "Nobody can say what became of this call." : <Plain text={sentence(call.reason)} />} It
+        may have finished, run in part, or not run at all.{asks && " Look before you choose."}
+      </p>
       <p class="ak-muted ak-num">
         {call.startedAt !== null && `Started ${timeOfDay(call.startedAt)}. `}
-        {last !== "" && <>Last output: <code><Plain text={last} /></code>.</>}
+        {last !== "" && (
+          <>
+            Last output:{" "}
+            <code>
+              <Plain text={last} />
+            </code>
+            .
+          </>
+        )}
       </p>
     </div>
   );

@@ -13,10 +13,24 @@ export function UndoRow({ call, undo }: { call: Call; undo: Undo }): JSX.Element
   if (undo === "no" && by === null) return null;
   return (
     <div class="ak-actions">
-      {undo === "offered" && <Button name="Undo" small icon={<Icon name="undo" />} onPress={() => actions.undo(call)} />}
-      {undo === "offered" && <span class="ak-note ak-beside">{call.undo === "" ? "Removes the file again." : `Puts back the file of ${timeOfDay(call.undo ?? "")}.`}</span>}
-      {undo === "asked" && <button type="button" class="ak-btn ak-small" aria-disabled="true">Undoing…</button>}
-      {undo === "done" && <span><b>Undone.</b> The file is as it was before. The model is told.</span>}
+      {undo === "offered" && (
+        <Button name="Undo" small icon={<Icon name="undo" />} onPress={() => actions.undo(call)} />
+      )}
+      {undo === "offered" && (
+        <span class="ak-note ak-beside">
+          {call.undo === "" ? "Removes the file again." : `Puts back the file of ${timeOfDay(call.undo ?? "")}.`}
+        </span>
+      )}
+      {undo === "asked" && (
+        <button type="button" class="ak-btn ak-small" aria-disabled="true">
+          Undoing…
+        </button>
+      )}
+      {undo === "done" && (
+        <span>
+          <b>Undone.</b> The file is as it was before. The model is told.
+        </span>
+      )}
       {by !== null && <span class="ak-note">{by}</span>}
     </div>
   );

@@ -1,5 +1,12 @@
 /** One conversation as a page sees it: its runs' states, the line to the runtime, and what is not sent yet. */
-import type { ApprovalResponseCommand, BudgetCommand, ClientCommand, ErrorEvent, ServerEvent, SessionEvent } from "../protocol";
+import type {
+  ApprovalResponseCommand,
+  BudgetCommand,
+  ClientCommand,
+  ErrorEvent,
+  ServerEvent,
+  SessionEvent,
+} from "../protocol";
 import { callOf, emptyRun, patchCall, reduce, runEnded, fromSnapshot, type Decider, type RunState } from "../state";
 import { Decisions, type PendingDecision } from "./decisions";
 import { Sequence } from "./sequence";
@@ -64,9 +71,18 @@ export class Channel {
   /** The runs before this one that have not ended, the one that goes on first. */
   ahead(runId: string): RunState[] {
     const states = [...this.runs.values()];
-    const earlier = states.slice(0, Math.max(0, states.findIndex((state) => state.runId === runId)));
+    const earlier = states.slice(
+      0,
+      Math.max(
+        0,
+        states.findIndex((state) => state.runId === runId),
+      ),
+    );
     const open = earlier.filter((state) => state.run !== null && !runEnded(state));
-    return [...open.filter((state) => state.run?.status === "running"), ...open.filter((state) => state.run?.status !== "running")];
+    return [
+      ...open.filter((state) => state.run?.status === "running"),
+      ...open.filter((state) => state.run?.status !== "running"),
+    ];
   }
 
   /** A view of a run is on this page, until the function that it gives back is called. */
@@ -138,7 +154,8 @@ export class Channel {
     if (views > 0) this.views.set(runId, views);
     else this.views.delete(runId);
     const changed = views === (more === 1 ? 1 : 0);
-    if (changed && this.connection.status === "open" && (this.greeted || !this.transport.greets)) this.transport.send({ type: "shown", run_id: runId, shown: more === 1 });
+    if (changed && this.connection.status === "open" && (this.greeted || !this.transport.greets))
+      this.transport.send({ type: "shown", run_id: runId, shown: more === 1 });
   }
 
   private tellViews(): void {
@@ -252,7 +269,8 @@ export class Channel {
     for (const decision of [...this.decisions.all.values()]) {
       if (decision.status === "sent") continue;
       const { approval_id } = decision.command;
-      if (pending !== null && !pending.has(approval_id)) this.decisions.settle(approval_id, this.decisions.own.has(approval_id));
+      if (pending !== null && !pending.has(approval_id))
+        this.decisions.settle(approval_id, this.decisions.own.has(approval_id));
       else if (this.transport.send(decision.command)) this.decisions.put({ ...decision, status: "sent" });
     }
     this.outbox = this.outbox.filter((command) => !this.transport.send(command));
@@ -279,14 +297,25 @@ export class Channel {
     const state = [...this.runs.values()].findLast((run) => callOf(run, callId));
     if (state === undefined) return;
     const lost = event.code === "CONFLICT";
-    this.runs.set(state.runId, patchCall(state, callId, "", (call) => ({ ...call, problem, decider: lost ? notYou(call.decider) : call.decider })));
+    this.runs.set(
+      state.runId,
+      patchCall(state, callId, "", (call) => ({
+        ...call,
+        problem,
+        decider: lost ? notYou(call.decider) : call.decider,
+      })),
+    );
   }
 
   /** Two answers to a pause crossed on the line. */
   private notByUs(runId: string, pause: string): void {
     this.decisions.own.delete(pause);
     const state = this.state(runId);
-    const items = state.items.map((item) => (item.kind === "raise" && item.id === pause ? { ...item, by: { ...item.by, kind: "other" as const, name: item.raise.decided_by ?? "another tab" } } : item));
+    const items = state.items.map((item) =>
+      item.kind === "raise" && item.id === pause
+        ? { ...item, by: { ...item.by, kind: "other" as const, name: item.raise.decided_by ?? "another tab" } }
+        : item,
+    );
     this.runs.set(runId, { ...state, items });
   }
 
@@ -315,7 +344,11 @@ export class Channel {
 
   private clearProblem(callId: string): void {
     for (const [runId, state] of this.runs) {
-      if (callOf(state, callId)?.problem) this.runs.set(runId, patchCall(state, callId, "", (call) => ({ ...call, problem: null })));
+      if (callOf(state, callId)?.problem)
+        this.runs.set(
+          runId,
+          patchCall(state, callId, "", (call) => ({ ...call, problem: null })),
+        );
     }
   }
 
@@ -341,6 +374,7 @@ function parse(text: string): ServerEvent | null {
   } catch {
     return null;
   }
-  const known = typeof value === "object" && value !== null && "type" in value && "seq" in value && typeof value.seq === "number";
+  const known =
+    typeof value === "object" && value !== null && "type" in value && "seq" in value && typeof value.seq === "number";
   return known ? (value as ServerEvent) : null;
 }

@@ -132,7 +132,10 @@ export class SocketTransport implements Transport {
     let why: string | null = null;
     try {
       const { token } = this.address;
-      const answer = await fetch(this.address.status, token === null ? {} : { headers: { Authorization: `token ${token}` } });
+      const answer = await fetch(
+        this.address.status,
+        token === null ? {} : { headers: { Authorization: `token ${token}` } },
+      );
       const status: unknown = await answer.json();
       const trouble = typeof status === "object" && status !== null && "trouble" in status ? status.trouble : null;
       why = typeof trouble === "string" ? trouble : null;

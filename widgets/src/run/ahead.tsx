@@ -32,11 +32,14 @@ export function AheadBar({ ahead, shown, onShow, onStop }: Props): JSX.Element |
     <div class="ak-bar" role="status" data-role="ahead">
       <Icon name="clock" tone="ak-calm" />
       <span class="ak-grow">
-        Behind <i title={visible(prompt)}>{visible(oneLine(prompt, PROMPT_CHARACTERS))}</i>, which {standing(first)}{more > 0 && `, and ${more} more`}.
+        Behind <i title={visible(prompt)}>{visible(oneLine(prompt, PROMPT_CHARACTERS))}</i>, which {standing(first)}
+        {more > 0 && `, and ${more} more`}.
       </span>
       <Button name={shown ? "Hide" : "Show here"} small expanded={shown} onPress={onShow} />
       {stopped === first.runId ? (
-        <button type="button" class="ak-btn ak-small" aria-disabled="true">Stopping it…</button>
+        <button type="button" class="ak-btn ak-small" aria-disabled="true">
+          Stopping it…
+        </button>
       ) : (
         <Button name="Stop it and go on" small onPress={stop} />
       )}

@@ -4,7 +4,11 @@ import { callOf, callsInOrder, pauseOf, runEnded, type Call, type RunState } fro
 import { CALL_STATES } from "../text/words";
 import { visible } from "../text/invisible";
 
-const RUN_WORDS = { complete: "The agent has answered.", cancelled: "The run was stopped.", error: "The run failed." } as const;
+const RUN_WORDS = {
+  complete: "The agent has answered.",
+  cancelled: "The run was stopped.",
+  error: "The run failed.",
+} as const;
 
 export function announcement(before: RunState, after: RunState): string | null {
   const said = callsInOrder(after).flatMap((call) => callAnnouncement(callOf(before, call.id), call));
@@ -13,7 +17,8 @@ export function announcement(before: RunState, after: RunState): string | null {
     said.push(RUN_WORDS[status as keyof typeof RUN_WORDS]);
   }
   const pause = pauseOf(after);
-  if (pause !== null && pauseOf(before) === null) said.push(`${pauseWords(pause)}. The run is paused and waits for you.`);
+  if (pause !== null && pauseOf(before) === null)
+    said.push(`${pauseWords(pause)}. The run is paused and waits for you.`);
   return said.length === 0 ? null : said.join(" ");
 }
 
@@ -23,9 +28,11 @@ function pauseWords(pause: PauseView): string {
 }
 
 function callAnnouncement(before: Call | undefined, call: Call): string[] {
-  if (before === call || before?.state === call.state || call.state === "proposed" || call.state === "approved") return [];
+  if (before === call || before?.state === call.state || call.state === "proposed" || call.state === "approved")
+    return [];
   const name = visible(call.name);
   if (call.state === "awaiting_approval") return [`${name} is waiting for you.`];
-  if (call.state === "executing") return [call.name === "ask_user" ? "The agent asks you a question." : `${name} is running.`];
+  if (call.state === "executing")
+    return [call.name === "ask_user" ? "The agent asks you a question." : `${name} is running.`];
   return [`${name}: ${CALL_STATES[call.state].word}.`];
 }

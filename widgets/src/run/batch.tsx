@@ -18,7 +18,14 @@ export function BatchBar({ calls, guarded, onAll }: Props): JSX.Element {
       <span class="ak-grow">
         <b>{calls.length} calls are waiting for you.</b> <span class="ak-muted">{warningsOf(calls)}</span>
       </span>
-      <Button name="Approve all" after={` (${calls.length})`} shortcut="Shift+A" hint="⇧A" offBecause={offBecause} onPress={() => onAll(true)} />
+      <Button
+        name="Approve all"
+        after={` (${calls.length})`}
+        shortcut="Shift+A"
+        hint="⇧A"
+        offBecause={offBecause}
+        onPress={() => onAll(true)}
+      />
       <Button name="Deny all" shortcut="Shift+D" hint="⇧D" offBecause={offBecause} onPress={() => onAll(false)} />
     </div>
   );
@@ -34,7 +41,9 @@ function warningsOf(calls: readonly Call[]): string {
       counts.set(title, (counts.get(title) ?? 0) + 1);
     }
   }
-  return [...counts].map(([title, count]) => `${NUMBERS[count] ?? count} ${count === 1 ? title : pluralVerb(title)}.`).join(" ");
+  return [...counts]
+    .map(([title, count]) => `${NUMBERS[count] ?? count} ${count === 1 ? title : pluralVerb(title)}.`)
+    .join(" ");
 }
 
 function pluralVerb(title: string): string {

@@ -51,18 +51,32 @@ export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
         <Icon name={pause.repeated ? "repeat" : "gauge"} tone={yours ? "ak-turn" : "ak-calm"} />
         <b>{title}</b>
         <span class="ak-sum ak-whole">
-          {pause.repeated && <><Plain text={pause.repeated} />. </>}
+          {pause.repeated && (
+            <>
+              <Plain text={pause.repeated} />.{" "}
+            </>
+          )}
           {pause.unpriced && `It is not known what this ${pause.of ?? "run"} costs. `}
           The run is paused before its next model call. Nothing is lost.
         </span>
-        <span class="ak-state"><span class="ak-word">{wordOf(props, receives === "between-cells")}</span></span>
+        <span class="ak-state">
+          <span class="ak-word">{wordOf(props, receives === "between-cells")}</span>
+        </span>
       </div>
       {!pause.repeated && <Meters run={run} pause={pause} />}
-      {props.gone
-        ? <div class="ak-actions"><span class="ak-note">Nothing more is spent.</span></div>
-        : props.reply !== "no" ? <SentRow reply={props.reply} />
-        : pause.repeated ? <GoOnRow key={pause.pause_id} pause={pause} {...props} />
-        : pause.unpriced ? <WithoutRow run={run} pause={pause} {...props} /> : <AddRow key={pause.pause_id} run={run} pause={pause} {...props} />}
+      {props.gone ? (
+        <div class="ak-actions">
+          <span class="ak-note">Nothing more is spent.</span>
+        </div>
+      ) : props.reply !== "no" ? (
+        <SentRow reply={props.reply} />
+      ) : pause.repeated ? (
+        <GoOnRow key={pause.pause_id} pause={pause} {...props} />
+      ) : pause.unpriced ? (
+        <WithoutRow run={run} pause={pause} {...props} />
+      ) : (
+        <AddRow key={pause.pause_id} run={run} pause={pause} {...props} />
+      )}
     </div>
   );
 }
@@ -92,12 +106,23 @@ function Meters({ run, pause }: { run: RunView; pause: PauseView }): JSX.Element
         const most = budget[name];
         if (most === null || most === undefined) return null; // an earlier version's budget has no dollars
         const spent = spentOf(name, run, pause);
-        const words = name === "usd" && pause.unpriced ? `Not known, of ${money(most)}` : `${name === "tokens" && (run.usage.estimated || earlier(run, pause)?.estimated) ? "about " : ""}${amount(name, spent)} of ${amount(name, most)}`;
+        const words =
+          name === "usd" && pause.unpriced
+            ? `Not known, of ${money(most)}`
+            : `${name === "tokens" && (run.usage.estimated || earlier(run, pause)?.estimated) ? "about " : ""}${amount(name, spent)} of ${amount(name, most)}`;
         const full = pause.reached.includes(name) && !pause.unpriced;
         return (
           <div class="ak-meter-row" key={name}>
             <span>{LIMITS[name].title}</span>
-            <span class={full ? "ak-meter ak-full" : "ak-meter"} role="meter" aria-label={LIMITS[name].title} aria-valuemin={0} aria-valuemax={most} aria-valuenow={Math.min(spent, most)} aria-valuetext={words}>
+            <span
+              class={full ? "ak-meter ak-full" : "ak-meter"}
+              role="meter"
+              aria-label={LIMITS[name].title}
+              aria-valuemin={0}
+              aria-valuemax={most}
+              aria-valuenow={Math.min(spent, most)}
+              aria-valuetext={words}
+            >
               <i style={{ width: `${most === 0 ? 100 : Math.min(100, (100 * spent) / most)}%` }} />
             </span>
             {full ? <b>{words}</b> : <span>{words}</span>}
@@ -108,10 +133,22 @@ function Meters({ run, pause }: { run: RunView; pause: PauseView }): JSX.Element
   );
 }
 
-function AddRow({ run, pause, off, guarded }: { run: RunView; pause: PauseView; off: boolean; guarded: boolean }): JSX.Element {
+function AddRow({
+  run,
+  pause,
+  off,
+  guarded,
+}: {
+  run: RunView;
+  pause: PauseView;
+  off: boolean;
+  guarded: boolean;
+}): JSX.Element {
   const actions = useActions();
   const id = usePageId();
-  const [texts, setTexts] = useState(() => Object.fromEntries(pause.reached.map((name) => [name, offered(name, limitsOf(run, pause))])));
+  const [texts, setTexts] = useState(() =>
+    Object.fromEntries(pause.reached.map((name) => [name, offered(name, limitsOf(run, pause))])),
+  );
   const add = addition(pause.reached, texts);
   const offBecause = off || add === null ? id : guarded ? "" : undefined;
   const go = (): void => {
@@ -134,15 +171,38 @@ function AddRow({ run, pause, off, guarded }: { run: RunView; pause: PauseView; 
           />
         </label>
       ))}
-      <Button name="Continue" shortcut="Control+Enter" hint="Ctrl Enter" look="primary" offBecause={offBecause} onPress={go} />
+      <Button
+        name="Continue"
+        shortcut="Control+Enter"
+        hint="Ctrl Enter"
+        look="primary"
+        offBecause={offBecause}
+        onPress={go}
+      />
       {!off && <KernelBusyNote />}
-      <span class="ak-note" id={id}>{off ? "Off until the connection is back." : add === null ? "Write a number above 0." : "Or stop the run; what is done stays."}</span>
+      <span class="ak-note" id={id}>
+        {off
+          ? "Off until the connection is back."
+          : add === null
+            ? "Write a number above 0."
+            : "Or stop the run; what is done stays."}
+      </span>
     </div>
   );
 }
 
 /** What a run costs is not known: its limit can't be raised, only left out. */
-function WithoutRow({ run, pause, off, guarded }: { run: RunView; pause: PauseView; off: boolean; guarded: boolean }): JSX.Element {
+function WithoutRow({
+  run,
+  pause,
+  off,
+  guarded,
+}: {
+  run: RunView;
+  pause: PauseView;
+  off: boolean;
+  guarded: boolean;
+}): JSX.Element {
   const actions = useActions();
   const id = usePageId();
   const offBecause = off ? id : guarded ? "" : undefined;
@@ -152,9 +212,20 @@ function WithoutRow({ run, pause, off, guarded }: { run: RunView; pause: PauseVi
   useForm(pause.pause_id, { send: go });
   return (
     <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
-      <Button name="Continue without it" shortcut="Control+Enter" hint="Ctrl Enter" look="primary" offBecause={offBecause} onPress={go} />
+      <Button
+        name="Continue without it"
+        shortcut="Control+Enter"
+        hint="Ctrl Enter"
+        look="primary"
+        offBecause={offBecause}
+        onPress={go}
+      />
       {!off && <KernelBusyNote />}
-      <span class="ak-note" id={id}>{off ? "Off until the connection is back." : `Then ${money(limitsOf(run, pause).usd ?? 0)} is no limit any more. Or stop the run; what is done stays.`}</span>
+      <span class="ak-note" id={id}>
+        {off
+          ? "Off until the connection is back."
+          : `Then ${money(limitsOf(run, pause).usd ?? 0)} is no limit any more. Or stop the run; what is done stays.`}
+      </span>
     </div>
   );
 }
@@ -170,9 +241,18 @@ function GoOnRow({ pause, off, guarded }: { pause: PauseView; off: boolean; guar
   useForm(pause.pause_id, { send: go });
   return (
     <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
-      <Button name="Continue" shortcut="Control+Enter" hint="Ctrl Enter" look="primary" offBecause={offBecause} onPress={go} />
+      <Button
+        name="Continue"
+        shortcut="Control+Enter"
+        hint="Ctrl Enter"
+        look="primary"
+        offBecause={offBecause}
+        onPress={go}
+      />
       {!off && <KernelBusyNote />}
-      <span class="ak-note" id={id}>{off ? "Off until the connection is back." : "Or stop the run; what is done stays."}</span>
+      <span class="ak-note" id={id}>
+        {off ? "Off until the connection is back." : "Or stop the run; what is done stays."}
+      </span>
     </div>
   );
 }
@@ -187,7 +267,11 @@ function SentRow({ reply }: { reply: "queued" | "sent" }): JSX.Element {
         You chose <b>Continue</b>.{reply === "queued" && " It is sent when the connection is back."}
         {heldBack && " The kernel takes it when the running cell ends."}
       </span>
-      {reply === "queued" && <span class="ak-right"><Button name="Take back" onPress={() => actions.takeBackRaise()} /></span>}
+      {reply === "queued" && (
+        <span class="ak-right">
+          <Button name="Take back" onPress={() => actions.takeBackRaise()} />
+        </span>
+      )}
     </div>
   );
 }
@@ -197,16 +281,30 @@ export function RaiseLine({ raise, by }: { raise: BudgetRaise; by: string }): JS
   const added = ORDER.flatMap((name) => {
     const more = raise.add[name] ?? null;
     if (more === null) return [];
-    return [name === "seconds" || name === "usd" ? amount(name, more) : `${amount(name, more)} ${LIMITS[name].title.toLowerCase()}`];
+    return [
+      name === "seconds" || name === "usd"
+        ? amount(name, more)
+        : `${amount(name, more)} ${LIMITS[name].title.toLowerCase()}`,
+    ];
   });
   return (
     <div class="ak-raised">
       <Icon name="gauge" tone="ak-calm" />
-      {raise.repeated
-        ? <span>The agent repeated itself: <Plain text={raise.repeated} />. Told to go on by <Plain text={by} />, {timeOfDay(raise.at)}.</span>
-        : raise.without_usd
-        ? <span>Limit in US dollars taken away by <Plain text={by} />, {timeOfDay(raise.at)}.</span>
-        : <span>{raise.of === "conversation" ? "Budget of the conversation" : "Budget"} raised by <Plain text={by} />, {timeOfDay(raise.at)}: {added.join(", ")}.</span>}
+      {raise.repeated ? (
+        <span>
+          The agent repeated itself: <Plain text={raise.repeated} />. Told to go on by <Plain text={by} />,{" "}
+          {timeOfDay(raise.at)}.
+        </span>
+      ) : raise.without_usd ? (
+        <span>
+          Limit in US dollars taken away by <Plain text={by} />, {timeOfDay(raise.at)}.
+        </span>
+      ) : (
+        <span>
+          {raise.of === "conversation" ? "Budget of the conversation" : "Budget"} raised by <Plain text={by} />,{" "}
+          {timeOfDay(raise.at)}: {added.join(", ")}.
+        </span>
+      )}
     </div>
   );
 }

@@ -14,12 +14,19 @@ export class BudgetAnswer {
 
   /** Bad news since the click makes room for another try. */
   stateOf(state: RunState, pause: PauseView): BudgetReply {
-    if (this.sent === null || this.sent.command.pause_id !== pause.pause_id || notices(state) > this.sent.noticesThen) return "no";
+    if (this.sent === null || this.sent.command.pause_id !== pause.pause_id || notices(state) > this.sent.noticesThen)
+      return "no";
     return this.channel.isQueued(this.sent.command) ? "queued" : "sent";
   }
 
   send(state: RunState, pause: PauseView, add: BudgetLimits, without_usd: boolean): void {
-    const command: BudgetCommand = { type: "budget", run_id: this.runId, pause_id: pause.pause_id, add, ...(without_usd ? { without_usd } : {}) };
+    const command: BudgetCommand = {
+      type: "budget",
+      run_id: this.runId,
+      pause_id: pause.pause_id,
+      add,
+      ...(without_usd ? { without_usd } : {}),
+    };
     this.sent = { command, noticesThen: notices(state) };
     this.channel.raiseBudget(command);
   }

@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 import { beginAnew, canBeginAnew } from "./anew";
 import type { RunView } from "../protocol";
 
-const CONTINUES = "The model is told what was said before. %agent new, or --new on the prompt’s own line, begins a new conversation.";
+const CONTINUES =
+  "The model is told what was said before. %agent new, or --new on the prompt’s own line, begins a new conversation.";
 const ANEW = "Start this prompt again in a new conversation";
 
 export function Continues({ run, gone }: { run: RunView; gone: boolean }): JSX.Element | null {
@@ -13,13 +14,24 @@ export function Continues({ run, gone }: { run: RunView; gone: boolean }): JSX.E
   if (typeof run.continues !== "number") return null;
   return (
     <>
-      <span class="ak-continues" title={CONTINUES}>continues from [{run.continues}]</span>
+      <span class="ak-continues" title={CONTINUES}>
+        continues from [{run.continues}]
+      </span>
       {!gone && typeof cell === "string" && canBeginAnew() && (
-        <button type="button" class="ak-btn ak-small" title={ANEW} onClick={(event) => fail(!beginAnew(event.currentTarget, cell))}>
+        <button
+          type="button"
+          class="ak-btn ak-small"
+          title={ANEW}
+          onClick={(event) => fail(!beginAnew(event.currentTarget, cell))}
+        >
           New conversation
         </button>
       )}
-      {failed && <span class="ak-note" role="alert">Its cell can’t be run from here now. Put --new on the prompt’s own line, and run it again.</span>}
+      {failed && (
+        <span class="ak-note" role="alert">
+          Its cell can’t be run from here now. Put --new on the prompt’s own line, and run it again.
+        </span>
+      )}
     </>
   );
 }

@@ -100,7 +100,12 @@ export class RunController implements Actions {
   }
 
   draftOf(callId: string): Draft {
-    const draft = this.drafts.get(callId) ?? new Draft(() => callOf(this.state, callId) as Call, () => this.frames.schedule());
+    const draft =
+      this.drafts.get(callId) ??
+      new Draft(
+        () => callOf(this.state, callId) as Call,
+        () => this.frames.schedule(),
+      );
     this.drafts.set(callId, draft);
     return draft;
   }
@@ -244,7 +249,12 @@ export class RunController implements Actions {
   /** Whether a run that ended because the model failed can go on. */
   mayTryAgain(state: RunState): boolean {
     const failed = state.run?.status === "error" && state.run.error?.code === "LLM_ERROR";
-    return failed && this.channel.isNewest(this.runId) && this.channel.connection.status === "open" && this.triedAt !== state.items.length;
+    return (
+      failed &&
+      this.channel.isNewest(this.runId) &&
+      this.channel.connection.status === "open" &&
+      this.triedAt !== state.items.length
+    );
   }
 
   tryAgain(): void {
@@ -300,7 +310,9 @@ export class RunController implements Actions {
     const { state } = this;
     const calls = callsInOrder(state);
     const from = calls.findIndex((call) => call.id === after) + 1;
-    const asking = [...calls.slice(from), ...calls.slice(0, from)].filter((call) => call.id !== after && this.asks(call, state));
+    const asking = [...calls.slice(from), ...calls.slice(0, from)].filter(
+      (call) => call.id !== after && this.asks(call, state),
+    );
     const [next] = asking;
     if (next !== undefined) return this.element(next.id) ?? null;
     const pause = pauseOf(state);

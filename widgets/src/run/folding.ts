@@ -25,7 +25,11 @@ export function foldOf(call: Call, state: RunState, byHand: boolean | undefined)
 
 function keepsInView(call: Call, state: RunState): boolean {
   const calls = callsInOrder(state);
-  if (hasRichOutput(call.outputs)) return calls.filter((one) => hasRichOutput(one.outputs)).slice(-RICH_CALLS).includes(call);
+  if (hasRichOutput(call.outputs))
+    return calls
+      .filter((one) => hasRichOutput(one.outputs))
+      .slice(-RICH_CALLS)
+      .includes(call);
   const asking = calls.find(needsYou);
   return asking !== undefined && call.step >= asking.step - TEXT_STEPS && hasResult(call);
 }

@@ -38,8 +38,19 @@ export function Header({ state, prompt, connection, stopping, waiting, onStop }:
   return (
     <div class="ak-header" role="group" aria-label="Agent run">
       <div class="ak-header-top">
-        <span class="ak-prompt" title={isLong ? undefined : text}>{text.slice(0, PROMPT_LINE).trim().replaceAll(/\s+/g, " ")}</span>
-        {isLong && <Button name="Whole prompt" small look="quiet" expanded={whole} icon={<Icon name={whole ? "down" : "right"} tone="ak-chev" />} onPress={() => showWhole(!whole)} />}
+        <span class="ak-prompt" title={isLong ? undefined : text}>
+          {text.slice(0, PROMPT_LINE).trim().replaceAll(/\s+/g, " ")}
+        </span>
+        {isLong && (
+          <Button
+            name="Whole prompt"
+            small
+            look="quiet"
+            expanded={whole}
+            icon={<Icon name={whole ? "down" : "right"} tone="ak-chev" />}
+            onPress={() => showWhole(!whole)}
+          />
+        )}
         {!ended && run !== null && connection !== "gone" && <StopButton stopping={stopping} onStop={onStop} />}
       </div>
       {isLong && whole && (
@@ -49,29 +60,58 @@ export function Header({ state, prompt, connection, stopping, waiting, onStop }:
         </pre>
       )}
       <div class="ak-meta">
-        <span class="ak-status"><Icon name={status.icon} tone={status.tone} />{status.word}</span>
+        <span class="ak-status">
+          <Icon name={status.icon} tone={status.tone} />
+          {status.word}
+        </span>
         {run !== null && (
           <>
-            <span><Plain text={modelWords(run)} /></span>
+            <span>
+              <Plain text={modelWords(run)} />
+            </span>
             <Continues run={run} gone={connection === "gone"} />
             {run.recorded && <span class="ak-tag">Recorded demo: no model is called</span>}
-            <button type="button" class="ak-badge" aria-label={`Policy: ${policyWords(run.policy)}`} aria-expanded={rules} onClick={() => showRules(!rules)}>
-              <Icon name={run.policy.mode === "allow" ? "warn" : "shield"} tone={run.policy.mode === "allow" ? "ak-warn" : ""} />
+            <button
+              type="button"
+              class="ak-badge"
+              aria-label={`Policy: ${policyWords(run.policy)}`}
+              aria-expanded={rules}
+              onClick={() => showRules(!rules)}
+            >
+              <Icon
+                name={run.policy.mode === "allow" ? "warn" : "shield"}
+                tone={run.policy.mode === "allow" ? "ak-warn" : ""}
+              />
               <span>{policyWords(run.policy)}</span>
             </button>
-            {run.policy.limited_by && <span class="ak-limits"><Plain text={`limited by ${run.policy.limited_by}`} /></span>}
+            {run.policy.limited_by && (
+              <span class="ak-limits">
+                <Plain text={`limited by ${run.policy.limited_by}`} />
+              </span>
+            )}
             <Elapsed run={run} />
             <Spent run={run} />
           </>
         )}
       </div>
-      {rules && run !== null && <Rules policy={run.policy} open={run.status === "running" && connection !== "gone"} waiting={waitingCalls(state).length} />}
+      {rules && run !== null && (
+        <Rules
+          policy={run.policy}
+          open={run.status === "running" && connection !== "gone"}
+          waiting={waitingCalls(state).length}
+        />
+      )}
     </div>
   );
 }
 
 function StopButton({ stopping, onStop }: { stopping: boolean; onStop: () => void }): JSX.Element {
-  if (stopping) return <button type="button" class="ak-btn ak-small" aria-disabled="true">Stopping…</button>;
+  if (stopping)
+    return (
+      <button type="button" class="ak-btn ak-small" aria-disabled="true">
+        Stopping…
+      </button>
+    );
   return <Button name="Stop" small icon={<Icon name="stop" />} onPress={onStop} />;
 }
 
@@ -113,16 +153,33 @@ function Spent({ run }: { run: RunView }): JSX.Element | null {
   const { usage, budget } = run;
   const parts = spent(run);
   if (typeof budget.usd === "number" && !run.recorded) {
-    const soFar = typeof usage.cost === "number" ? parts.pop() : usage.cost_is_partial || run.paused?.unpriced ? "cost not known," : money(0);
+    const soFar =
+      typeof usage.cost === "number"
+        ? parts.pop()
+        : usage.cost_is_partial || run.paused?.unpriced
+          ? "cost not known,"
+          : money(0);
     parts.push(`${soFar} of ${money(budget.usd)}`);
   }
-  if (budget.tokens !== null && !run.recorded) parts.push(`${usage.estimated ? "about " : ""}${tokens(usage.total_tokens)} of ${limit(budget.tokens)} tokens`);
-  return parts.length === 0 ? null : <span class="ak-num ak-spent" title={details(run)}>{parts.join(" · ")}</span>;
+  if (budget.tokens !== null && !run.recorded)
+    parts.push(`${usage.estimated ? "about " : ""}${tokens(usage.total_tokens)} of ${limit(budget.tokens)} tokens`);
+  return parts.length === 0 ? null : (
+    <span class="ak-num ak-spent" title={details(run)}>
+      {parts.join(" · ")}
+    </span>
+  );
 }
 
 function details({ usage, recorded }: RunView): string | undefined {
-  const some = ([words, number]: [string, number | undefined]): string[] => (number ? [`${count(number)} ${words}`] : []);
-  const parts = ([["tokens from the cache", usage.cached_tokens], ["written to the cache", usage.cache_write_tokens], ["for reasoning", usage.reasoning_tokens]] as [string, number | undefined][]).flatMap(some);
+  const some = ([words, number]: [string, number | undefined]): string[] =>
+    number ? [`${count(number)} ${words}`] : [];
+  const parts = (
+    [
+      ["tokens from the cache", usage.cached_tokens],
+      ["written to the cache", usage.cache_write_tokens],
+      ["for reasoning", usage.reasoning_tokens],
+    ] as [string, number | undefined][]
+  ).flatMap(some);
   if (usage.estimated) parts.push("some estimated, because the service did not count them");
   if (usage.cost_is_partial) parts.push(usage.cost === null ? "no price is known" : "a price is not known in full");
   return recorded || parts.length === 0 ? undefined : `Of these: ${parts.join(", ")}.`;

@@ -22,7 +22,9 @@ export function useHeldBack(): boolean {
 /** Beside the buttons, before one is pressed. */
 export function KernelBusyNote(): JSX.Element | null {
   const receives = useContext(ReceivesContext);
-  return receives === "between-cells" ? <span class="ak-note">This kernel takes a decision when no cell is running.</span> : null;
+  return receives === "between-cells" ? (
+    <span class="ak-note">This kernel takes a decision when no cell is running.</span>
+  ) : null;
 }
 
 /** Under the header, once Stop or Cancel was pressed and while something runs. */
@@ -31,7 +33,10 @@ export function InterruptNote(): JSX.Element | null {
   return (
     <div class="ak-bar" role="status">
       <Icon name="clock" tone="ak-calm" />
-      <span class="ak-grow"><b>Not stopped yet.</b> This kernel hears Stop and Cancel when what it runs has ended. To end that now, interrupt the kernel.</span>
+      <span class="ak-grow">
+        <b>Not stopped yet.</b> This kernel hears Stop and Cancel when what it runs has ended. To end that now,
+        interrupt the kernel.
+      </span>
     </div>
   );
 }

@@ -1,7 +1,10 @@
 /** What a key means on a card. A letter in a field is text, and a key that is held counts once. */
 
 export type CardCommand =
-  | { readonly kind: "approve" | "deny" | "edit" | "allow" | "back" | "send" | "next" | "previous" | "approve-all" | "deny-all" }
+  | {
+      readonly kind:
+        "approve" | "deny" | "edit" | "allow" | "back" | "send" | "next" | "previous" | "approve-all" | "deny-all";
+    }
   | { readonly kind: "choose"; readonly number: number };
 
 export interface Key {

@@ -33,7 +33,10 @@ export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() =>
   const quiet = problem.code === "CONFLICT";
   return (
     <div class="ak-bar" role={quiet ? "status" : "alert"} data-code={problem.code}>
-      <Icon name={quiet ? "skip" : problem.code === "BUDGET_EXCEEDED" ? "gauge" : "cross"} tone={quiet ? "ak-calm" : "ak-bad"} />
+      <Icon
+        name={quiet ? "skip" : problem.code === "BUDGET_EXCEEDED" ? "gauge" : "cross"}
+        tone={quiet ? "ak-calm" : "ak-bad"}
+      />
       <ProblemWords problem={problem} about={problem.message.startsWith("This run ") ? "run" : "decided"} />
       {onRetry !== null && <Button name="Try again" small onPress={onRetry} />}
     </div>
@@ -62,23 +65,43 @@ function SummaryCard({ text, detail }: { text: string; detail: string }): JSX.El
         <Icon name="summary" tone="ak-calm" />
         <b>{visible(text)}</b>
         <span class="ak-sum ak-whole">The model goes on with this summary. What is shown here stays as it is.</span>
-        <span class="ak-state"><Icon name={open ? "down" : "right"} tone="ak-chev" /></span>
+        <span class="ak-state">
+          <Icon name={open ? "down" : "right"} tone="ak-chev" />
+        </span>
       </button>
-      <div id={id} class="ak-say" hidden={!open}>{open && <Plain text={detail} />}</div>
+      <div id={id} class="ak-say" hidden={!open}>
+        {open && <Plain text={detail} />}
+      </div>
     </div>
   );
 }
 
 /** What a conflict is about: a call that still waits, so that nobody has decided; one that was decided; or an undo. */
-const CONFLICTS = { waiting: "Nothing was decided.", decided: "Already decided.", undo: "Not undone.", run: "Nothing was changed." } as const;
+const CONFLICTS = {
+  waiting: "Nothing was decided.",
+  decided: "Already decided.",
+  undo: "Not undone.",
+  run: "Nothing was changed.",
+} as const;
 
-export function ProblemWords({ problem, about = "decided" }: { problem: Problem; about?: keyof typeof CONFLICTS }): JSX.Element {
-  const said = sentence(visible(inThisZone(problem.message.replace(/^Already decided: ./, (start) => start.slice(-1).toUpperCase()))));
+export function ProblemWords({
+  problem,
+  about = "decided",
+}: {
+  problem: Problem;
+  about?: keyof typeof CONFLICTS;
+}): JSX.Element {
+  const said = sentence(
+    visible(inThisZone(problem.message.replace(/^Already decided: ./, (start) => start.slice(-1).toUpperCase()))),
+  );
   const uncheckable = problem.code === "BUDGET_EXCEEDED" && said.includes("can't be checked");
   const meaning = about === "undo" || about === "run" ? "" : (MEANINGS[problem.code] ?? "");
   return (
     <span class="ak-grow">
-      <b>{problem.code === "CONFLICT" ? CONFLICTS[about] : uncheckable ? "Budget not checked." : TITLES[problem.code]}</b> {said} {said.includes(meaning) ? "" : meaning}
+      <b>
+        {problem.code === "CONFLICT" ? CONFLICTS[about] : uncheckable ? "Budget not checked." : TITLES[problem.code]}
+      </b>{" "}
+      {said} {said.includes(meaning) ? "" : meaning}
     </span>
   );
 }
@@ -93,7 +116,11 @@ function sentence(text: string): string {
 }
 
 /** Shows nothing for a connection that is open, or has been looked for only a moment. */
-export function ConnectionBar(props: { connection: Connection; known: boolean; onRetry: () => void }): JSX.Element | null {
+export function ConnectionBar(props: {
+  connection: Connection;
+  known: boolean;
+  onRetry: () => void;
+}): JSX.Element | null {
   const { connection } = props;
   useSeconds(connection.status !== "open");
   const away = Date.now() - connection.since;
@@ -103,7 +130,9 @@ export function ConnectionBar(props: { connection: Connection; known: boolean; o
     return (
       <div class="ak-bar" role="alert">
         <Icon name="cross" tone="ak-bad" />
-        <span class="ak-grow"><b>The kernel is gone.</b> Its variables and this run went with it. Nothing can be decided here.</span>
+        <span class="ak-grow">
+          <b>The kernel is gone.</b> Its variables and this run went with it. Nothing can be decided here.
+        </span>
       </div>
     );
   }
@@ -111,7 +140,9 @@ export function ConnectionBar(props: { connection: Connection; known: boolean; o
     return (
       <div class="ak-bar" role="alert">
         <Icon name="offline" tone="ak-warn" />
-        <span class="ak-grow"><b>Agent Kernel does not work on this server.</b> {connection.why}</span>
+        <span class="ak-grow">
+          <b>Agent Kernel does not work on this server.</b> {connection.why}
+        </span>
         <Button name="Try again" small onPress={props.onRetry} />
       </div>
     );
@@ -120,7 +151,9 @@ export function ConnectionBar(props: { connection: Connection; known: boolean; o
     return (
       <div class="ak-bar" role="status">
         <Icon name="run" tone="ak-calm ak-spin" />
-        <span class="ak-grow"><b>Reconnecting.</b> You can still decide; your click is sent when the connection is back.</span>
+        <span class="ak-grow">
+          <b>Reconnecting.</b> You can still decide; your click is sent when the connection is back.
+        </span>
         <NextTry at={connection.nextTryAt} />
       </div>
     );
@@ -129,7 +162,8 @@ export function ConnectionBar(props: { connection: Connection; known: boolean; o
     <div class="ak-bar" role="alert">
       <Icon name="offline" tone="ak-warn" />
       <span class="ak-grow">
-        <b>No connection for {wholeSeconds(away).replace(/ \d+ s$/, "")}.</b> Decisions are off on this page. Calls that run go on; nothing new starts.
+        <b>No connection for {wholeSeconds(away).replace(/ \d+ s$/, "")}.</b> Decisions are off on this page. Calls that
+        run go on; nothing new starts.
       </span>
       <Button name="Try again" small onPress={props.onRetry} />
     </div>

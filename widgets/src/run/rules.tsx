@@ -20,7 +20,13 @@ const MEANING: Readonly<Record<PolicyMode, string>> = {
 /** What may be chosen, from the most to the least permissive. */
 const MODES: readonly PolicyMode[] = ["allow", "edit", "ask", "plan", "deny"];
 
-const NAMES: Readonly<Record<PolicyMode, string>> = { allow: "Allow", edit: "Edit", ask: "Ask", plan: "Plan", deny: "Deny" };
+const NAMES: Readonly<Record<PolicyMode, string>> = {
+  allow: "Allow",
+  edit: "Edit",
+  ask: "Ask",
+  plan: "Plan",
+  deny: "Deny",
+};
 
 interface Props {
   policy: RunView["policy"];
@@ -35,11 +41,23 @@ export function Rules({ policy, open, waiting }: Props): JSX.Element {
     <div class="ak-rules" role="group" aria-label="Policy in force">
       {open ? <Switch key={policy.mode} policy={policy} waiting={waiting} /> : <p>{MEANING[policy.mode]}</p>}
       {policy.rules.length > 0 && (
-        <ul>{policy.rules.map((rule, index) => <RuleLine key={rule.rule_id ?? `${rule.origin} ${index}`} rule={rule} removable={open} />)}</ul>
+        <ul>
+          {policy.rules.map((rule, index) => (
+            <RuleLine key={rule.rule_id ?? `${rule.origin} ${index}`} rule={rule} removable={open} />
+          ))}
+        </ul>
       )}
       {policy.rules.length === 0 && policy.mode === "ask" && <p>No rule is in force.</p>}
-      {policy.limited_by && <p data-role="limits"><Plain text={`Limited by ${policy.limited_by}.`} /> A file can only tighten.</p>}
-      {(policy.notes ?? []).map((note) => <p key={note} data-role="policy-note"><Plain text={note} /></p>)}
+      {policy.limited_by && (
+        <p data-role="limits">
+          <Plain text={`Limited by ${policy.limited_by}.`} /> A file can only tighten.
+        </p>
+      )}
+      {(policy.notes ?? []).map((note) => (
+        <p key={note} data-role="policy-note">
+          <Plain text={note} />
+        </p>
+      ))}
     </div>
   );
 }
@@ -59,14 +77,28 @@ function Switch({ policy, waiting }: Omit<Props, "open">): JSX.Element {
   return (
     <>
       <Choices name="Policy of this conversation">
-        {offered.map((mode) => ({ key: mode, label: NAMES[mode], note: MEANING[mode], checked: mode === chosen, choose: () => choose(mode) }))}
+        {offered.map((mode) => ({
+          key: mode,
+          label: NAMES[mode],
+          note: MEANING[mode],
+          checked: mode === chosen,
+          choose: () => choose(mode),
+        }))}
       </Choices>
       {folderCap !== null && <p>The file in this folder allows {NAMES[folderCap]} at most.</p>}
       {cap !== null && cap !== "allow" && <p>This site allows {NAMES[cap]} at most.</p>}
       {chosen !== policy.mode && (
         <div class="ak-actions">
-          {sent ? <button type="button" class="ak-btn ak-small" aria-disabled="true">Switching…</button> : <Button name={`Switch to ${NAMES[chosen]}`} small onPress={send} />}
-          <span class="ak-note">For this run, and later prompts of this conversation that name no policy. {consequence(chosen, waiting)}</span>
+          {sent ? (
+            <button type="button" class="ak-btn ak-small" aria-disabled="true">
+              Switching…
+            </button>
+          ) : (
+            <Button name={`Switch to ${NAMES[chosen]}`} small onPress={send} />
+          )}
+          <span class="ak-note">
+            For this run, and later prompts of this conversation that name no policy. {consequence(chosen, waiting)}
+          </span>
         </div>
       )}
     </>
@@ -82,7 +114,9 @@ function consequence(mode: PolicyMode, waiting: number): string {
     case "ask":
       return one ? "1 call still waits for you." : `${waiting} calls still wait for you.`;
     case "plan":
-      return one ? "The call that waits is denied, unless it only reads." : `The ${waiting} calls that wait are denied, but for those that only read.`;
+      return one
+        ? "The call that waits is denied, unless it only reads."
+        : `The ${waiting} calls that wait are denied, but for those that only read.`;
     case "deny":
       return one ? "The call that waits is denied." : `The ${waiting} calls that wait are denied.`;
   }
@@ -93,7 +127,11 @@ function makerWords(rule: Rule): string {
   switch (rule.origin) {
     case "saved": {
       const where = rule.scope === null ? "all notebooks" : scopeWords(rule.scope);
-      return where + (rule.made_by ? `, saved by ${rule.made_by}` : ", saved") + (rule.made_at ? ` on ${rule.made_at.slice(0, 10)}` : "");
+      return (
+        where +
+        (rule.made_by ? `, saved by ${rule.made_by}` : ", saved") +
+        (rule.made_at ? ` on ${rule.made_at.slice(0, 10)}` : "")
+      );
     }
     case "code":
       return "from this notebook’s code";
@@ -115,8 +153,21 @@ function RuleLine({ rule, removable }: { rule: Rule; removable: boolean }): JSX.
   };
   return (
     <li>
-      <span class="ak-grow"><code><Plain text={rule.text} /></code> <Plain text={makerWords(rule)} /></span>
-      {removable && rule_id !== null && (asked ? <button type="button" class="ak-btn ak-small" aria-disabled="true">Removing…</button> : <Button name="Remove" small onPress={remove} />)}
+      <span class="ak-grow">
+        <code>
+          <Plain text={rule.text} />
+        </code>{" "}
+        <Plain text={makerWords(rule)} />
+      </span>
+      {removable &&
+        rule_id !== null &&
+        (asked ? (
+          <button type="button" class="ak-btn ak-small" aria-disabled="true">
+            Removing…
+          </button>
+        ) : (
+          <Button name="Remove" small onPress={remove} />
+        ))}
     </li>
   );
 }

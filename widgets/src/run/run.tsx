@@ -53,12 +53,32 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
           onFocusIn={(event) => controller.focused(event.target)}
           onKeyDown={(event) => handleKey(event, controller, event.currentTarget)}
         >
-          <Header state={state} prompt={prompt} connection={channel.connection.status} stopping={controller.stopping} waiting={controller.waitingFor(state)} onStop={() => controller.stop()} />
-          {!ended && <ConnectionBar connection={channel.connection} known={state.run !== null} onRetry={() => channel.retryNow()} />}
+          <Header
+            state={state}
+            prompt={prompt}
+            connection={channel.connection.status}
+            stopping={controller.stopping}
+            waiting={controller.waitingFor(state)}
+            onStop={() => controller.stop()}
+          />
+          {!ended && (
+            <ConnectionBar
+              connection={channel.connection}
+              known={state.run !== null}
+              onRetry={() => channel.retryNow()}
+            />
+          )}
           {controller.interrupting && !ended && (controller.stopping || isBusy(state)) && <InterruptNote />}
-          <AheadBar ahead={ahead} shown={aheadShown} onShow={() => showAhead(!aheadShown)} onStop={(id) => channel.send({ type: "cancel", run_id: id })} />
+          <AheadBar
+            ahead={ahead}
+            shown={aheadShown}
+            onShow={() => showAhead(!aheadShown)}
+            onStop={(id) => channel.send({ type: "cancel", run_id: id })}
+          />
           <Items state={state} controller={controller} />
-          <div class="ak-sr" role="status" aria-live="polite">{live}</div>
+          <div class="ak-sr" role="status" aria-live="polite">
+            {live}
+          </div>
         </div>
       </ReceivesContext.Provider>
       {aheadShown && ahead[0] !== undefined && (
@@ -86,30 +106,65 @@ function Items({ state, controller }: { state: RunState; controller: RunControll
           case "note":
             return <Note key={item.id} text={item.text} detail={item.detail} />;
           case "notice":
-            return <Notice key={item.id} problem={item.problem} onRetry={item.id === failure && controller.mayTryAgain(state) ? () => controller.tryAgain() : null} />;
+            return (
+              <Notice
+                key={item.id}
+                problem={item.problem}
+                onRetry={item.id === failure && controller.mayTryAgain(state) ? () => controller.tryAgain() : null}
+              />
+            );
           case "call": {
             const call = callOf(state, item.id);
             if (call === undefined) return null;
             return (
               <Fragment key={`call ${item.id}`}>
                 {item.id === firstWaiting && askable.length > 1 && (
-                  <BatchBar calls={askable} guarded={controller.guarded} onAll={(approved) => controller.decideAll(askable, approved)} />
+                  <BatchBar
+                    calls={askable}
+                    guarded={controller.guarded}
+                    onAll={(approved) => controller.decideAll(askable, approved)}
+                  />
                 )}
-                <CallCard call={call} state={state} controller={controller} current={call.id === current} several={waiting.length > 1} />
+                <CallCard
+                  call={call}
+                  state={state}
+                  controller={controller}
+                  current={call.id === current}
+                  several={waiting.length > 1}
+                />
               </Fragment>
             );
           }
         }
       })}
       {pause !== null && state.run !== null && (
-        <BudgetCard run={state.run} pause={pause} off={controller.off} gone={controller.gone} guarded={controller.guarded} reply={controller.budgetReplyOf(state, pause)} />
+        <BudgetCard
+          run={state.run}
+          pause={pause}
+          off={controller.off}
+          gone={controller.gone}
+          guarded={controller.guarded}
+          reply={controller.budgetReplyOf(state, pause)}
+        />
       )}
       {state.thinking !== null && !runEnded(state) && <Thinking />}
     </>
   );
 }
 
-function CallCard({ call, state, controller, current, several }: { call: Call; state: RunState; controller: RunController; current: boolean; several: boolean }): JSX.Element {
+function CallCard({
+  call,
+  state,
+  controller,
+  current,
+  several,
+}: {
+  call: Call;
+  state: RunState;
+  controller: RunController;
+  current: boolean;
+  several: boolean;
+}): JSX.Element {
   const asks = call.state === "awaiting_approval";
   return (
     <Card

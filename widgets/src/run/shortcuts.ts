@@ -13,7 +13,9 @@ export class Shortcuts {
     const id = target.closest("[data-tool-call-id]")?.getAttribute("data-tool-call-id") ?? null;
     const call = this.controller.callById(id);
     if (command.kind === "approve-all" || command.kind === "deny-all") {
-      return (call !== undefined || target.closest(".ak-batch") !== null) && this.answerAll(command.kind === "approve-all");
+      return (
+        (call !== undefined || target.closest(".ak-batch") !== null) && this.answerAll(command.kind === "approve-all")
+      );
     }
     const pauseId = target.closest("[data-pause-id]")?.getAttribute("data-pause-id") ?? null;
     if (pauseId !== null) return command.kind === "send" && this.sendForm(pauseId);
@@ -21,7 +23,8 @@ export class Shortcuts {
   }
 
   private obeyOn(call: Call, command: CardCommand): boolean {
-    const waits = call.state === "awaiting_approval" && this.controller.pendingOf(call) === null && !this.controller.off;
+    const waits =
+      call.state === "awaiting_approval" && this.controller.pendingOf(call) === null && !this.controller.off;
     const panel = this.controller.panelOf(call.id);
     const buttonsShown = waits && (panel === "none" || panel === "allow");
     switch (command.kind) {

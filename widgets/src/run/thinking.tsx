@@ -15,9 +15,13 @@ export function Thinking(): JSX.Element {
       <button type="button" class="ak-head" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
         <Icon name="run" tone="ak-calm ak-spin" />
         <span class="ak-muted">Thinking</span>
-        <span class="ak-state"><Icon name={open ? "down" : "right"} tone="ak-chev" /></span>
+        <span class="ak-state">
+          <Icon name={open ? "down" : "right"} tone="ak-chev" />
+        </span>
       </button>
-      <div id={id} class="ak-say ak-muted" hidden={!open}>{open && <Plain text={actions.thought()} />}</div>
+      <div id={id} class="ak-say ak-muted" hidden={!open}>
+        {open && <Plain text={actions.thought()} />}
+      </div>
     </div>
   );
 }

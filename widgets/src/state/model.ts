@@ -1,5 +1,16 @@
 /** What a view shows of a run: immutable, made by `reduce` and `fromSnapshot` only. */
-import type { BudgetRaise, CallState, ErrorCode, PauseView, Preview, RuleOffer, RunView, Scope, ToolCallView, Warning } from "../protocol";
+import type {
+  BudgetRaise,
+  CallState,
+  ErrorCode,
+  PauseView,
+  Preview,
+  RuleOffer,
+  RunView,
+  Scope,
+  ToolCallView,
+  Warning,
+} from "../protocol";
 import { NO_OUTPUTS, type Outputs } from "./outputs";
 
 /** Who decided, in the words a card shows; `null` where nobody has. */
@@ -120,8 +131,15 @@ export function emptyCall(id: string, name: string, step: number): Call {
 
 /** Whether all that happened is that the answer, or what the model thinks, has grown. */
 export function isMoreText(before: RunState, after: RunState): boolean {
-  if (before === after || before.tail?.id !== after.tail?.id || (before.thinking === null) !== (after.thinking === null)) return false;
-  return (Object.keys(after) as (keyof RunState)[]).every((key) => key === "tail" || key === "thinking" || before[key] === after[key]);
+  if (
+    before === after ||
+    before.tail?.id !== after.tail?.id ||
+    (before.thinking === null) !== (after.thinking === null)
+  )
+    return false;
+  return (Object.keys(after) as (keyof RunState)[]).every(
+    (key) => key === "tail" || key === "thinking" || before[key] === after[key],
+  );
 }
 
 export function runEnded(state: RunState): boolean {
@@ -150,7 +168,12 @@ export function pauseOf(state: RunState): PauseView | null {
 
 /** Nobody can say what became of a call, and the run waits for the person to look. */
 export function asksWhatNow(call: Call, state: RunState): boolean {
-  return call.state === "unknown" && call.unknownAnswer === null && call.step === state.step && state.run?.status === "running";
+  return (
+    call.state === "unknown" &&
+    call.unknownAnswer === null &&
+    call.step === state.step &&
+    state.run?.status === "running"
+  );
 }
 
 /** True where the person is asked something. */

@@ -29,7 +29,8 @@ const TOKEN = /`+|\\(?![([])[^]|[\p{L}\p{N}]?\$+|\\[([]/gu;
 /** The formula that begins at `start`, where one does. */
 export function formulaAt(text: string, start: number): Formula | null {
   const mark = MARKS.find((one) => text.startsWith(one, start));
-  if (mark === undefined || (mark.startsWith("$") && BEFORE.test(text.slice(Math.max(0, start - 2), start)))) return null;
+  if (mark === undefined || (mark.startsWith("$") && BEFORE.test(text.slice(Math.max(0, start - 2), start))))
+    return null;
   const begin = start + mark.length;
   const end = endOf(text, begin, mark);
   if (end === null) return null;
@@ -72,11 +73,16 @@ function endOf(text: string, begin: number, mark: keyof typeof CLOSING): number 
   const step = new RegExp(STEP);
   step.lastIndex = begin;
   let depth = 0;
-  for (let found = step.exec(text); found !== null && found.index + found[0].length <= begin + LONGEST; found = step.exec(text)) {
+  for (
+    let found = step.exec(text);
+    found !== null && found.index + found[0].length <= begin + LONGEST;
+    found = step.exec(text)
+  ) {
     const [what] = found;
     if (what === "{") depth += 1;
     else if (what === "}") depth -= 1;
-    else if (what === "$" || /^\\[()[\]]$/.test(what)) return depth === 0 && text.startsWith(closing, found.index) ? found.index : null;
+    else if (what === "$" || /^\\[()[\]]$/.test(what))
+      return depth === 0 && text.startsWith(closing, found.index) ? found.index : null;
     if (depth < 0 || what.startsWith("\n")) return null;
   }
   return null;

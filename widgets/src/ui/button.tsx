@@ -19,7 +19,11 @@ interface Props {
 /** A button that is off keeps its place in the tab order and says why. */
 export function Button(props: Props): JSX.Element {
   const off = props.offBecause !== undefined;
-  const classes = ["ak-btn", props.look && props.look !== "plain" ? `ak-${props.look}` : "", props.small ? "ak-small" : ""];
+  const classes = [
+    "ak-btn",
+    props.look && props.look !== "plain" ? `ak-${props.look}` : "",
+    props.small ? "ak-small" : "",
+  ];
   return (
     <button
       type="button"
@@ -28,7 +32,11 @@ export function Button(props: Props): JSX.Element {
       aria-expanded={props.expanded}
       aria-disabled={off ? "true" : undefined}
       aria-describedby={props.offBecause || undefined}
-      style={props.hint !== undefined && props.hint.length > 1 ? { "--ak-hint-room": `${7 * props.hint.length + 14}px` } : undefined}
+      style={
+        props.hint !== undefined && props.hint.length > 1
+          ? { "--ak-hint-room": `${7 * props.hint.length + 14}px` }
+          : undefined
+      }
       onClick={() => off || props.onPress()}
     >
       {props.icon}

@@ -27,7 +27,8 @@ export function copyButton(text: () => string): HTMLButtonElement {
 export function addCopyButtons(block: Element): void {
   const blocks = block.matches("pre") ? [block] : [...block.querySelectorAll("pre")];
   for (const pre of blocks) {
-    if (!pre.previousElementSibling?.matches(".ak-copy")) pre.before(copyButton(() => pre.textContent.replace(/\n$/, "")));
+    if (!pre.previousElementSibling?.matches(".ak-copy"))
+      pre.before(copyButton(() => pre.textContent.replace(/\n$/, "")));
   }
 }
 

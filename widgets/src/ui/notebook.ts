@@ -60,7 +60,8 @@ export function passOn(event: KeyboardEvent, output: Element, recipient: Recipie
 /** JupyterLab takes Undo and the line break of Shift+Enter from fields in a cell, after it heard of their key. */
 export function keepsTyping(el: HTMLElement): void {
   const keep = (event: InputEvent): void => {
-    if (event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement) event.stopPropagation();
+    if (event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement)
+      event.stopPropagation();
   };
   el.addEventListener("beforeinput", keep, { capture: true });
 }
