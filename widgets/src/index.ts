@@ -9,7 +9,7 @@ import { keepsKeysInRecords, keepsTyping } from "./ui/notebook";
 import type { WidgetManager } from "./card/notebookRenderers";
 import { keepsInView } from "./ui/keepInView";
 import { typesetterOf } from "./ui/typesetting";
-import { DrawingsContext, TypesetContext } from "./run/context";
+import { DrawingsContext, TypesetContext } from "./card/context";
 import { Run } from "./run/run";
 
 interface Model extends MessageModel {

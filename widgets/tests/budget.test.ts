@@ -142,6 +142,7 @@ describe("a run at its budget", () => {
       message: "The log takes nothing: the disk is full.",
       tool_call_id: null,
       details: {},
+      command_id: PlayedSocket.last.ids.at(-1),
     });
     await settle(500);
     await press(root, "Continue");

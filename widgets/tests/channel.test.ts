@@ -217,6 +217,90 @@ describe("frames that come wrong", () => {
   });
 });
 
+describe("an error that answers a command", () => {
+  const two = (run: Recording): unknown =>
+    run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" });
+  const refuse = async (more: object): Promise<void> => {
+    PlayedSocket.last.say({
+      type: "error",
+      seq: runtime.recording!.frames.length,
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      code: "ACCESS_DENIED",
+      message: "You may only look.",
+      tool_call_id: null,
+      details: {},
+      ...more,
+    });
+    await settle();
+  };
+  async function approveBoth(): Promise<{ root: HTMLElement; ids: string[] }> {
+    const root = await show(two);
+    await press(card(root, "t1"), "Approve");
+    await settle(400);
+    await press(card(root, "t2"), "Approve");
+    const ids = PlayedSocket.last.ids.slice(-2);
+    return { root, ids };
+  }
+
+  test("is shown on the card of that command, whichever was first", async () => {
+    const { root, ids } = await approveBoth();
+    await refuse({ command_id: ids[1] });
+    expect(card(root, "t2").textContent).toContain("You may only look.");
+    expect(buttons(card(root, "t2"))).toContain("Approve");
+    expect(card(root, "t1").textContent).not.toContain("You may only look.");
+    expect(card(root, "t1").textContent).toContain("You chose Approve.");
+  });
+
+  test("that names none is blamed on no card", async () => {
+    const { root } = await approveBoth();
+    await refuse({});
+    expect(root.textContent).not.toContain("You may only look.");
+    expect(root.textContent!.split("You chose Approve.")).toHaveLength(3);
+  });
+
+  test("from a server of before is known by its call", async () => {
+    const { root } = await approveBoth();
+    await refuse({ tool_call_id: "t2" });
+    expect(buttons(card(root, "t2"))).toContain("Approve");
+    expect(card(root, "t1").textContent).toContain("You chose Approve.");
+  });
+
+  test("of another page is of no use here", async () => {
+    const { root } = await approveBoth();
+    await refuse({ command_id: "another page's", code: "INTERNAL_ERROR", details: { run_id: runtime.recording!.run } });
+    expect(root.textContent).not.toContain("You may only look.");
+  });
+
+  test("to a switch of the policy stands in the run that was switched", async () => {
+    const root = await show(two);
+    root.querySelector<HTMLElement>(".ak-badge")!.click();
+    await settle();
+    root.querySelectorAll<HTMLElement>('[aria-label="Policy of this conversation"] input')[0]!.click();
+    await settle();
+    await press(root, "Switch to Allow");
+    await refuse({ command_id: PlayedSocket.last.ids.at(-1) });
+    expect(root.querySelector("[data-code=ACCESS_DENIED]")!.textContent).toContain("You may only look.");
+  });
+
+  test("each command has an id of its own, and that it was carried out is no event of the log", async () => {
+    const { root, ids } = await approveBoth();
+    expect(new Set(PlayedSocket.all.flatMap((socket) => socket.ids)).size).toBe(PlayedSocket.last.ids.length);
+    const next = runtime.recording!.frames.length + 1;
+    PlayedSocket.last.say({
+      type: "ack",
+      seq: next,
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      command_id: ids[0],
+    });
+    await happens((run) => void run.answer("t1", true));
+    expect(card(root, "t1").dataset["state"]).toBe("approved");
+  });
+});
+
 describe("a lost connection", () => {
   test("is noticed when nothing answers a ping", async () => {
     await show(ASKS);
@@ -412,7 +496,7 @@ describe("the embedded host", () => {
     const { sent, deliver, root, close } = kernelView(recording);
     deliver(recording);
     await settle();
-    expect(sent[0]).toEqual({ command: { type: "resume", last_seq: 0 } });
+    expect(sent[0]).toMatchObject({ command: { type: "resume", last_seq: 0 } });
     expect(answer(root).trim()).toBe("Hello from the kernel.");
     await press(card(root, "t1"), "Approve");
     expect(sent.at(-1)).toMatchObject({

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { cardCommand, type Key, type Place } from "../src/run/keyboard";
+import { keyName, type Field, type Key } from "../src/ui/keyboard";
 import {
   button,
   card,
@@ -23,54 +23,56 @@ const NO_KEY: Key = {
   altKey: false,
   isComposing: false,
 };
-const CARD: Place = { panel: "none", field: "none" };
-const meaning = (key: Partial<Key>, place: Partial<Place> = {}): unknown =>
-  cardCommand({ ...NO_KEY, ...key }, { ...CARD, ...place })?.kind ?? null;
+const named = (key: Partial<Key>, field: Field = "none"): string | null => keyName({ ...NO_KEY, ...key }, field);
 
-describe("a key on a card", () => {
+describe("a key", () => {
   test.each([
-    ["a", "approve"],
-    ["d", "deny"],
-    ["e", "edit"],
-    ["l", "allow"],
-    ["A", "approve"],
-    ["ArrowDown", "next"],
-    ["ArrowUp", "previous"],
-    ["3", "choose"],
-    ["s", null],
+    ["a", "A"],
+    ["A", "A"],
+    ["ArrowDown", "ArrowDown"],
+    ["ArrowUp", "ArrowUp"],
+    ["3", "3"],
+    ["Escape", "Escape"],
+    ["0", null],
+    ["é", null],
     ["Enter", null],
-  ])("%s means %s", (name, kind) => {
-    expect(meaning({ key: name })).toBe(kind);
+    ["ArrowLeft", null],
+  ])("%s is called %s", (key, name) => {
+    expect(named({ key })).toBe(name);
   });
 
-  test("with Shift answers all", () => {
-    expect(meaning({ key: "A", shiftKey: true })).toBe("approve-all");
-    expect(meaning({ key: "D", shiftKey: true })).toBe("deny-all");
-    expect(meaning({ key: "E", shiftKey: true })).toBeNull();
+  test("with Shift is another one, but for arrows, which select cells", () => {
+    expect(named({ key: "A", shiftKey: true })).toBe("Shift+A");
+    expect(named({ key: "ArrowDown", shiftKey: true })).toBeNull();
   });
 
   test("that is held counts once", () => {
-    expect(meaning({ key: "a", repeat: true })).toBeNull();
+    expect(named({ key: "a", repeat: true })).toBeNull();
   });
 
   test("with Ctrl, Command or Alt belongs to the notebook or the browser", () => {
     for (const modifier of ["ctrlKey", "metaKey", "altKey"] as const)
-      expect(meaning({ key: "a", [modifier]: true })).toBeNull();
+      expect(named({ key: "a", [modifier]: true })).toBeNull();
   });
 
-  test("in a field is text, but for Enter in Reason, Ctrl Enter and Esc", () => {
-    expect(meaning({ key: "a" }, { field: "text" })).toBeNull();
-    expect(meaning({ key: "A", shiftKey: true }, { field: "line" })).toBeNull();
-    expect(meaning({ key: "2" }, { field: "text" })).toBeNull();
-    expect(meaning({ key: "Enter" }, { field: "line", panel: "reason" })).toBe("send");
-    expect(meaning({ key: "Enter", shiftKey: true }, { field: "line", panel: "reason" })).toBeNull();
-    expect(meaning({ key: "Enter" }, { field: "text", panel: "edit" })).toBeNull();
-    expect(meaning({ key: "Enter", metaKey: true }, { field: "text", panel: "edit" })).toBe("send");
-    expect(meaning({ key: "Escape" }, { field: "text", panel: "edit" })).toBe("back");
+  test("in a field is text, but for Enter where it sends, Ctrl Enter and Esc", () => {
+    expect(named({ key: "a" }, "text")).toBeNull();
+    expect(named({ key: "A", shiftKey: true }, "line")).toBeNull();
+    expect(named({ key: "2" }, "text")).toBeNull();
+    expect(named({ key: "Enter" }, "line")).toBe("Enter");
+    expect(named({ key: "Enter", shiftKey: true }, "line")).toBeNull();
+    expect(named({ key: "Enter" }, "text")).toBeNull();
+    expect(named({ key: "Enter", metaKey: true }, "text")).toBe("Control+Enter");
+    expect(named({ key: "Escape" }, "text")).toBe("Escape");
+  });
+
+  test("chooses among radio buttons, which have the arrows for themselves", () => {
+    expect(named({ key: "ArrowDown" }, "choice")).toBeNull();
+    expect(named({ key: "a" }, "choice")).toBe("A");
   });
 
   test("that completes a word in an input method is left alone", () => {
-    expect(meaning({ key: "Enter", isComposing: true }, { field: "line", panel: "reason" })).toBeNull();
+    expect(named({ key: "Enter", isComposing: true }, "line")).toBeNull();
   });
 });
 

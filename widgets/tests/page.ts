@@ -14,7 +14,9 @@ export class PlayedSocket {
   onopen: (() => void) | null = null;
   onmessage: ((message: { data: string }) => void) | null = null;
   onclose: (() => void) | null = null;
+  /** What was sent, without the ids of the commands, which are in `ids`. */
   readonly sent: ClientCommand[] = [];
+  readonly ids: string[] = [];
   private cursor: number | null = null;
 
   constructor(readonly url: string) {
@@ -45,8 +47,9 @@ export class PlayedSocket {
   }
 
   send(text: string): void {
-    const command = JSON.parse(text) as ClientCommand;
+    const { id, ...command } = JSON.parse(text) as ClientCommand;
     this.sent.push(command);
+    if (id !== undefined) this.ids.push(id);
     if (command.type === "ping") this.say({ type: "pong", seq: 0, conversation_id: "", run_id: null, timestamp: "" });
     if (command.type === "resume") {
       this.cursor = command.last_seq;

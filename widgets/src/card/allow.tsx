@@ -4,8 +4,9 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RuleOffer, Scope } from "../protocol";
 import type { Call } from "../state";
 import { Button } from "../ui/button";
-import { useActions, useForm } from "../run/context";
-import { usePageId } from "../ui/ids";
+import { Choices } from "../ui/choices";
+import { ACTIONS } from "./actions";
+import { useRun, type CallSignals } from "./context";
 import { Plain } from "../ui/text";
 
 type RuleScope = Exclude<Scope, "once">;
@@ -30,17 +31,17 @@ function ruleScopes(call: Call): RuleScope[] {
   return (Object.keys(SCOPES) as RuleScope[]).filter((scope) => call.scopes.includes(scope));
 }
 
-export function AllowPanel({ call }: { call: Call }): JSX.Element | null {
-  const actions = useActions();
+export function AllowPanel({ card }: { card: CallSignals }): JSX.Element | null {
+  const run = useRun();
+  const call = card.call.value;
   const scopes = ruleScopes(call);
   const [scope, setScope] = useState<RuleScope>(scopes[0] ?? "conversation");
   const [chosen, choose] = useState<RuleOffer | undefined>(call.rules[0]);
   const root = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => root.current?.querySelector("input")?.focus(), []);
   const save = (): void => {
-    if (chosen !== undefined) actions.decide(call, { kind: "always", scope, rule: chosen.text });
+    if (chosen !== undefined) run.decide(card, { kind: "always", scope, rule: chosen.text });
   };
-  useForm(call.id, { send: save });
   if (chosen === undefined) return null;
   return (
     <div class="ak-pop" role="dialog" aria-label="Always allow" ref={root}>
@@ -77,35 +78,10 @@ export function AllowPanel({ call }: { call: Call }): JSX.Element | null {
         </dd>
       </dl>
       <div class="ak-actions">
-        <Button name="Save rule and approve" shortcut="Control+Enter" hint="Ctrl Enter" look="primary" onPress={save} />
-        <Button name="Back" shortcut="Escape" hint="Esc" look="quiet" onPress={() => actions.openPanel(call, "none")} />
+        <Button {...ACTIONS.saveRule} look="primary" onPress={save} />
+        <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
         <span class="ak-note">Rules that deny or ask still win. Remove it under the policy badge.</span>
       </div>
     </div>
-  );
-}
-
-interface Option {
-  readonly key: string;
-  readonly label: string;
-  readonly note: string;
-  readonly checked: boolean;
-  readonly choose: () => void;
-}
-
-export function Choices({ name, children }: { name: string; children: readonly Option[] }): JSX.Element {
-  const group = usePageId();
-  return (
-    <fieldset class="ak-choices" aria-label={name}>
-      {children.map((option) => (
-        <label class="ak-choice" key={option.key}>
-          <input type="radio" name={group} checked={option.checked} onChange={option.choose} />
-          <span>
-            <Plain text={option.label} />
-          </span>
-          <span class="ak-note">{option.note}</span>
-        </label>
-      ))}
-    </fieldset>
   );
 }

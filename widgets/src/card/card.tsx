@@ -1,69 +1,56 @@
 /** One tool call: its head, the call itself, what was decided, what came out. */
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
-import { useContext, useState } from "preact/hooks";
-import type { PendingDecision } from "../channel/decisions";
+import { useContext, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { needsYou, type Call } from "../state";
 import { pictureCount } from "../state/outputs";
 import { lineCount, shownCall, summary } from "../text/arguments";
 import { duration, plural, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
-import { ASKING, CALL_STATES, NEXT_IN_LINE, seenWords, type StateLook } from "../text/words";
-import { CallBody, changeCount } from "./code";
-import { ReceivesContext, useActions, useSeconds, type Panel, type Retry, type Undo } from "../run/context";
-import { DecisionRow, SentRow } from "./decision";
-import { EditPanel, type Draft } from "./edit";
-import type { Fold } from "../run/folding";
+import { seenWords } from "../text/words";
+import { Button, PressedButton } from "../ui/button";
 import { Icon } from "../ui/icon";
-import { ProblemWords } from "../run/notices";
-import { OutputList, OutputNote } from "./outputs";
-import { AllowPanel } from "./allow";
 import { usePageId } from "../ui/ids";
-import { ReasonPanel } from "./reason";
+import { KeyScope, KeyScopeContext, useKeys } from "../ui/keys";
+import { useSeconds } from "../ui/seconds";
+import { Plain } from "../ui/text";
+import { AllowPanel } from "./allow";
+import { CallBody, changeCount } from "./code";
+import { useRun, type CallSignals, type RunSignals } from "./context";
+import { DecisionRow, SentRow } from "./decision";
+import { Draft, EditActions, EditPanel } from "./edit";
+import { ASKING, CALL_STATES, NEXT_IN_LINE, type StateLook } from "./looks";
+import { OutputList, OutputNote } from "./outputs";
+import { ProblemWords } from "./problem";
 import { Question } from "./question";
+import { ReasonPanel } from "./reason";
 import { decidedBy, StatusLine, timedOut } from "./statusLine";
 import { UndoRow } from "./undo";
-import { Plain } from "../ui/text";
 
-export interface CardProps {
-  call: Call;
-  /** One of several that wait has the full frame, the filled button and the key hints. */
-  current: boolean;
-  fold: Fold;
-  panel: Panel;
-  draft: Draft;
-  /** Changes with the draft, which is an object that stays. */
-  draftVersion: number;
-  pending: PendingDecision | null;
-  /** Decisions are off: the connection has been away for too long. */
-  off: boolean;
-  /** The kernel that this call would run in is no more. */
-  gone: boolean;
-  /** For a moment after a decision, so that a second click does not hit the next card. */
-  guarded: boolean;
-  /** Other calls wait as well. */
-  several: boolean;
-  recorded: boolean;
-  retry: Retry;
-  undo: Undo;
-  /** The policy of the run: a call that is asked for again waits for the person. */
-  asksFirst: boolean;
-  /** It is the person's turn, though the call waits for nothing. */
-  turn: boolean;
-  onToggle: (call: Call) => void;
-}
-
-/** States that a call ends in, and that fold to a line. */
 /** The reason that the log has where a cell was run again: see `stop_for`. */
 const RUN_AGAIN = "Its cell was run again.";
 
+/** States that a call ends in, and that fold to a line. */
 const FOLDING = new Set(["success", "error", "invalid", "denied", "cancelled", "superseded", "expired"]);
 
-export const Card = memo(function Card(props: CardProps): JSX.Element {
-  const { call, pending, off } = props;
-  const yours = props.turn || (needsYou(call) && pending === null && !off);
-  const folded = FOLDING.has(call.state) && props.fold === "line";
+const UP = ["ArrowUp"];
+const DOWN = ["ArrowDown"];
+
+export const Card = memo(function Card({ card }: { card: CallSignals }): JSX.Element {
+  const run = useRun();
+  const around = useContext(KeyScopeContext);
+  const keys = useMemo(() => new KeyScope(around), [around]);
+  const draft = useMemo(() => new Draft(card.call), [card]);
+  const call = card.call.value;
+  const yours = card.yours.value;
+  const fold = card.fold.value;
+  const folded = FOLDING.has(call.state) && fold === "line";
   const line = folded || call.state === "proposed";
+  useKeys(UP, () => run.move(card.id, -1), keys);
+  useKeys(DOWN, () => run.move(card.id, 1), keys);
+  useLayoutEffect(() => {
+    if (yours) run.cameToAsk();
+  }, [run, yours]);
   return (
     <div
       class="ak-card"
@@ -72,44 +59,61 @@ export const Card = memo(function Card(props: CardProps): JSX.Element {
       data-tool-call-id={call.id}
       data-state={call.state}
       data-turn={yours ? "you" : undefined}
-      data-current={props.current ? "" : undefined}
+      data-current={card.current.value ? "" : undefined}
       data-line={line ? "" : undefined}
-      data-shown={props.fold === "shown" && call.state === "success" ? "" : undefined}
+      data-shown={fold === "shown" && call.state === "success" ? "" : undefined}
       tabIndex={yours ? 0 : -1}
+      onKeyDown={(event) => takeKey(event, keys, call)}
     >
-      <Head {...props} />
-      {!folded && <Content {...props} />}
-      <StatusLine call={call} folded={folded} retry={props.retry} asksFirst={props.asksFirst} turn={props.turn} />
-      {call.problem !== null && (
-        <div class="ak-say" role="alert">
-          <ProblemWords
-            problem={call.problem}
-            about={call.state === "awaiting_approval" ? "waiting" : call.undo !== null ? "undo" : "decided"}
-          />
-        </div>
-      )}
+      <KeyScopeContext.Provider value={keys}>
+        <Head card={card} draft={draft} />
+        {!folded && <Content card={card} draft={draft} />}
+        <StatusLine card={card} folded={folded} />
+        {call.problem !== null && (
+          <div class="ak-say" role="alert">
+            <ProblemWords
+              problem={call.problem}
+              about={call.state === "awaiting_approval" ? "waiting" : call.undo !== null ? "undo" : "decided"}
+            />
+          </div>
+        )}
+      </KeyScopeContext.Provider>
     </div>
   );
 });
 
-function Head(props: CardProps): JSX.Element {
-  const { call } = props;
-  const open = props.fold === "open";
-  const receives = useContext(ReceivesContext);
-  const look = lookOf(props, receives === "between-cells");
+function takeKey(event: KeyboardEvent, keys: KeyScope, call: Call): void {
+  if (keys.take(event) || event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  // What waits for an answer, or for the answer to arrive, is not run again by the key that answers.
+  if (needsYou(call)) event.preventDefault();
+}
+
+interface PartProps {
+  card: CallSignals;
+  draft: Draft;
+}
+
+function Head({ card, draft }: PartProps): JSX.Element {
+  const run = useRun();
+  const { recorded, gone } = run.store;
+  const call = card.call.value;
+  const open = card.fold.value === "open";
+  const look = lookOf(card, run.store);
   const inner = (
     <>
       <Icon name={look.icon} tone={look.tone} />
       <code class="ak-tool">
         <Plain text={call.name} />
       </code>
-      <HeadSummary {...props} />
+      <HeadSummary card={card} draft={draft} />
       <span class="ak-state">
-        {props.recorded && call.state === "awaiting_approval" && <span class="ak-tag">Recorded demo</span>}
+        {(call.recorded || recorded.value) && call.state === "awaiting_approval" && (
+          <span class="ak-tag">Recorded demo</span>
+        )}
         <span class="ak-word">{look.word}</span>
         <HeadNote call={call} />
         {FOLDING.has(call.state) && <Icon name={open ? "down" : "right"} tone="ak-chev" />}
-        {!props.gone && (call.state === "approved" || call.state === "executing") && call.name !== "ask_user" && (
+        {!gone.value && (call.state === "approved" || call.state === "executing") && call.name !== "ask_user" && (
           <CancelButton call={call} />
         )}
       </span>
@@ -117,27 +121,30 @@ function Head(props: CardProps): JSX.Element {
   );
   if (!FOLDING.has(call.state)) return <div class="ak-head">{inner}</div>;
   return (
-    <button type="button" class="ak-head" aria-expanded={open} onClick={() => props.onToggle(call)}>
+    <button type="button" class="ak-head" aria-expanded={open} onClick={() => (card.opened.value = !open)}>
       {inner}
     </button>
   );
 }
 
-function lookOf({ call, pending, off }: CardProps, heldBack: boolean): StateLook {
+function lookOf(card: CallSignals, { off, receives }: RunSignals): StateLook {
+  const call = card.call.value;
   if (call.state === "executing" && call.name === "ask_user") return ASKING;
   if (call.state === "executing" && call.waitingBehind !== null) return NEXT_IN_LINE;
   const look = CALL_STATES[call.state];
   if (call.state !== "awaiting_approval") return look;
-  if (pending?.status === "queued") {
-    return { word: `${pending.command.approved ? "Approve" : "Deny"} not sent yet`, icon: "clock", tone: "ak-calm" };
-  }
-  if (pending !== null && heldBack)
-    return { word: `${pending.command.approved ? "Approve" : "Deny"} chosen`, icon: "clock", tone: "ak-calm" };
-  return off ? { word: "Waiting, decisions off", icon: "wait", tone: "ak-calm" } : look;
+  const pending = card.pending.value;
+  const choice = pending?.command.approved ? "Approve" : "Deny";
+  if (pending?.status === "queued") return { word: `${choice} not sent yet`, icon: "clock", tone: "ak-calm" };
+  if (pending !== null && receives.value === "between-cells")
+    return { word: `${choice} chosen`, icon: "clock", tone: "ak-calm" };
+  return off.value ? { word: "Waiting, decisions off", icon: "wait", tone: "ak-calm" } : look;
 }
 
-function HeadSummary({ call, panel, draft }: CardProps): JSX.Element {
-  if (panel === "edit" && call.state === "awaiting_approval") return <span class="ak-sum">{draft.note()}</span>;
+function HeadSummary({ card, draft }: PartProps): JSX.Element {
+  const call = card.call.value;
+  if (card.panel.value === "edit" && call.state === "awaiting_approval")
+    return <span class="ak-sum">{draft.note.value}</span>;
   if (call.name === "ask_user" && call.state === "executing") return <span class="ak-sum" />;
   if (call.state === "awaiting_approval" && call.input !== null) {
     const shown = shownCall(call.name, call.input, call.preview);
@@ -159,7 +166,7 @@ function HeadSummary({ call, panel, draft }: CardProps): JSX.Element {
 }
 
 function HeadNote({ call }: { call: Call }): JSX.Element | null {
-  const actions = useActions();
+  const run = useRun();
   const ticking = call.state === "executing" || call.state === "approved";
   useSeconds(ticking && call.name !== "ask_user");
   switch (call.state) {
@@ -167,7 +174,7 @@ function HeadNote({ call }: { call: Call }): JSX.Element | null {
     case "executing": {
       const since = call.startedAt ?? call.decidedAt;
       if (since === null || call.name === "ask_user") return null;
-      return <span class="ak-muted">{wholeSeconds(actions.now() - Date.parse(since))}</span>;
+      return <span class="ak-muted">{wholeSeconds(run.now() - Date.parse(since))}</span>;
     }
     case "success":
       // Of a diff that is not shown whole, the lines that are would be too few.
@@ -193,38 +200,30 @@ function HeadNote({ call }: { call: Call }): JSX.Element | null {
 }
 
 function CancelButton({ call }: { call: Call }): JSX.Element {
-  const actions = useActions();
+  const run = useRun();
   const [asked, setAsked] = useState(false);
-  if (asked)
-    return (
-      <button type="button" class="ak-btn ak-small" aria-disabled="true">
-        Cancelling…
-      </button>
-    );
+  if (asked) return <PressedButton name="Cancelling…" />;
   const cancel = (): void => {
     setAsked(true);
-    actions.send({ type: "tool_cancel", tool_call_id: call.id });
+    run.send({ type: "tool_cancel", tool_call_id: call.id });
   };
-  return (
-    <button type="button" class="ak-btn ak-small" onClick={cancel}>
-      <span>Cancel</span>
-    </button>
-  );
+  return <Button name="Cancel" small onPress={cancel} />;
 }
 
-function Content(props: CardProps): JSX.Element | null {
-  const { call } = props;
+function Content({ card, draft }: PartProps): JSX.Element | null {
+  const { gone } = useRun().store;
+  const call = card.call.value;
   switch (call.state) {
     case "awaiting_approval":
-      return <Waiting {...props} />;
+      return <Waiting card={card} draft={draft} />;
     case "executing":
-      if (call.name === "ask_user" && !props.gone) return <Question call={call} />;
+      if (call.name === "ask_user" && !gone.value) return <Question card={card} />;
       return <Ran call={call} />;
     case "success":
       return (
         <>
-          <Ran call={call} shown={props.fold === "shown"} />
-          <UndoRow call={call} undo={props.undo} />
+          <Ran call={call} shown={card.fold.value === "shown"} />
+          <UndoRow card={card} />
         </>
       );
     case "error":
@@ -254,9 +253,12 @@ function WholeCall({ call }: { call: Call }): JSX.Element | null {
   return call.input === null ? null : <CallBody name={call.name} input={call.input} preview={call.preview} />;
 }
 
-function Waiting(props: CardProps): JSX.Element {
-  const { call, panel, pending, draft } = props;
-  const open = pending === null && !props.off ? panel : "none";
+function Waiting({ card, draft }: PartProps): JSX.Element {
+  const run = useRun();
+  const { off } = run.store;
+  const call = card.call.value;
+  const pending = card.pending.value;
+  const open = pending === null && !off.value ? card.panel.value : "none";
   return (
     <>
       {open === "edit" ? (
@@ -266,13 +268,17 @@ function Waiting(props: CardProps): JSX.Element {
       )}
       <Warnings call={call} note={open === "edit" ? "The model is told that you changed the call." : ""} />
       {pending !== null ? (
-        <SentRow pending={pending} />
+        <SentRow
+          choice={pending.command.approved ? "Approve" : "Deny"}
+          queued={pending.status === "queued"}
+          onTakeBack={() => run.takeBack(pending.command.approval_id)}
+        />
       ) : open === "none" || open === "allow" ? (
-        <DecisionRow {...props} />
+        <DecisionRow card={card} />
       ) : null}
-      {open === "edit" && <EditPanel.Actions call={call} draft={draft} guarded={props.guarded} />}
-      {open === "reason" && <ReasonPanel call={call} draft={draft.reason} />}
-      {open === "allow" && <AllowPanel call={call} />}
+      {open === "edit" && <EditActions card={card} draft={draft} />}
+      {open === "reason" && <ReasonPanel card={card} draft={draft.reason} />}
+      {open === "allow" && <AllowPanel card={card} />}
     </>
   );
 }

@@ -1,6 +1,6 @@
 /** The command that a choice on a card becomes. */
 import type { ApprovalResponseCommand } from "../protocol";
-import type { Choice } from "../run/context";
+import type { Choice } from "./context";
 
 export function commandFor(choice: Choice, approvalId: string, digest: string): ApprovalResponseCommand {
   const answer = { type: "approval_response", approval_id: approvalId, digest } as const;

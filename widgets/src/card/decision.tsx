@@ -1,66 +1,54 @@
 /** The row of buttons on a waiting call, and what stands there once one was pressed. */
 import type { JSX } from "preact";
-import type { PendingDecision } from "../channel/decisions";
 import { Button } from "../ui/button";
-import type { CardProps } from "./card";
-import { useActions } from "../run/context";
-import { mayAlwaysAllow } from "./allow";
-import { KernelBusyNote, useHeldBack } from "../run/kernelBusy";
 import { Icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
+import { ACTIONS } from "./actions";
+import { mayAlwaysAllow } from "./allow";
+import { useRun, type CallSignals } from "./context";
+import { KernelBusyNote, useHeldBack } from "./kernelBusy";
 
-export function DecisionRow({ call, current, panel, off, gone, guarded, several }: CardProps): JSX.Element {
-  const actions = useActions();
+export function DecisionRow({ card }: { card: CallSignals }): JSX.Element {
+  const run = useRun();
   const id = usePageId();
-  const offBecause = off ? id : guarded ? "" : undefined;
-  const common = { offBecause };
-  if (gone)
+  const { off, gone, guarded, several } = run.store;
+  if (gone.value)
     return (
       <div class="ak-actions">
         <span class="ak-note">Nothing ran, and nothing will.</span>
       </div>
     );
+  const panel = card.panel.value;
+  const first = card.current.value && panel === "none";
+  const common = { offBecause: off.value ? id : guarded.value ? "" : undefined };
   return (
-    <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
+    <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
       <Button
-        name="Approve"
-        shortcut="A Control+Enter"
-        hint="A"
-        look={current && panel === "none" ? "primary" : "plain"}
+        {...ACTIONS.approve}
         {...common}
-        onPress={() => actions.decide(call, { kind: "approve" })}
+        look={first ? "primary" : "plain"}
+        onPress={() => run.decide(card, { kind: "approve" })}
       />
-      <Button name="Deny" shortcut="D" hint="D" {...common} onPress={() => actions.openPanel(call, "reason")} />
-      <Button
-        name="Edit"
-        shortcut="E"
-        hint="E"
-        look="quiet"
-        {...common}
-        onPress={() => actions.openPanel(call, "edit")}
-      />
-      {mayAlwaysAllow(call) && (
+      <Button {...ACTIONS.deny} {...common} onPress={() => run.openPanel(card, "reason")} />
+      <Button {...ACTIONS.edit} {...common} look="quiet" onPress={() => run.openPanel(card, "edit")} />
+      {mayAlwaysAllow(card.call.value) && (
         <Button
-          name="Always allow"
-          after="…"
-          shortcut="L"
-          hint="L"
+          {...ACTIONS.allow}
+          {...common}
           look="quiet"
           expanded={panel === "allow"}
-          {...common}
-          onPress={() => actions.openPanel(call, panel === "allow" ? "none" : "allow")}
+          onPress={() => run.openPanel(card, panel === "allow" ? "none" : "allow")}
         />
       )}
-      {!off && <KernelBusyNote />}
-      {off ? (
+      {!off.value && <KernelBusyNote />}
+      {off.value ? (
         <span class="ak-note" id={id}>
           Off until the connection is back.
         </span>
       ) : (
-        current &&
-        panel === "none" && (
+        first && (
           <span class="ak-note">
-            {several ? "Starts as soon as you approve it." : "Approves exactly what is shown."}
+            {several.value ? "Starts as soon as you approve it." : "Approves exactly what is shown."}
           </span>
         )
       )}
@@ -68,20 +56,25 @@ export function DecisionRow({ call, current, panel, off, gone, guarded, several 
   );
 }
 
-export function SentRow({ pending }: { pending: PendingDecision }): JSX.Element {
-  const actions = useActions();
-  const choice = pending.command.approved ? "Approve" : "Deny";
-  const heldBack = useHeldBack() && pending.status === "sent";
+interface SentProps {
+  choice: string;
+  /** It has not left the page. */
+  queued: boolean;
+  onTakeBack: () => void;
+}
+
+export function SentRow({ choice, queued, onTakeBack }: SentProps): JSX.Element {
+  const heldBack = useHeldBack() && !queued;
   return (
     <div class="ak-actions">
       {heldBack && <Icon name="clock" tone="ak-calm" />}
       <span role={heldBack ? "status" : undefined}>
-        You chose <b>{choice}</b>.{pending.status === "queued" && " It is sent when the connection is back."}
+        You chose <b>{choice}</b>.{queued && " It is sent when the connection is back."}
         {heldBack && " The kernel takes it when the running cell ends."}
       </span>
-      {pending.status === "queued" && (
+      {queued && (
         <span class="ak-right">
-          <Button name="Take back" onPress={() => actions.takeBack(pending.command.approval_id)} />
+          <Button name="Take back" onPress={onTakeBack} />
         </span>
       )}
     </div>

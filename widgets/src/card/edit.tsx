@@ -1,57 +1,47 @@
 /** Edit: the person's version of a call, kept while the panel is closed. */
+import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Call } from "../state";
 import { editable, lineCount } from "../text/arguments";
 import { plural } from "../text/format";
 import { Button } from "../ui/button";
-import { useActions, type Choice } from "../run/context";
+import { ACTIONS } from "./actions";
+import { useRun, type CallSignals, type Choice } from "./context";
 import { changedLines, Editor } from "./editor";
 
 /** What a person has written about one call and not sent. */
 export class Draft {
   readonly reason = { text: "" };
   /** Goes up when the editor's text is put back to the model's. */
-  version = 0;
-  /** Goes up with every change. */
-  edits = 0;
-  private text: string | null = null;
+  readonly resets = signal(0);
+  private readonly text = signal<string | null>(null);
 
-  constructor(
-    private readonly call: () => Call,
-    private readonly changed: () => void,
-  ) {}
+  constructor(private readonly call: ReadonlySignal<Call>) {}
 
-  get current(): string {
-    return this.text ?? this.original;
-  }
-
-  get original(): string {
-    return editable(this.call().name, this.call().input ?? "").text;
-  }
+  readonly original = computed(() => editable(this.call.value.name, this.call.value.input ?? "").text);
+  readonly current = computed(() => this.text.value ?? this.original.value);
+  readonly note = computed(() => {
+    const changed = changedLines(this.original.value, this.current.value).length;
+    return `Editing, ${changed} of ${plural(lineCount(this.current.value), "line")} changed`;
+  });
 
   write(text: string): void {
-    this.text = text;
-    this.edits += 1;
-    this.changed();
+    this.text.value = text;
   }
 
   reset(): void {
-    this.text = null;
-    this.version += 1;
-    this.edits += 1;
-    this.changed();
+    this.text.value = null;
+    this.resets.value += 1;
   }
 
   /** Approving what was not changed is an approval, not an edit. */
   choice(): Choice {
-    if (this.current === this.original) return { kind: "approve" };
-    return { kind: "edit", input: editable(this.call().name, this.call().input ?? "").rebuild(this.current) };
-  }
-
-  note(): string {
-    const changed = changedLines(this.original, this.current).length;
-    return `Editing, ${changed} of ${plural(lineCount(this.current), "line")} changed`;
+    const { name, input } = this.call.peek();
+    const text = this.current.peek();
+    return text === this.original.peek()
+      ? { kind: "approve" }
+      : { kind: "edit", input: editable(name, input ?? "").rebuild(text) };
   }
 }
 
@@ -59,39 +49,30 @@ export function EditPanel({ call, draft }: { call: Call; draft: Draft }): JSX.El
   const [language] = useState(() => editable(call.name, call.input ?? "").language);
   return (
     <Editor
-      text={draft.current}
-      original={draft.original}
+      text={draft.current.peek()}
+      original={draft.original.value}
       language={language}
       label={`Edit ${call.name}`}
-      version={draft.version}
+      version={draft.resets.value}
       onChange={(text) => draft.write(text)}
     />
   );
 }
 
-EditPanel.Actions = function EditActions({
-  call,
-  draft,
-  guarded,
-}: {
-  call: Call;
-  draft: Draft;
-  guarded: boolean;
-}): JSX.Element {
-  const actions = useActions();
+export function EditActions({ card, draft }: { card: CallSignals; draft: Draft }): JSX.Element {
+  const run = useRun();
+  const { guarded } = run.store;
   return (
-    <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
+    <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
       <Button
-        name="Approve"
-        shortcut="Control+Enter"
-        hint="Ctrl Enter"
+        {...ACTIONS.approveEdited}
         look="primary"
-        offBecause={guarded ? "" : undefined}
-        onPress={() => actions.decide(call, draft.choice())}
+        offBecause={guarded.value ? "" : undefined}
+        onPress={() => run.decide(card, draft.choice())}
       />
       <Button name="Reset" onPress={() => draft.reset()} />
-      <Button name="Back" shortcut="Escape" hint="Esc" look="quiet" onPress={() => actions.openPanel(call, "none")} />
+      <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
       <span class="ak-note">Approves your version.</span>
     </div>
   );
-};
+}

@@ -9,7 +9,7 @@ import { plural } from "../text/format";
 import { imageAddress, safeHtml, svgAddress } from "../text/sanitize";
 import { splitTraceback } from "../text/traceback";
 import { type Block, type DisplayBlock, type Outputs, type StreamBlock } from "../state/outputs";
-import { DrawingsContext } from "../run/context";
+import { DrawingsContext } from "./context";
 import { Icon } from "../ui/icon";
 
 /** Characters of one output that are put into the page. */

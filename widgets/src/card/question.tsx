@@ -1,16 +1,18 @@
 /** A question of the model to the person: choices, free text, or both. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { ClientCommand } from "../protocol";
-import type { Call } from "../state";
 import { parseArguments } from "../text/arguments";
 import { Button } from "../ui/button";
-import { useActions, useForm } from "../run/context";
+import { useKeys } from "../ui/keys";
+import { ACTIONS } from "./actions";
+import { useRun, type CallSignals } from "./context";
 import { usePageId } from "../ui/ids";
 import { Plain } from "../ui/text";
 
-export function Question({ call }: { call: Call }): JSX.Element {
-  const actions = useActions();
+export function Question({ card }: { card: CallSignals }): JSX.Element {
+  const run = useRun();
+  const call = card.call.value;
   const { question, choices } = readQuestion(call.input);
   const [choice, setChoice] = useState<string | null>(null);
   const [words, setWords] = useState("");
@@ -19,15 +21,11 @@ export function Question({ call }: { call: Call }): JSX.Element {
   const answer = words.trim() !== "" ? words : choice;
   const send = (command: ClientCommand): void => {
     setSent(true);
-    actions.answer(call, command);
+    run.answer(card, command);
   };
   const sendAnswer = (): void => {
     if (answer !== null && !sent) send({ type: "tool_result", tool_call_id: call.id, output: answer });
   };
-  useForm(call.id, {
-    send: sendAnswer,
-    choose: (number) => choices[number - 1] !== undefined && setChoice(choices[number - 1] ?? null),
-  });
   if (sent) return <div class="ak-say">Sent to the agent.</div>;
   return (
     <>
@@ -37,17 +35,14 @@ export function Question({ call }: { call: Call }): JSX.Element {
             <Plain text={question} />
           </legend>
           {choices.map((one, index) => (
-            <label class="ak-choice" key={index}>
-              <input type="radio" name={group} checked={one === choice} onChange={() => setChoice(one)} />
-              {index < 9 && (
-                <kbd class="ak-key" aria-hidden="true">
-                  {index + 1}
-                </kbd>
-              )}
-              <span>
-                <Plain text={one} />
-              </span>
-            </label>
+            <Answer
+              key={index}
+              number={index + 1}
+              text={one}
+              group={group}
+              chosen={one === choice}
+              choose={setChoice}
+            />
           ))}
         </fieldset>
         <textarea
@@ -64,10 +59,8 @@ export function Question({ call }: { call: Call }): JSX.Element {
           Choose or write an answer first.
         </span>
         <Button
-          name="Send"
+          {...ACTIONS.sendAnswer}
           look="primary"
-          shortcut="Control+Enter"
-          hint="Ctrl Enter"
           offBecause={answer === null ? `${group}-off` : undefined}
           onPress={sendAnswer}
         />
@@ -75,6 +68,33 @@ export function Question({ call }: { call: Call }): JSX.Element {
         <span class="ak-note">Skip tells the model that you did not answer.</span>
       </div>
     </>
+  );
+}
+
+interface AnswerProps {
+  number: number;
+  text: string;
+  group: string;
+  chosen: boolean;
+  choose: (text: string) => void;
+}
+
+/** One of the choices; the first nine have a key each. */
+function Answer({ number, text, group, chosen, choose }: AnswerProps): JSX.Element {
+  const keys = useMemo(() => (number <= 9 ? [String(number)] : []), [number]);
+  useKeys(keys, () => choose(text));
+  return (
+    <label class="ak-choice">
+      <input type="radio" name={group} checked={chosen} onChange={() => choose(text)} />
+      {number <= 9 && (
+        <kbd class="ak-key" aria-hidden="true">
+          {number}
+        </kbd>
+      )}
+      <span>
+        <Plain text={text} />
+      </span>
+    </label>
   );
 }
 

@@ -1,13 +1,13 @@
 /** What Deny opens below a waiting call: the reason, which the model reads. */
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { Call } from "../state";
 import { Button } from "../ui/button";
-import { useActions } from "../run/context";
+import { ACTIONS } from "./actions";
+import { useRun, type CallSignals } from "./context";
 import { usePageId } from "../ui/ids";
 
-export function ReasonPanel({ call, draft }: { call: Call; draft: { text: string } }): JSX.Element {
-  const actions = useActions();
+export function ReasonPanel({ card, draft }: { card: CallSignals; draft: { text: string } }): JSX.Element {
+  const run = useRun();
   const field = useRef<HTMLTextAreaElement>(null);
   const id = usePageId();
   useLayoutEffect(() => field.current?.focus(), []);
@@ -31,13 +31,8 @@ export function ReasonPanel({ call, draft }: { call: Call; draft: { text: string
         />
       </div>
       <div class="ak-actions">
-        <Button
-          name="Deny"
-          shortcut="Enter"
-          hint="Enter"
-          onPress={() => actions.decide(call, { kind: "deny", reason: draft.text })}
-        />
-        <Button name="Back" shortcut="Escape" hint="Esc" look="quiet" onPress={() => actions.openPanel(call, "none")} />
+        <Button {...ACTIONS.denyForReason} onPress={() => run.decide(card, { kind: "deny", reason: draft.text })} />
+        <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
       </div>
     </>
   );

@@ -6,19 +6,16 @@ import { timeOfDay } from "../text/format";
 import { errorLine } from "../text/traceback";
 import { byWhom } from "../text/words";
 import { Button } from "../ui/button";
-import { useActions, type Retry } from "../run/context";
+import { useRun, type CallSignals } from "./context";
 import { Plain } from "../ui/text";
 
 interface Props {
-  call: Call;
+  card: CallSignals;
   folded: boolean;
-  retry: Retry;
-  asksFirst: boolean;
-  /** The run waits for the person to look at this call. */
-  turn: boolean;
 }
 
-export function StatusLine({ call, folded, retry, asksFirst, turn }: Props): JSX.Element | null {
+export function StatusLine({ card, folded }: Props): JSX.Element | null {
+  const call = card.call.value;
   switch (call.state) {
     case "denied":
       return (
@@ -55,13 +52,13 @@ export function StatusLine({ call, folded, retry, asksFirst, turn }: Props): JSX
       return folded ? (
         <FoldedError call={call} />
       ) : (
-        <RetryRow call={call} retry={retry} asksFirst={asksFirst} note="The model was told and may try another way." />
+        <RetryRow card={card} note="The model was told and may try another way." />
       );
     case "unknown":
       return (
         <>
-          <Unknown call={call} asks={turn} />
-          <LookRow call={call} retry={retry} asks={turn} />
+          <Unknown call={call} asks={card.yours.value} />
+          <LookRow card={card} />
         </>
       );
     default:
@@ -77,24 +74,16 @@ export function decidedBy(call: Call): string | null {
   return `${verb} by ${byWhom(call.decider)}${at}`;
 }
 
-function RetryRow({
-  call,
-  retry,
-  asksFirst,
-  note,
-}: {
-  call: Call;
-  retry: Retry;
-  asksFirst: boolean;
-  note: string;
-}): JSX.Element {
-  const actions = useActions();
+function RetryRow({ card, note }: { card: CallSignals; note: string }): JSX.Element {
+  const run = useRun();
+  const call = card.call.value;
+  const retry = card.retry.value;
   // A rule or a mode that let this call run unasked would do so again.
-  const asks = asksFirst && (call.decider?.kind === "you" || call.decider?.kind === "other");
+  const asks = run.store.asksFirst.value && (call.decider?.kind === "you" || call.decider?.kind === "other");
   return (
     <div class="ak-actions">
       {retry === "offered" && (
-        <Button name="Run again" small={call.state === "error"} onPress={() => actions.retry(call)} />
+        <Button name="Run again" small={call.state === "error"} onPress={() => run.retry(card)} />
       )}
       {retry === "offered" && asks && <span class="ak-note ak-beside">Asks you first.</span>}
       {retry === "asked" && <span>You asked the model to run it again.</span>}
@@ -103,12 +92,14 @@ function RetryRow({
   );
 }
 
-function LookRow({ call, retry, asks }: { call: Call; retry: Retry; asks: boolean }): JSX.Element {
-  const actions = useActions();
+function LookRow({ card }: { card: CallSignals }): JSX.Element {
+  const run = useRun();
+  const retry = card.retry.value;
+  const asks = card.yours.value;
   return (
     <div class="ak-actions">
-      {retry === "offered" && <Button name="Run again" onPress={() => actions.retry(call)} />}
-      {retry === "offered" && asks && <Button name="Continue" onPress={() => actions.proceed(call)} />}
+      {retry === "offered" && <Button name="Run again" onPress={() => run.retry(card)} />}
+      {retry === "offered" && asks && <Button name="Continue" onPress={() => run.proceed(card)} />}
       {retry === "offered" && asks && (
         <span class="ak-note">Run again asks you first. Continue tells the model that the outcome is unknown.</span>
       )}

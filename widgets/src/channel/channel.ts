@@ -1,14 +1,15 @@
 /** One conversation as a page sees it: its runs' states, the line to the runtime, and what is not sent yet. */
-import type {
-  ApprovalResponseCommand,
-  BudgetCommand,
-  ClientCommand,
-  ErrorEvent,
-  ServerEvent,
-  SessionEvent,
+import {
+  commandIdOf,
+  type ApprovalResponseCommand,
+  type ClientCommand,
+  type ErrorEvent,
+  type ServerEvent,
+  type SessionEvent,
 } from "../protocol";
 import { callOf, emptyRun, patchCall, reduce, runEnded, fromSnapshot, type Decider, type RunState } from "../state";
-import { Decisions, type PendingDecision } from "./decisions";
+import { randomId } from "../text/ids";
+import { Decisions } from "./decisions";
 import { Sequence } from "./sequence";
 import type { Receives, Transport } from "./transport";
 
@@ -16,6 +17,17 @@ import type { Receives, Transport } from "./transport";
 export const DECISIONS_OFF_AFTER_MS = 60_000;
 /** A run that is under way is read again from the log, up to this many events: the snapshot has no half-written answer. */
 const REPLAY_AT_MOST = 20_000;
+/** So many commands that have left the page are remembered, for errors that answer them. */
+const COMMANDS_KEPT = 200;
+
+/** A command that is no decision. */
+export interface SentCommand {
+  readonly command: ClientCommand;
+  /** The run whose view sent it. */
+  readonly runId: string;
+  /** "queued" has not left the page; "refused" was answered by an error. */
+  readonly status: "queued" | "sent" | "refused";
+}
 
 export interface Connection {
   /** "gone" is for good: the kernel that the run was in is no more. */
@@ -37,10 +49,15 @@ export class Channel {
   private readonly sequence = new Sequence();
   /** How many views of each run are on this page. */
   private readonly views = new Map<string, number>();
-  private outbox: ClientCommand[] = [];
+  private byId: ReadonlyMap<string, SentCommand> = new Map();
+  /** Two pages may share a kernel's messages, so an id has to be unique beyond this one. */
+  private readonly idPrefix = randomId();
+  private idsGiven = 0;
   private fresh = true;
   /** This connection has had its `session`. */
   private greeted = false;
+  /** The id of the last `resume`, as long as no `session` has answered it. */
+  private resuming: string | null = null;
   /** Events up to this one happened before the page was there. */
   private liveAfter = 0;
 
@@ -57,6 +74,11 @@ export class Channel {
 
   get receives(): Receives {
     return this.transport.receives;
+  }
+
+  /** The commands that were sent, or wait to be, by id. */
+  get commands(): ReadonlyMap<string, SentCommand> {
+    return this.byId;
   }
 
   state(runId: string): RunState {
@@ -97,11 +119,11 @@ export class Channel {
   }
 
   /** False where decisions are off; the caller shows why. */
-  decide(command: ApprovalResponseCommand, callId: string): boolean {
-    if (this.decisions.get(command.approval_id) !== null || this.decisionsOff(Date.now())) return false;
+  decide(decision: ApprovalResponseCommand, callId: string, runId: string): boolean {
+    if (this.decisions.get(decision.approval_id) !== null || this.decisionsOff(Date.now())) return false;
     this.clearProblem(callId);
-    const sent = this.transport.send(command);
-    this.decisions.put({ command, callId, status: sent ? "sent" : "queued" });
+    const command = { ...decision, id: this.newId() };
+    this.decisions.put({ command, callId, runId, status: this.transport.send(command) ? "sent" : "queued" });
     this.changed();
     return true;
   }
@@ -113,31 +135,33 @@ export class Channel {
     this.changed();
   }
 
-  /** Send a command, now or when the connection is back. */
-  send(command: ClientCommand): void {
-    if (!this.transport.send(command)) this.outbox.push(command);
+  /** Send a command, now or when the connection is back. Returns its id. */
+  send(command: ClientCommand, runId: string): string {
+    const id = this.newId();
+    if (command.type === "budget") this.decisions.own.add(command.pause_id);
+    const sent = this.transport.send({ ...command, id });
+    this.setCommand(id, { command, runId, status: sent ? "sent" : "queued" });
     this.changed();
-  }
-
-  /** Let a paused run go on. Kept until the connection is back, like a decision. */
-  raiseBudget(command: BudgetCommand): void {
-    this.decisions.own.add(command.pause_id);
-    this.send(command);
+    return id;
   }
 
   /** Unsend a command that has not left the page. */
-  unsend(command: ClientCommand): void {
-    this.outbox = this.outbox.filter((kept) => kept !== command);
+  unsend(id: string): void {
+    if (this.byId.get(id)?.status !== "queued") return;
+    this.setCommand(id, null);
     this.changed();
-  }
-
-  isQueued(command: ClientCommand): boolean {
-    return this.outbox.includes(command);
   }
 
   decisionsOff(now: number): boolean {
     const { status, since } = this.connection;
     return status === "gone" || (status !== "open" && now - since >= DECISIONS_OFF_AFTER_MS);
+  }
+
+  /** In how many ms decisions go off, if the connection is not back by then. */
+  decisionsOffIn(now: number): number | null {
+    const { status, since } = this.connection;
+    if (status === "open" || this.decisionsOff(now)) return null;
+    return since + DECISIONS_OFF_AFTER_MS - now;
   }
 
   retryNow(): void {
@@ -147,6 +171,22 @@ export class Channel {
   close(): void {
     this.transport.close();
     this.listeners.clear();
+  }
+
+  private newId(): string {
+    this.idsGiven += 1;
+    return `${this.idPrefix}-${this.idsGiven}`;
+  }
+
+  private setCommand(id: string, sent: SentCommand | null): void {
+    const byId = new Map(this.byId);
+    if (sent === null) byId.delete(id);
+    else byId.set(id, sent);
+    const gone = [...byId]
+      .filter(([, { status }]) => status !== "queued")
+      .slice(0, Math.max(0, byId.size - COMMANDS_KEPT));
+    for (const [old] of gone) byId.delete(old);
+    this.byId = byId;
   }
 
   private count(runId: string, more: 1 | -1): void {
@@ -168,7 +208,6 @@ export class Channel {
     this.greeted = false;
     if (!this.fresh || !this.transport.greets) this.resume();
     if (!this.transport.greets) {
-      this.fresh = false;
       this.flush(null);
       this.tellViews();
     }
@@ -198,10 +237,14 @@ export class Channel {
     if (event === null) return;
     if (event.type === "session") this.onSession(event);
     else if (event.type === "error" && isAboutThisConnection(event)) this.refused(event);
-    else if (event.type !== "pong") this.logged(event);
-    // A pong says how far the log is: what this page has not heard of by now, it asks for.
-    else if (event.seq > this.sequence.last) this.resume();
+    else if (event.type === "pong") this.ponged(event.seq);
+    else if (!isAcknowledgement(event)) this.logged(event);
     this.changed();
+  }
+
+  /** A pong says how far the log is: what this page has not heard of by now, it asks for. */
+  private ponged(seq: number): void {
+    if (seq > this.sequence.last) this.resume();
   }
 
   private logged(event: ServerEvent): void {
@@ -226,9 +269,14 @@ export class Channel {
   }
 
   private onSession(event: SessionEvent): void {
+    const answers = commandIdOf(event);
+    // A kernel's messages go to all pages: a session that another one has asked for is of no use here.
+    if (answers !== null && answers !== this.resuming) return;
+    if (answers !== null) this.resuming = null;
     this.skew = Date.now() - Date.parse(event.timestamp);
     const startedOver = event.last_seq < this.sequence.last;
-    const farBehind = this.greeted || !this.transport.greets;
+    // A kernel of before sent one to those only that were far behind, and did not say what it answers.
+    const farBehind = this.greeted || (answers === null && !this.transport.greets);
     this.greeted = true;
     if (farBehind) {
       // One that nobody was owed: this page was away for so long that the snapshot takes the events' place.
@@ -236,7 +284,7 @@ export class Channel {
     } else if (this.fresh || startedOver) {
       this.fresh = false;
       this.begin(event);
-      this.resume();
+      if (this.transport.greets) this.resume();
     }
     this.flush(new Set(event.pending.map((call) => call.approval_id)));
     this.tellViews();
@@ -261,7 +309,8 @@ export class Channel {
   }
 
   private resume(): void {
-    this.transport.send({ type: "resume", last_seq: this.sequence.last });
+    this.resuming = this.newId();
+    this.transport.send({ type: "resume", last_seq: this.sequence.last, id: this.resuming });
   }
 
   /** Send what waited. A decision whose call no longer waits for one is dropped: the log says who decided it. */
@@ -273,38 +322,55 @@ export class Channel {
         this.decisions.settle(approval_id, this.decisions.own.has(approval_id));
       else if (this.transport.send(decision.command)) this.decisions.put({ ...decision, status: "sent" });
     }
-    this.outbox = this.outbox.filter((command) => !this.transport.send(command));
+    for (const [id, sent] of this.byId) {
+      if (sent.status !== "queued" || !this.transport.send({ ...sent.command, id })) continue;
+      this.setCommand(id, { ...sent, status: "sent" });
+    }
   }
 
-  /** The runtime did not take something that this page sent. */
+  /** The runtime did not take something that this page sent, or can do nothing at all. */
   private refused(event: ErrorEvent): void {
+    const id = commandIdOf(event);
+    const decision = this.decisions.answeredBy(id, event.tool_call_id);
+    const sent = this.commandAnsweredBy(id, event);
+    // It answers another page, which has the same kernel's messages.
+    if (id !== null && decision === null && sent === null && !id.startsWith(this.idPrefix)) return;
+    if (decision !== null) this.decisions.settle(decision.command.approval_id, false);
+    if (sent?.command.type === "budget") this.notByUs(sent.runId, sent.command.pause_id);
     // A rule that is no longer there: somebody else has removed it, and the header says so.
     if (String(event.details["unknown"] ?? "").startsWith("rule_")) return;
-    const { pause_id: pause, run_id: runId } = event.details;
-    if (event.tool_call_id === null && typeof runId === "string") {
-      if (typeof pause === "string") this.notByUs(runId, pause);
-      this.tellRun(runId, event);
-      return;
-    }
-    const decision = this.decisionOf(event) ?? this.decisions.oldestSent();
-    const callId = event.tool_call_id ?? decision?.callId ?? null;
-    if (decision !== null) this.decisions.settle(decision.command.approval_id, false);
-    const problem = { code: event.code, message: event.message };
+    const named = sent !== null && "tool_call_id" in sent.command ? sent.command.tool_call_id : null;
+    const callId = event.tool_call_id ?? decision?.callId ?? named;
+    const runId = decision?.runId ?? sent?.runId ?? event.details["run_id"];
+    if (callId !== null) this.tellCall(callId, event);
+    else if (typeof runId === "string") this.tellRun(runId, event);
     // No frame of this page was meant: something is wrong with the runtime's host, such as a full disk.
-    if (callId === null && event.code === "INTERNAL_ERROR") this.tellRuns(event);
-    if (callId === null) return;
+    else if (event.code === "INTERNAL_ERROR") this.tellRuns(event);
+  }
+
+  /** Servers of before named no command; the pause says which one is meant. */
+  private commandAnsweredBy(id: string | null, event: ErrorEvent): SentCommand | null {
+    const pause = event.details["pause_id"];
+    const known = [...this.byId].findLast(([key, { command }]) => {
+      return id !== null ? key === id : command.type === "budget" && command.pause_id === pause;
+    });
+    if (known === undefined) return null;
+    this.setCommand(known[0], { ...known[1], status: "refused" });
+    return known[1];
+  }
+
+  private tellCall(callId: string, event: ErrorEvent): void {
     // An older run may have a card of this id that was cut off while the model wrote the call.
     const state = [...this.runs.values()].findLast((run) => callOf(run, callId));
     if (state === undefined) return;
+    const problem = { code: event.code, message: event.message };
     const lost = event.code === "CONFLICT";
-    this.runs.set(
-      state.runId,
-      patchCall(state, callId, "", (call) => ({
-        ...call,
-        problem,
-        decider: lost ? notYou(call.decider) : call.decider,
-      })),
-    );
+    const told = patchCall(state, callId, "", (call) => ({
+      ...call,
+      problem,
+      decider: lost ? notYou(call.decider) : call.decider,
+    }));
+    this.runs.set(state.runId, told);
   }
 
   /** Two answers to a pause crossed on the line. */
@@ -330,10 +396,6 @@ export class Channel {
         this.tellRun(runId, event);
       }
     }
-  }
-
-  private decisionOf(event: ErrorEvent): PendingDecision | null {
-    return [...this.decisions.all.values()].find((decision) => decision.callId === event.tool_call_id) ?? null;
   }
 
   private settleCall(callId: string): void {
@@ -364,7 +426,16 @@ function notYou(decider: Decider | null): Decider | null {
 
 /** Errors of a run are in the log and have their own `seq`; those about a frame of this page are neither. */
 function isAboutThisConnection(event: ErrorEvent): boolean {
-  return event.run_id === null || ["CONFLICT", "INVALID_FORMAT", "ACCESS_DENIED"].includes(event.code);
+  return (
+    event.run_id === null ||
+    commandIdOf(event) !== null ||
+    ["CONFLICT", "INVALID_FORMAT", "ACCESS_DENIED"].includes(event.code)
+  );
+}
+
+/** A command was carried out; what came of it is in the log. */
+function isAcknowledgement(event: { readonly type: string }): boolean {
+  return event.type === "ack";
 }
 
 function parse(text: string): ServerEvent | null {

@@ -2,8 +2,9 @@
 import type { ApprovalResponseCommand } from "../protocol";
 
 export interface PendingDecision {
-  readonly command: ApprovalResponseCommand;
+  readonly command: ApprovalResponseCommand & { readonly id: string };
   readonly callId: string;
+  readonly runId: string;
   /** "queued" has not left the page; "sent" has, and its answer is awaited. */
   readonly status: "queued" | "sent";
 }
@@ -39,8 +40,10 @@ export class Decisions {
     this.pending = new Map([...this.pending].map(([id, decision]) => [id, { ...decision, status: "queued" as const }]));
   }
 
-  /** The decision that an error without a call's id most likely answers: the oldest one sent. */
-  oldestSent(): PendingDecision | null {
-    return [...this.pending.values()].find((decision) => decision.status === "sent") ?? null;
+  /** The decision that an error answers: the one of its command, or of its call, where a server of before names no command. */
+  answeredBy(commandId: string | null, callId: string | null): PendingDecision | null {
+    const isMeant = ({ command, callId: of }: PendingDecision): boolean =>
+      commandId !== null ? command.id === commandId : of === callId;
+    return [...this.pending.values()].find(isMeant) ?? null;
   }
 }

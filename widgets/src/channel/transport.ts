@@ -19,7 +19,7 @@ export type Receives = "always" | "usually" | "between-cells";
 
 export interface Transport {
   readonly receives: Receives;
-  /** True where the runtime begins each connection with a `session` event. */
+  /** True where the runtime hears of each connection, and begins it with a `session` event. Else a `resume` asks for it. */
   readonly greets: boolean;
   start(listener: TransportListener): void;
   /** False where there is no connection: nothing was sent. */

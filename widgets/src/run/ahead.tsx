@@ -1,11 +1,10 @@
 /** What a queued run waits for: the run ahead of it, which can be shown and answered here, or stopped. */
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import type { Channel } from "../channel/channel";
 import { asksWhatNow, callsInOrder, needsYou, pauseOf, type RunState } from "../state";
 import { oneLine } from "../text/format";
 import { visible } from "../text/invisible";
-import { Button } from "../ui/button";
+import { Button, PressedButton } from "../ui/button";
 import { Icon } from "../ui/icon";
 
 const PROMPT_CHARACTERS = 60;
@@ -37,9 +36,7 @@ export function AheadBar({ ahead, shown, onShow, onStop }: Props): JSX.Element |
       </span>
       <Button name={shown ? "Hide" : "Show here"} small expanded={shown} onPress={onShow} />
       {stopped === first.runId ? (
-        <button type="button" class="ak-btn ak-small" aria-disabled="true">
-          Stopping it…
-        </button>
+        <PressedButton name="Stopping it…" />
       ) : (
         <Button name="Stop it and go on" small onPress={stop} />
       )}
@@ -50,11 +47,6 @@ export function AheadBar({ ahead, shown, onShow, onStop }: Props): JSX.Element |
 /** The cards of the run ahead, live. `run` makes its view, once for each run. */
 export function AheadRun({ runId, run }: { runId: string; run: (runId: string) => JSX.Element }): JSX.Element {
   return <div class="ak-ahead">{useMemo(() => run(runId), [runId])}</div>;
-}
-
-/** The runs that a queued run waits for; none for one that has begun. */
-export function aheadOf(channel: Channel, state: RunState): readonly RunState[] {
-  return state.run?.status === "queued" && channel.connection.status !== "gone" ? channel.ahead(state.runId) : [];
 }
 
 function standing(state: RunState): string {

@@ -1,7 +1,7 @@
 /** What a screen reader hears: changes of state, never tokens or output. */
 import type { PauseView } from "../protocol";
 import { callOf, callsInOrder, pauseOf, runEnded, type Call, type RunState } from "../state";
-import { CALL_STATES } from "../text/words";
+import { CALL_STATES } from "../card/looks";
 import { visible } from "../text/invisible";
 
 const RUN_WORDS = {

@@ -1,14 +1,20 @@
+import type { ReadonlySignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
 import { useContext, useLayoutEffect, useRef } from "preact/hooks";
 import { addCopyButtons } from "../ui/copying";
 import { StreamingMarkdown } from "../text/markdown";
-import { TypesetContext, useGrowingText } from "./context";
+import { TypesetContext } from "../card/context";
 
-/** One message of the model; `null` is the one that is being written, which renders by itself as its text grows. */
-export const Message = memo(function Message({ text }: { text: string | null }): JSX.Element {
-  const actions = useGrowingText(text === null);
-  return <Answer text={text ?? actions.written()} streaming={text === null} />;
+interface Props {
+  /** `null` for the message that is being written, which renders by itself as `growing` does. */
+  text: string | null;
+  growing: ReadonlySignal<string>;
+}
+
+/** One message of the model. */
+export const Message = memo(function Message({ text, growing }: Props): JSX.Element {
+  return <Answer text={text ?? growing.value} streaming={text === null} />;
 });
 
 /** The text is put in by hand, so that finished blocks are never touched again. */

@@ -1,32 +1,34 @@
 /** Above two or more waiting calls: one answer for all that are on screen now. */
 import type { JSX } from "preact";
+import { ACTIONS } from "../card/actions";
 import type { Call } from "../state";
 import { Button } from "../ui/button";
 import { Icon } from "../ui/icon";
+import type { RunController } from "./controller";
 
-interface Props {
-  calls: readonly Call[];
-  guarded: boolean;
-  onAll: (approved: boolean) => void;
-}
-
-export function BatchBar({ calls, guarded, onAll }: Props): JSX.Element {
-  const offBecause = guarded ? "" : undefined;
+export function BatchBar({ controller }: { controller: RunController }): JSX.Element {
+  const { answerable, guarded } = controller.store;
+  const calls = answerable.value.map((card) => card.call.value);
+  const offBecause = guarded.value ? "" : undefined;
   return (
-    <div class="ak-bar ak-batch" role="group" aria-label="Waiting calls" data-guarded={guarded ? "" : undefined}>
+    <div
+      class="ak-bar ak-batch"
+      role="group"
+      aria-label="Waiting calls"
+      data-guarded={guarded.value ? "" : undefined}
+      onKeyDown={(event) => controller.keys.take(event)}
+    >
       <Icon name="wait" tone="ak-turn" />
       <span class="ak-grow">
         <b>{calls.length} calls are waiting for you.</b> <span class="ak-muted">{warningsOf(calls)}</span>
       </span>
       <Button
-        name="Approve all"
+        {...ACTIONS.approveAll}
         after={` (${calls.length})`}
-        shortcut="Shift+A"
-        hint="⇧A"
         offBecause={offBecause}
-        onPress={() => onAll(true)}
+        onPress={() => controller.decideAll(true)}
       />
-      <Button name="Deny all" shortcut="Shift+D" hint="⇧D" offBecause={offBecause} onPress={() => onAll(false)} />
+      <Button {...ACTIONS.denyAll} offBecause={offBecause} onPress={() => controller.decideAll(false)} />
     </div>
   );
 }

@@ -1,11 +1,15 @@
 /** A run that is paused at a budget, or because it repeats itself: what it has spent or repeats, and the way on. */
 import type { JSX } from "preact";
-import { useContext, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useState } from "preact/hooks";
 import type { BudgetLimits, BudgetRaise, PauseView, RunView } from "../protocol";
 import { count, money, timeOfDay, wholeSeconds } from "../text/format";
 import { Button } from "../ui/button";
-import { ReceivesContext, useActions, useForm, type BudgetReply } from "./context";
-import { KernelBusyNote, useHeldBack } from "./kernelBusy";
+import { ACTIONS } from "../card/actions";
+import { SentRow } from "../card/decision";
+import { KernelBusyNote } from "../card/kernelBusy";
+import { KeyScope, KeyScopeContext } from "../ui/keys";
+import type { RunController } from "./controller";
+import type { RunStore } from "./store";
 import { Icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
 import { Plain } from "../ui/text";
@@ -24,19 +28,18 @@ const NOTHING: BudgetLimits = { tokens: null, usd: null, tool_calls: null, steps
 /** The most that the runtime takes. */
 const MOST = 1e9;
 
-interface Props {
-  run: RunView;
-  pause: PauseView;
-  off: boolean;
-  gone: boolean;
-  guarded: boolean;
-  reply: BudgetReply;
-}
-
-export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
-  const receives = useContext(ReceivesContext);
-  const yours = props.reply === "no" && !props.off && !props.gone;
+export function BudgetCard({ controller, pause }: { controller: RunController; pause: PauseView }): JSX.Element | null {
+  const { store } = controller;
+  const keys = useMemo(() => new KeyScope(), []);
+  const run = store.run.value;
+  const gone = store.gone.value;
+  const reply = store.budgetReply.value;
+  const yours = reply === "no" && !store.off.value && !gone;
   const title = pauseTitle(pause);
+  useLayoutEffect(() => {
+    if (yours) controller.cameToAsk();
+  }, [controller, yours]);
+  if (run === null) return null;
   return (
     <div
       class="ak-card"
@@ -46,6 +49,7 @@ export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
       data-turn={yours ? "you" : undefined}
       data-current={yours ? "" : undefined}
       tabIndex={yours ? 0 : -1}
+      onKeyDown={(event) => takeKey(event, keys)}
     >
       <div class="ak-head">
         <Icon name={pause.repeated ? "repeat" : "gauge"} tone={yours ? "ak-turn" : "ak-calm"} />
@@ -60,25 +64,28 @@ export function BudgetCard({ run, pause, ...props }: Props): JSX.Element {
           The run is paused before its next model call. Nothing is lost.
         </span>
         <span class="ak-state">
-          <span class="ak-word">{wordOf(props, receives === "between-cells")}</span>
+          <span class="ak-word">{wordOf(store)}</span>
         </span>
       </div>
       {!pause.repeated && <Meters run={run} pause={pause} />}
-      {props.gone ? (
-        <div class="ak-actions">
-          <span class="ak-note">Nothing more is spent.</span>
-        </div>
-      ) : props.reply !== "no" ? (
-        <SentRow reply={props.reply} />
-      ) : pause.repeated ? (
-        <GoOnRow key={pause.pause_id} pause={pause} {...props} />
-      ) : pause.unpriced ? (
-        <WithoutRow run={run} pause={pause} {...props} />
-      ) : (
-        <AddRow key={pause.pause_id} run={run} pause={pause} {...props} />
-      )}
+      <KeyScopeContext.Provider value={keys}>
+        {gone ? (
+          <div class="ak-actions">
+            <span class="ak-note">Nothing more is spent.</span>
+          </div>
+        ) : reply !== "no" ? (
+          <SentRow choice="Continue" queued={reply === "queued"} onTakeBack={() => controller.takeBackBudget()} />
+        ) : (
+          <AnswerRow key={pause.pause_id} controller={controller} run={run} pause={pause} />
+        )}
+      </KeyScopeContext.Provider>
     </div>
   );
+}
+
+/** While it is paused, the key that lets the run go on is never the notebook's. */
+function takeKey(event: KeyboardEvent, keys: KeyScope): void {
+  if (!keys.take(event) && event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.preventDefault();
 }
 
 /** What the card is called. */
@@ -92,10 +99,10 @@ function limitsOf(run: RunView, pause: PauseView): BudgetLimits {
   return (pause.of === "conversation" ? run.conversation_budget?.limits : undefined) ?? run.budget;
 }
 
-function wordOf({ gone, off, reply }: Pick<Props, "gone" | "off" | "reply">, heldBack: boolean): string {
-  if (gone) return "Stopped";
-  if (reply === "sent" && heldBack) return "Continue chosen";
-  return off ? "Waiting, decisions off" : "Waiting for you";
+function wordOf({ gone, off, budgetReply, receives }: RunStore): string {
+  if (gone.value) return "Stopped";
+  if (budgetReply.value === "sent" && receives.value === "between-cells") return "Continue chosen";
+  return off.value ? "Waiting, decisions off" : "Waiting for you";
 }
 
 function Meters({ run, pause }: { run: RunView; pause: PauseView }): JSX.Element {
@@ -133,145 +140,55 @@ function Meters({ run, pause }: { run: RunView; pause: PauseView }): JSX.Element
   );
 }
 
-function AddRow({
-  run,
-  pause,
-  off,
-  guarded,
-}: {
+interface AnswerProps {
+  controller: RunController;
   run: RunView;
   pause: PauseView;
-  off: boolean;
-  guarded: boolean;
-}): JSX.Element {
-  const actions = useActions();
+}
+
+/** What lets the run go on: more of what is used up; nothing, where the run repeats itself; or no limit in dollars,
+ * where it is not known what the run costs. */
+function AnswerRow({ controller, run, pause }: AnswerProps): JSX.Element {
   const id = usePageId();
+  const { off, guarded } = controller.store;
+  const adds = !pause.repeated && !pause.unpriced;
   const [texts, setTexts] = useState(() =>
     Object.fromEntries(pause.reached.map((name) => [name, offered(name, limitsOf(run, pause))])),
   );
-  const add = addition(pause.reached, texts);
-  const offBecause = off || add === null ? id : guarded ? "" : undefined;
-  const go = (): void => {
-    if (add !== null && offBecause === undefined) actions.raiseBudget(pause, add);
-  };
-  useForm(pause.pause_id, { send: go });
+  const add = adds ? addition(pause.reached, texts) : NOTHING;
+  const action = adds ? ACTIONS.raiseBudget : pause.repeated ? ACTIONS.goOn : ACTIONS.goOnWithout;
+  const note = adds || pause.repeated ? "" : `Then ${money(limitsOf(run, pause).usd ?? 0)} is no limit any more. `;
   return (
-    <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
-      {pause.reached.map((name) => (
-        <label class="ak-raise" key={name}>
-          {LIMITS[name].add}
-          <input
-            class="ak-field ak-num"
-            inputMode={name === "usd" ? "decimal" : "numeric"}
-            data-enter="send"
-            aria-label={LIMITS[name].add}
-            aria-invalid={parsed(name, texts[name]) === null}
-            value={texts[name]}
-            onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
-          />
-        </label>
-      ))}
+    <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
+      {adds &&
+        pause.reached.map((name) => (
+          <label class="ak-raise" key={name}>
+            {LIMITS[name].add}
+            <input
+              class="ak-field ak-num"
+              inputMode={name === "usd" ? "decimal" : "numeric"}
+              data-enter="send"
+              aria-label={LIMITS[name].add}
+              aria-invalid={parsed(name, texts[name]) === null}
+              value={texts[name]}
+              onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
+            />
+          </label>
+        ))}
       <Button
-        name="Continue"
-        shortcut="Control+Enter"
-        hint="Ctrl Enter"
+        {...action}
         look="primary"
-        offBecause={offBecause}
-        onPress={go}
+        offBecause={off.value || add === null ? id : guarded.value ? "" : undefined}
+        onPress={() => add !== null && controller.raiseBudget(pause, add, action === ACTIONS.goOnWithout)}
       />
-      {!off && <KernelBusyNote />}
+      {!off.value && <KernelBusyNote />}
       <span class="ak-note" id={id}>
-        {off
+        {off.value
           ? "Off until the connection is back."
           : add === null
             ? "Write a number above 0."
-            : "Or stop the run; what is done stays."}
+            : `${note}Or stop the run; what is done stays.`}
       </span>
-    </div>
-  );
-}
-
-/** What a run costs is not known: its limit can't be raised, only left out. */
-function WithoutRow({
-  run,
-  pause,
-  off,
-  guarded,
-}: {
-  run: RunView;
-  pause: PauseView;
-  off: boolean;
-  guarded: boolean;
-}): JSX.Element {
-  const actions = useActions();
-  const id = usePageId();
-  const offBecause = off ? id : guarded ? "" : undefined;
-  const go = (): void => {
-    if (offBecause === undefined) actions.raiseBudget(pause, NOTHING, true);
-  };
-  useForm(pause.pause_id, { send: go });
-  return (
-    <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
-      <Button
-        name="Continue without it"
-        shortcut="Control+Enter"
-        hint="Ctrl Enter"
-        look="primary"
-        offBecause={offBecause}
-        onPress={go}
-      />
-      {!off && <KernelBusyNote />}
-      <span class="ak-note" id={id}>
-        {off
-          ? "Off until the connection is back."
-          : `Then ${money(limitsOf(run, pause).usd ?? 0)} is no limit any more. Or stop the run; what is done stays.`}
-      </span>
-    </div>
-  );
-}
-
-/** A run that repeats itself: there is nothing to add. */
-function GoOnRow({ pause, off, guarded }: { pause: PauseView; off: boolean; guarded: boolean }): JSX.Element {
-  const actions = useActions();
-  const id = usePageId();
-  const offBecause = off ? id : guarded ? "" : undefined;
-  const go = (): void => {
-    if (offBecause === undefined) actions.raiseBudget(pause, NOTHING);
-  };
-  useForm(pause.pause_id, { send: go });
-  return (
-    <div class="ak-actions" data-guarded={guarded ? "" : undefined}>
-      <Button
-        name="Continue"
-        shortcut="Control+Enter"
-        hint="Ctrl Enter"
-        look="primary"
-        offBecause={offBecause}
-        onPress={go}
-      />
-      {!off && <KernelBusyNote />}
-      <span class="ak-note" id={id}>
-        {off ? "Off until the connection is back." : "Or stop the run; what is done stays."}
-      </span>
-    </div>
-  );
-}
-
-function SentRow({ reply }: { reply: "queued" | "sent" }): JSX.Element {
-  const actions = useActions();
-  const heldBack = useHeldBack() && reply === "sent";
-  return (
-    <div class="ak-actions">
-      {heldBack && <Icon name="clock" tone="ak-calm" />}
-      <span role={heldBack ? "status" : undefined}>
-        You chose <b>Continue</b>.{reply === "queued" && " It is sent when the connection is back."}
-        {heldBack && " The kernel takes it when the running cell ends."}
-      </span>
-      {reply === "queued" && (
-        <span class="ak-right">
-          <Button name="Take back" onPress={() => actions.takeBackRaise()} />
-        </span>
-      )}
     </div>
   );
 }

@@ -2,37 +2,29 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
-import type { Connection } from "../channel/channel";
-import { runEnded, waitingCalls, type RunState } from "../state";
 import { count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
 import { modelWords, policyWords } from "../text/words";
-import { Button } from "../ui/button";
+import { Button, PressedButton } from "../ui/button";
 import { Continues } from "./continues";
-import { useActions, useSeconds, type Waiting } from "./context";
+import { useSeconds } from "../ui/seconds";
+import type { RunController } from "./controller";
+import type { RunStore } from "./store";
 import { Icon, type IconName } from "../ui/icon";
 import { Rules } from "./rules";
 import { Plain } from "../ui/text";
-
-interface Props {
-  state: RunState;
-  prompt: string;
-  connection: Connection["status"];
-  stopping: boolean;
-  waiting: Waiting;
-  onStop: () => void;
-}
 
 /** Characters of a prompt: those that one line shows, the number from which on the whole can be opened, and what is shown then. */
 const PROMPT_LINE = 400;
 const LONG_PROMPT = 120;
 const PROMPT_SHOWN = 20_000;
 
-export function Header({ state, prompt, connection, stopping, waiting, onStop }: Props): JSX.Element {
+export function Header({ controller, prompt }: { controller: RunController; prompt: string }): JSX.Element {
   const [rules, showRules] = useState(false);
   const [whole, showWhole] = useState(false);
-  const { run } = state;
-  const ended = runEnded(state);
-  const status = statusOf(state, connection, stopping, waiting);
+  const { store } = controller;
+  const run = store.run.value;
+  const gone = store.gone.value;
+  const status = statusOf(store);
   const text = run?.prompt ?? prompt;
   const isLong = text.length > LONG_PROMPT || text.trim().includes("\n");
   return (
@@ -51,7 +43,7 @@ export function Header({ state, prompt, connection, stopping, waiting, onStop }:
             onPress={() => showWhole(!whole)}
           />
         )}
-        {!ended && run !== null && connection !== "gone" && <StopButton stopping={stopping} onStop={onStop} />}
+        {!store.ended.value && run !== null && !gone && <StopButton controller={controller} />}
       </div>
       {isLong && whole && (
         <pre class="ak-prompt-whole" dir="auto" data-role="prompt" tabIndex={0}>
@@ -69,7 +61,7 @@ export function Header({ state, prompt, connection, stopping, waiting, onStop }:
             <span>
               <Plain text={modelWords(run)} />
             </span>
-            <Continues run={run} gone={connection === "gone"} />
+            <Continues run={run} gone={gone} />
             {run.recorded && <span class="ak-tag">Recorded demo: no model is called</span>}
             <button
               type="button"
@@ -89,36 +81,26 @@ export function Header({ state, prompt, connection, stopping, waiting, onStop }:
                 <Plain text={`limited by ${run.policy.limited_by}`} />
               </span>
             )}
-            <Elapsed run={run} />
+            <Elapsed run={run} now={() => controller.now()} />
             <Spent run={run} />
           </>
         )}
       </div>
       {rules && run !== null && (
-        <Rules
-          policy={run.policy}
-          open={run.status === "running" && connection !== "gone"}
-          waiting={waitingCalls(state).length}
-        />
+        <Rules policy={run.policy} open={run.status === "running" && !gone} waiting={store.waitingCount.value} />
       )}
     </div>
   );
 }
 
-function StopButton({ stopping, onStop }: { stopping: boolean; onStop: () => void }): JSX.Element {
-  if (stopping)
-    return (
-      <button type="button" class="ak-btn ak-small" aria-disabled="true">
-        Stopping…
-      </button>
-    );
-  return <Button name="Stop" small icon={<Icon name="stop" />} onPress={onStop} />;
+function StopButton({ controller }: { controller: RunController }): JSX.Element {
+  if (controller.store.stopping.value) return <PressedButton name="Stopping…" />;
+  return <Button name="Stop" small icon={<Icon name="stop" />} onPress={() => controller.stop()} />;
 }
 
-function Elapsed({ run }: { run: RunView }): JSX.Element {
-  const actions = useActions();
+function Elapsed({ run, now }: { run: RunView; now: () => number }): JSX.Element {
   useSeconds(run.ended_at === null);
-  const end = run.ended_at === null ? actions.now() : Date.parse(run.ended_at);
+  const end = run.ended_at === null ? now() : Date.parse(run.ended_at);
   return <span class="ak-num">{wholeSeconds(end - Date.parse(run.started_at))}</span>;
 }
 
@@ -128,9 +110,10 @@ interface Status {
   readonly tone: string;
 }
 
-function statusOf(state: RunState, connection: Connection["status"], stopping: boolean, waiting: Waiting): Status {
+function statusOf(store: RunStore): Status {
+  const run = store.run.value;
   const calm = { icon: "run", tone: "ak-calm ak-spin" } as const;
-  switch (state.run?.status) {
+  switch (run?.status) {
     case "complete":
       return { word: "Complete", icon: "check", tone: "ak-ok" };
     case "cancelled":
@@ -138,13 +121,13 @@ function statusOf(state: RunState, connection: Connection["status"], stopping: b
     case "error":
       return { word: "Failed", icon: "cross", tone: "ak-bad" };
     default:
-      if (connection === "gone") return { word: "Kernel gone", icon: "cross", tone: "ak-bad" };
-      if (connection === "lost" && state.run !== null) return { word: "Reconnecting", ...calm };
-      if (stopping) return { word: "Stopping", ...calm };
-      if (waiting === "kernel") return { word: "Waiting for the kernel", icon: "clock", tone: "ak-calm" };
-      if (waiting === "you") return { word: "Waiting for you", icon: "wait", tone: "ak-turn" };
-      if (state.run?.status === "queued") return { word: "Queued", icon: "clock", tone: "ak-calm" };
-      return { word: state.run === null ? "Starting" : "Running", ...calm };
+      if (store.gone.value) return { word: "Kernel gone", icon: "cross", tone: "ak-bad" };
+      if (store.connection.value.status === "lost" && run !== null) return { word: "Reconnecting", ...calm };
+      if (store.stopping.value) return { word: "Stopping", ...calm };
+      if (store.waiting.value === "kernel") return { word: "Waiting for the kernel", icon: "clock", tone: "ak-calm" };
+      if (store.waiting.value === "you") return { word: "Waiting for you", icon: "wait", tone: "ak-turn" };
+      if (run?.status === "queued") return { word: "Queued", icon: "clock", tone: "ak-calm" };
+      return { word: run === null ? "Starting" : "Running", ...calm };
   }
 }
 

@@ -1,33 +1,16 @@
 /** What the run or the line says, as against what a call says: what happened, what it means, what can be done. */
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
-import { DECISIONS_OFF_AFTER_MS, type Connection } from "../channel/channel";
-import type { ErrorCode } from "../protocol";
+import { DECISIONS_OFF_AFTER_MS } from "../channel/channel";
 import type { Problem } from "../state";
-import { timeOfDay, wholeSeconds } from "../text/format";
+import type { RunController } from "./controller";
+import { wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { Button } from "../ui/button";
-import { useSeconds } from "./context";
+import { ProblemWords } from "../card/problem";
+import { useSeconds } from "../ui/seconds";
 import { Icon } from "../ui/icon";
 import { Plain } from "../ui/text";
-
-const TITLES: Readonly<Record<ErrorCode, string>> = {
-  BUDGET_EXCEEDED: "Budget reached.",
-  LLM_ERROR: "The model did not answer.",
-  KERNEL_DIED: "The kernel was lost.",
-  CONFLICT: "Already decided.",
-  ACCESS_DENIED: "You may not decide here.",
-  INVALID_FORMAT: "Not accepted.",
-  TOOL_ERROR: "A tool failed.",
-  INTERNAL_ERROR: "Something broke in Agent Kernel, not in your code.",
-};
-
-const MEANINGS: Readonly<Partial<Record<ErrorCode, string>>> = {
-  CONFLICT: "Your click changed nothing.",
-  LLM_ERROR: "Nothing is lost.",
-  BUDGET_EXCEEDED: "Nothing is lost.",
-  INTERNAL_ERROR: "The run is stopped; the log has the details.",
-};
 
 export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() => void) | null }): JSX.Element {
   const quiet = problem.code === "CONFLICT";
@@ -76,56 +59,15 @@ function SummaryCard({ text, detail }: { text: string; detail: string }): JSX.El
   );
 }
 
-/** What a conflict is about: a call that still waits, so that nobody has decided; one that was decided; or an undo. */
-const CONFLICTS = {
-  waiting: "Nothing was decided.",
-  decided: "Already decided.",
-  undo: "Not undone.",
-  run: "Nothing was changed.",
-} as const;
-
-export function ProblemWords({
-  problem,
-  about = "decided",
-}: {
-  problem: Problem;
-  about?: keyof typeof CONFLICTS;
-}): JSX.Element {
-  const said = sentence(
-    visible(inThisZone(problem.message.replace(/^Already decided: ./, (start) => start.slice(-1).toUpperCase()))),
-  );
-  const uncheckable = problem.code === "BUDGET_EXCEEDED" && said.includes("can't be checked");
-  const meaning = about === "undo" || about === "run" ? "" : (MEANINGS[problem.code] ?? "");
-  return (
-    <span class="ak-grow">
-      <b>
-        {problem.code === "CONFLICT" ? CONFLICTS[about] : uncheckable ? "Budget not checked." : TITLES[problem.code]}
-      </b>{" "}
-      {said} {said.includes(meaning) ? "" : meaning}
-    </span>
-  );
-}
-
-/** The runtime tells moments in UTC. */
-function inThisZone(text: string): string {
-  return text.replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, timeOfDay);
-}
-
-function sentence(text: string): string {
-  return text === "" || /[.!?:)\]]$/.test(text) ? text : `${text}.`;
-}
-
 /** Shows nothing for a connection that is open, or has been looked for only a moment. */
-export function ConnectionBar(props: {
-  connection: Connection;
-  known: boolean;
-  onRetry: () => void;
-}): JSX.Element | null {
-  const { connection } = props;
+export function ConnectionBar({ controller }: { controller: RunController }): JSX.Element | null {
+  const { store } = controller;
+  const connection = store.connection.value;
+  const retry = (): void => controller.retryConnection();
   useSeconds(connection.status !== "open");
   const away = Date.now() - connection.since;
   // Before a run's first event the runtime may not have heard of it yet, and refuses.
-  if (connection.status === "open" || (!props.known && away < 5_000)) return null;
+  if (store.ended.value || connection.status === "open" || (store.run.value === null && away < 5_000)) return null;
   if (connection.status === "gone") {
     return (
       <div class="ak-bar" role="alert">
@@ -143,7 +85,7 @@ export function ConnectionBar(props: {
         <span class="ak-grow">
           <b>Agent Kernel does not work on this server.</b> {connection.why}
         </span>
-        <Button name="Try again" small onPress={props.onRetry} />
+        <Button name="Try again" small onPress={retry} />
       </div>
     );
   }
@@ -165,7 +107,7 @@ export function ConnectionBar(props: {
         <b>No connection for {wholeSeconds(away).replace(/ \d+ s$/, "")}.</b> Decisions are off on this page. Calls that
         run go on; nothing new starts.
       </span>
-      <Button name="Try again" small onPress={props.onRetry} />
+      <Button name="Try again" small onPress={retry} />
     </div>
   );
 }

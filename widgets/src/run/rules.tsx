@@ -2,9 +2,10 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { PolicyMode, RunView } from "../protocol";
-import { Choices, scopeWords } from "../card/allow";
-import { Button } from "../ui/button";
-import { useActions } from "./context";
+import { scopeWords } from "../card/allow";
+import { useRun } from "../card/context";
+import { Button, PressedButton } from "../ui/button";
+import { Choices } from "../ui/choices";
 import { Plain } from "../ui/text";
 
 type Rule = RunView["policy"]["rules"][number];
@@ -64,7 +65,7 @@ export function Rules({ policy, open, waiting }: Props): JSX.Element {
 
 /** The modes that the site permits, and what a switch does to the calls that wait. */
 function Switch({ policy, waiting }: Omit<Props, "open">): JSX.Element {
-  const actions = useActions();
+  const run = useRun();
   const [chosen, choose] = useState(policy.mode);
   const [sent, setSent] = useState(false);
   const cap = policy.cap ?? null;
@@ -72,7 +73,7 @@ function Switch({ policy, waiting }: Omit<Props, "open">): JSX.Element {
   const offered = MODES.slice(Math.max(...[cap, folderCap].map((one) => (one === null ? 0 : MODES.indexOf(one)))));
   const send = (): void => {
     setSent(true);
-    actions.send({ type: "policy", mode: chosen });
+    run.send({ type: "policy", mode: chosen });
   };
   return (
     <>
@@ -90,9 +91,7 @@ function Switch({ policy, waiting }: Omit<Props, "open">): JSX.Element {
       {chosen !== policy.mode && (
         <div class="ak-actions">
           {sent ? (
-            <button type="button" class="ak-btn ak-small" aria-disabled="true">
-              Switching…
-            </button>
+            <PressedButton name="Switching…" />
           ) : (
             <Button name={`Switch to ${NAMES[chosen]}`} small onPress={send} />
           )}
@@ -143,13 +142,13 @@ function makerWords(rule: Rule): string {
 }
 
 function RuleLine({ rule, removable }: { rule: Rule; removable: boolean }): JSX.Element {
-  const actions = useActions();
+  const run = useRun();
   const [asked, setAsked] = useState(false);
   const { rule_id } = rule;
   const remove = (): void => {
     if (rule_id === null) return;
     setAsked(true);
-    actions.send({ type: "rule_remove", rule_id });
+    run.send({ type: "rule_remove", rule_id });
   };
   return (
     <li>
@@ -161,13 +160,7 @@ function RuleLine({ rule, removable }: { rule: Rule; removable: boolean }): JSX.
       </span>
       {removable &&
         rule_id !== null &&
-        (asked ? (
-          <button type="button" class="ak-btn ak-small" aria-disabled="true">
-            Removing…
-          </button>
-        ) : (
-          <Button name="Remove" small onPress={remove} />
-        ))}
+        (asked ? <PressedButton name="Removing…" /> : <Button name="Remove" small onPress={remove} />)}
     </li>
   );
 }

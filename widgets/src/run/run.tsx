@@ -1,25 +1,28 @@
 /** A run: its header, then answers, calls and notices in the model's order. */
+import { useSignal } from "@preact/signals";
 import { Fragment, type JSX } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
-import { announcement } from "./announcer";
-import { cardCommand, fieldOf } from "./keyboard";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { Card } from "../card/card";
+import { RunContext } from "../card/context";
+import { InterruptNote } from "../card/kernelBusy";
 import type { Channel } from "../channel/channel";
-import { passOn, recipientOf, SUPPRESS_SHORTCUTS } from "../ui/notebook";
-import { callOf, callsInOrder, needsYou, pauseOf, runEnded, waitingCalls, type Call, type RunState } from "../state";
 import { byWhom } from "../text/words";
-import { AheadBar, AheadRun, aheadOf } from "./ahead";
+import { fieldOf } from "../ui/keyboard";
+import { KeyScopeContext } from "../ui/keys";
+import { passOn, recipientOf, SUPPRESS_SHORTCUTS } from "../ui/notebook";
+import { AheadBar, AheadRun } from "./ahead";
+import { announcement } from "./announcer";
 import { Message } from "./answer";
 import { BatchBar } from "./batch";
 import { BudgetCard, RaiseLine } from "./budget";
-import { Card } from "../card/card";
-import { ActionsContext, ReceivesContext, useSeconds } from "./context";
-import { foldOf } from "./folding";
-import { Header } from "./header";
-import { InterruptNote } from "./kernelBusy";
-import { ConnectionBar, Note, Notice } from "./notices";
 import { RunController } from "./controller";
-import { Shortcuts } from "./shortcuts";
+import { Header } from "./header";
+import { ConnectionBar, Note, Notice } from "./notices";
+import type { RunStore } from "./store";
 import { Thinking } from "./thinking";
+
+/** What comes so long after the page was opened is the present, not the past that is read again. */
+const LIVE_AFTER_MS = 1_000;
 
 interface Props {
   channel: Channel;
@@ -29,192 +32,111 @@ interface Props {
 
 export function Run({ channel, runId, prompt }: Props): JSX.Element {
   const root = useRef<HTMLDivElement>(null);
-  const [, render] = useReducer((n: number) => n + 1, 0);
   const controller = useMemo(() => new RunController(channel, runId, () => root.current), [channel, runId]);
-  useEffect(() => controller.watch(() => render(undefined)), [controller]);
+  const { store } = controller;
+  const aheadShown = useSignal(false);
+  useEffect(() => store.watch(), [store]);
   useEffect(() => channel.viewed(runId), [channel, runId]);
-  useLayoutEffect(() => controller.followUp());
-  const state = channel.state(runId);
-  const live = useAnnouncer(state, controller.live);
-  const ended = runEnded(state);
-  const ahead = aheadOf(channel, state);
-  const [aheadShown, showAhead] = useState(false);
-  // After a minute without a connection decisions go off, though nothing arrives that would say so.
-  useSeconds(!ended && channel.connection.status !== "open");
+  const [first] = store.ahead.value;
   return (
-    <ActionsContext.Provider value={controller}>
-      <ReceivesContext.Provider value={controller.receives}>
+    <RunContext.Provider value={controller}>
+      <KeyScopeContext.Provider value={controller.keys}>
         <div
           class="ak-run"
           ref={root}
           {...{ [SUPPRESS_SHORTCUTS]: "true" }}
           data-run-id={runId}
-          data-status={state.run?.status ?? "starting"}
+          data-status={store.status.value}
           onFocusIn={(event) => controller.focused(event.target)}
           onKeyDown={(event) => handleKey(event, controller, event.currentTarget)}
         >
-          <Header
-            state={state}
-            prompt={prompt}
-            connection={channel.connection.status}
-            stopping={controller.stopping}
-            waiting={controller.waitingFor(state)}
-            onStop={() => controller.stop()}
-          />
-          {!ended && (
-            <ConnectionBar
-              connection={channel.connection}
-              known={state.run !== null}
-              onRetry={() => channel.retryNow()}
-            />
-          )}
-          {controller.interrupting && !ended && (controller.stopping || isBusy(state)) && <InterruptNote />}
+          <Header controller={controller} prompt={prompt} />
+          <ConnectionBar controller={controller} />
+          <Interrupting store={store} />
           <AheadBar
-            ahead={ahead}
-            shown={aheadShown}
-            onShow={() => showAhead(!aheadShown)}
-            onStop={(id) => channel.send({ type: "cancel", run_id: id })}
+            ahead={store.ahead.value}
+            shown={aheadShown.value}
+            onShow={() => (aheadShown.value = !aheadShown.value)}
+            onStop={(id) => controller.stopAhead(id)}
           />
-          <Items state={state} controller={controller} />
-          <div class="ak-sr" role="status" aria-live="polite">
-            {live}
-          </div>
+          <Items controller={controller} />
+          <Announcements store={store} />
         </div>
-      </ReceivesContext.Provider>
-      {aheadShown && ahead[0] !== undefined && (
-        <AheadRun runId={ahead[0].runId} run={(id) => <Run key={id} channel={channel} runId={id} prompt="" />} />
+      </KeyScopeContext.Provider>
+      {aheadShown.value && first !== undefined && (
+        <AheadRun runId={first.runId} run={(id) => <Run key={id} channel={channel} runId={id} prompt="" />} />
       )}
-    </ActionsContext.Provider>
+    </RunContext.Provider>
   );
 }
 
-function Items({ state, controller }: { state: RunState; controller: RunController }): JSX.Element {
-  const waiting = waitingCalls(state);
-  const askable = controller.askable(waiting);
-  const current = controller.currentCall(state);
-  const firstWaiting = waiting[0]?.id;
-  const pause = pauseOf(state);
-  const failure = state.items.findLast((item) => item.kind === "notice" && item.problem.code === "LLM_ERROR")?.id;
+function Items({ controller }: { controller: RunController }): JSX.Element {
+  const { store } = controller;
+  const texts = store.texts.value;
+  const firstWaiting = store.firstWaiting.value;
+  const pause = store.pause.value;
   return (
     <>
-      {state.items.map((item) => {
+      {store.items.value.map((item) => {
         switch (item.kind) {
-          case "answer":
-            return <Message key={item.id} text={state.tail?.id === item.id ? null : (state.texts[item.id] ?? "")} />;
+          case "answer": {
+            const text = store.writing.value === item.id ? null : (texts[item.id] ?? "");
+            return <Message key={item.id} text={text} growing={store.text} />;
+          }
           case "raise":
             return <RaiseLine key={item.id} raise={item.raise} by={byWhom(item.by)} />;
           case "note":
             return <Note key={item.id} text={item.text} detail={item.detail} />;
-          case "notice":
-            return (
-              <Notice
-                key={item.id}
-                problem={item.problem}
-                onRetry={item.id === failure && controller.mayTryAgain(state) ? () => controller.tryAgain() : null}
-              />
-            );
-          case "call": {
-            const call = callOf(state, item.id);
-            if (call === undefined) return null;
+          case "notice": {
+            const retry = item.id === store.retryable.value ? () => controller.tryAgain() : null;
+            return <Notice key={item.id} problem={item.problem} onRetry={retry} />;
+          }
+          case "call":
             return (
               <Fragment key={`call ${item.id}`}>
-                {item.id === firstWaiting && askable.length > 1 && (
-                  <BatchBar
-                    calls={askable}
-                    guarded={controller.guarded}
-                    onAll={(approved) => controller.decideAll(askable, approved)}
-                  />
-                )}
-                <CallCard
-                  call={call}
-                  state={state}
-                  controller={controller}
-                  current={call.id === current}
-                  several={waiting.length > 1}
-                />
+                {item.id === firstWaiting && store.answerable.value.length > 1 && <BatchBar controller={controller} />}
+                <Card card={store.call(item.id)} />
               </Fragment>
             );
-          }
         }
       })}
-      {pause !== null && state.run !== null && (
-        <BudgetCard
-          run={state.run}
-          pause={pause}
-          off={controller.off}
-          gone={controller.gone}
-          guarded={controller.guarded}
-          reply={controller.budgetReplyOf(state, pause)}
-        />
-      )}
-      {state.thinking !== null && !runEnded(state) && <Thinking />}
+      {pause !== null && <BudgetCard controller={controller} pause={pause} />}
+      {store.thinking.value && <Thinking thought={store.thought} />}
     </>
   );
 }
 
-function CallCard({
-  call,
-  state,
-  controller,
-  current,
-  several,
-}: {
-  call: Call;
-  state: RunState;
-  controller: RunController;
-  current: boolean;
-  several: boolean;
-}): JSX.Element {
-  const asks = call.state === "awaiting_approval";
-  return (
-    <Card
-      call={call}
-      current={current}
-      fold={foldOf(call, state, controller.openedByHand(call.id))}
-      panel={asks ? controller.panelOf(call.id) : "none"}
-      draft={controller.draftOf(call.id)}
-      draftVersion={controller.draftOf(call.id).edits}
-      pending={asks ? controller.pendingOf(call) : null}
-      off={needsYou(call) && controller.off}
-      gone={controller.gone}
-      guarded={asks && controller.guarded}
-      several={several}
-      retry={controller.retryOf(call, state)}
-      undo={controller.undoOf(call, state)}
-      asksFirst={state.run?.policy.mode === "ask"}
-      turn={controller.asksWhatNow(call, state)}
-      recorded={call.recorded || state.run?.recorded === true}
-      onToggle={controller.toggle}
-    />
-  );
-}
-
-function isBusy(state: RunState): boolean {
-  return callsInOrder(state).some((call) => call.state === "executing");
+function Interrupting({ store }: { store: RunStore }): JSX.Element | null {
+  const shown = store.interrupting.value && !store.ended.value && (store.stopping.value || store.busy.value);
+  return shown ? <InterruptNote /> : null;
 }
 
 /** What was said last. The past is not read out when a page is opened again. */
-function useAnnouncer(state: RunState, live: boolean): string {
+function Announcements({ store }: { store: RunStore }): JSX.Element {
+  const state = store.state.value;
   const before = useRef(state);
   const said = useRef("");
+  const live = useRef(false);
+  useEffect(() => {
+    const timer = setTimeout(() => (live.current = true), LIVE_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, []);
   if (before.current !== state) {
     const news = announcement(before.current, state);
-    if (live && news !== null) said.current = news;
+    if (live.current && news !== null) said.current = news;
     before.current = state;
   }
-  return said.current;
+  return (
+    <div class="ak-sr" role="status" aria-live="polite">
+      {said.current}
+    </div>
+  );
 }
 
+/** What no card has taken: for the notebook, for its cell, or for nobody. */
 function handleKey(event: KeyboardEvent, controller: RunController, output: Element): void {
   if (!(event.target instanceof Element)) return;
-  const field = fieldOf(event.target);
-  const id = event.target.closest("[data-tool-call-id]")?.getAttribute("data-tool-call-id") ?? "";
-  // A widget's own keys are no decisions.
-  const drawn = event.target.closest(".ak-drawn") !== null;
-  const command = drawn ? null : cardCommand(event, { panel: controller.panelOf(id), field });
-  const taken = command !== null && new Shortcuts(controller).obey(command, event.target);
-  if (taken) event.preventDefault();
-  const recipient = recipientOf(event, field !== "none");
+  const recipient = recipientOf(event, fieldOf(event.target) !== "none");
   // Straight after a decision a second press was meant for it, and runs no cell.
-  passOn(event, output, recipient === "run" && controller.guarded ? "nobody" : recipient);
+  passOn(event, output, recipient === "run" && controller.store.guarded.peek() ? "nobody" : recipient);
 }

@@ -1,14 +1,13 @@
 /** What the model thinks before it speaks, as one line that can be opened. It goes when the model speaks. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { useGrowingText } from "./context";
+import type { ReadonlySignal } from "@preact/signals";
 import { Icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
 import { Plain } from "../ui/text";
 
-export function Thinking(): JSX.Element {
+export function Thinking({ thought }: { thought: ReadonlySignal<string> }): JSX.Element {
   const [open, setOpen] = useState(false);
-  const actions = useGrowingText(open);
   const id = usePageId();
   return (
     <div class="ak-card ak-thinking">
@@ -20,7 +19,7 @@ export function Thinking(): JSX.Element {
         </span>
       </button>
       <div id={id} class="ak-say ak-muted" hidden={!open}>
-        {open && <Plain text={actions.thought()} />}
+        {open && <Plain text={thought.value} />}
       </div>
     </div>
   );

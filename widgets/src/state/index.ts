@@ -1,4 +1,5 @@
 export {
+  emptyCall,
   emptyRun,
   runEnded,
   waitingCalls,

@@ -1,12 +1,17 @@
 import type { ComponentChildren, JSX } from "preact";
+import { useKeys } from "./keys";
 
-interface Props {
+/** What a button, and the keys that it shows, do. */
+export interface Action {
   /** The accessible name: exact, without dots, counts and key hints. */
-  name: string;
-  shortcut?: string;
-  hint?: string;
+  readonly name: string;
+  readonly keys?: readonly string[];
+  readonly hint?: string;
   /** Shown after the name, and not part of it. */
-  after?: string;
+  readonly after?: string;
+}
+
+interface Props extends Action {
   look?: "primary" | "quiet" | "plain";
   small?: boolean;
   /** The id of the text that says why the button is off. */
@@ -16,9 +21,15 @@ interface Props {
   onPress: () => void;
 }
 
-/** A button that is off keeps its place in the tab order and says why. */
-export function Button(props: Props): JSX.Element {
+const NO_KEYS: readonly string[] = [];
+
+/** A button that is off keeps its place in the tab order and says why; its keys are off with it. */
+export function Button({ keys = NO_KEYS, ...props }: Props): JSX.Element {
   const off = props.offBecause !== undefined;
+  const press = (): void => {
+    if (!off) props.onPress();
+  };
+  useKeys(keys, press);
   const classes = [
     "ak-btn",
     props.look && props.look !== "plain" ? `ak-${props.look}` : "",
@@ -28,7 +39,7 @@ export function Button(props: Props): JSX.Element {
     <button
       type="button"
       class={classes.filter(Boolean).join(" ")}
-      aria-keyshortcuts={props.shortcut}
+      aria-keyshortcuts={keys.length > 0 ? keys.join(" ") : undefined}
       aria-expanded={props.expanded}
       aria-disabled={off ? "true" : undefined}
       aria-describedby={props.offBecause || undefined}
@@ -37,7 +48,7 @@ export function Button(props: Props): JSX.Element {
           ? { "--ak-hint-room": `${7 * props.hint.length + 14}px` }
           : undefined
       }
-      onClick={() => off || props.onPress()}
+      onClick={press}
     >
       {props.icon}
       <span>
@@ -45,6 +56,15 @@ export function Button(props: Props): JSX.Element {
         {props.after !== undefined && <span aria-hidden="true">{props.after}</span>}
       </span>
       {props.hint !== undefined && <kbd aria-hidden="true">{props.hint}</kbd>}
+    </button>
+  );
+}
+
+/** What stands in a button's place once it was pressed: "Cancelling…". */
+export function PressedButton({ name }: { name: string }): JSX.Element {
+  return (
+    <button type="button" class="ak-btn ak-small" aria-disabled="true">
+      {name}
     </button>
   );
 }

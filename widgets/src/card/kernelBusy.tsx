@@ -1,15 +1,15 @@
 /** What a card says where a click waits for the kernel: without a server, some kernels hear nothing while they run a cell. */
 import type { JSX } from "preact";
-import { useContext, useEffect, useState } from "preact/hooks";
-import { ReceivesContext } from "./context";
+import { useEffect, useState } from "preact/hooks";
 import { Icon } from "../ui/icon";
+import { useRun } from "./context";
 
 /** A click that a kernel hears at once is answered long before. */
 const LATE_MS = 1_000;
 
 /** Whether a click that was made as this view appeared waits for the kernel. */
 export function useHeldBack(): boolean {
-  const receives = useContext(ReceivesContext);
+  const receives = useRun().store.receives.value;
   const [late, setLate] = useState(false);
   useEffect(() => {
     if (receives !== "usually") return;
@@ -21,10 +21,9 @@ export function useHeldBack(): boolean {
 
 /** Beside the buttons, before one is pressed. */
 export function KernelBusyNote(): JSX.Element | null {
-  const receives = useContext(ReceivesContext);
-  return receives === "between-cells" ? (
-    <span class="ak-note">This kernel takes a decision when no cell is running.</span>
-  ) : null;
+  const { receives } = useRun().store;
+  if (receives.value !== "between-cells") return null;
+  return <span class="ak-note">This kernel takes a decision when no cell is running.</span>;
 }
 
 /** Under the header, once Stop or Cancel was pressed and while something runs. */

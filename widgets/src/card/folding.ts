@@ -12,26 +12,25 @@ const ALWAYS_OPEN = new Set<CallState>(["proposed", "awaiting_approval", "approv
 const RICH_CALLS = 20;
 const TEXT_STEPS = 3;
 
-export function foldOf(call: Call, state: RunState, byHand: boolean | undefined): Fold {
-  if (byHand !== undefined) return byHand ? "open" : "line";
+/** How much of each card is shown, where the person has not opened or closed it. */
+export function foldsOf(state: RunState): ReadonlyMap<string, Fold> {
+  const calls = callsInOrder(state);
+  const rich = new Set(calls.filter((call) => hasRichOutput(call.outputs)).slice(-RICH_CALLS));
+  const asking = calls.find(needsYou);
+  const isInView = (call: Call): boolean => {
+    if (hasRichOutput(call.outputs)) return rich.has(call);
+    return asking !== undefined && call.step >= asking.step - TEXT_STEPS && hasResult(call);
+  };
+  return new Map(calls.map((call) => [call.id, foldOf(call, call.step === state.step, isInView)]));
+}
+
+function foldOf(call: Call, isLast: boolean, isInView: (call: Call) => boolean): Fold {
   if (ALWAYS_OPEN.has(call.state)) return "open";
-  const isLast = call.step === state.step;
   if (call.state === "error" && isLast) return "open";
   if (call.state === "cancelled") return isLast && call.outputs.blocks.length > 0 ? "open" : "line";
   if (call.state !== "success") return "line";
   if (isLast) return "open";
-  return keepsInView(call, state) ? "shown" : "line";
-}
-
-function keepsInView(call: Call, state: RunState): boolean {
-  const calls = callsInOrder(state);
-  if (hasRichOutput(call.outputs))
-    return calls
-      .filter((one) => hasRichOutput(one.outputs))
-      .slice(-RICH_CALLS)
-      .includes(call);
-  const asking = calls.find(needsYou);
-  return asking !== undefined && call.step >= asking.step - TEXT_STEPS && hasResult(call);
+  return isInView(call) ? "shown" : "line";
 }
 
 /** What a tool read by itself is of no interest; what the person let it do is. */
