@@ -5,17 +5,18 @@
     import agent_kernel as ak
     run = ak.Agent(tools=[my_function]).start("prompt")
 
-Layers, from the inside out: `protocol`; the core (`tools`, `models`, `log`, `approvals`, `loop`, `record`); its hosts
-(`notebook` here, `agent_kernel_server` beside it). Everything is loaded on first use: importing this package is cheap.
+Floors, from the bottom: `protocol`, `tools`, `approvals`, `log`, `models`, `runtime`, `record`, and on top of them the
+hosts (`notebook` here, `agent_kernel_server` beside it). Everything is loaded on first use: importing this package is
+cheap.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agent_kernel.approvals.scripted import ScriptedDecision
     from agent_kernel.notebook.agent import Agent, Budget, Policy, last_run, runs
     from agent_kernel.notebook.run import Run
-    from agent_kernel.runtime.settings import ScriptedDecision
     from agent_kernel.tools.function import Tool, tool
 
 __all__ = [
@@ -41,20 +42,14 @@ _PLACES = {
     "last_run": "agent_kernel.notebook.agent",
     "runs": "agent_kernel.notebook.agent",
     "Run": "agent_kernel.notebook.run",
-    "ScriptedDecision": "agent_kernel.runtime.settings",
+    "ScriptedDecision": "agent_kernel.approvals.scripted",
+    "__version__": "agent_kernel.version",
     "Tool": "agent_kernel.tools.function",
     "tool": "agent_kernel.tools.function",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            return version("agent-kernel")
-        except PackageNotFoundError:
-            return "unknown"  # a checkout that is on the path but not installed
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_PLACES[name]), name)

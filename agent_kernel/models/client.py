@@ -12,11 +12,11 @@ from weakref import WeakKeyDictionary
 
 import orjson
 
-import agent_kernel
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.api import Api
 from agent_kernel.models.faults import Fault, status_fault
 from agent_kernel.models.unpacking import ACCEPTED, read_whole
+from agent_kernel.version import __version__
 
 if TYPE_CHECKING:
     import httpx2
@@ -78,7 +78,7 @@ class Client:
             "Accept": "application/json",
             "Accept-Encoding": ACCEPTED,
             "Content-Type": "application/json",
-            "User-Agent": f"agent-kernel/{agent_kernel.__version__}",
+            "User-Agent": f"agent-kernel/{__version__}",
         }
 
     async def send(self, api: Api, body: bytes) -> "httpx2.Response":

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ModelRefused
 from agent_kernel.models.base import (
     ModelFacts,
@@ -31,7 +32,6 @@ from agent_kernel.models.cassette import (
     what_happened,
 )
 from agent_kernel.models.retry import Clock, SystemClock
-from agent_kernel.runtime.settings import ScriptedDecision
 
 DEMO_CASSETTE = Path(__file__).parent / "cassettes" / "demo.json"
 _WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+$")

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.notebook.execution.interrupts import AwaitInterrupted, Notice, RunInterrupted
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.kernel.state import KernelState
@@ -27,7 +28,7 @@ from agent_kernel.protocol.views import (
     UsageReport,
 )
 from agent_kernel.protocol.vocabulary import StopCause
-from agent_kernel.runtime.settings import RunSpec, ScriptedDecision
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.tools.function import Tool
 
 Status = Literal["running", "complete", "cancelled", "error"]

@@ -1,12 +1,15 @@
 """A conversation: its runs, one after another, and what clients may ask of it."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import (
     AlreadyDecided,
     CarriedOutElsewhere,
     IllegalTransition,
+    KernelGone,
     LogUnavailable,
     UnknownApproval,
     UnknownRun,
@@ -21,10 +24,12 @@ from agent_kernel.runtime.clients.progress import Standing, read_standing
 from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
 from agent_kernel.runtime.runs import last_run, lifecycle, retry
 from agent_kernel.runtime.runs import stop as stopping
-from agent_kernel.runtime.runs.queue import Host, RunHandle, RunQueue
+from agent_kernel.runtime.runs.last_run import LastRun
+from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
+from agent_kernel.runtime.runs.resources import Resources
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.runs.stop import SOMEBODY, Stop
-from agent_kernel.runtime.settings import RunSpec, ScriptedDecision
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import approval, policy_switch, rules, undo
@@ -33,15 +38,27 @@ from agent_kernel.runtime.turns.model_turn import take_message
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import Outcome, ToolExecutor
 
+KERNEL_LOST = "This run can't be tried again: the notebook's kernel is no longer there. Run the cell again."
+
+
+@dataclass(slots=True)
+class Kernels:
+    """How executors are found for runs that have none in memory. Written by `Runtime.recover`."""
+
+    executor_for: "Callable[[Conversation, RunSpec], Awaitable[ToolExecutor | None]] | None" = None
+    """`None` where the host has no kernels. What it returns is `None` where the conversation's kernel is gone."""
+
 
 class Conversation:
     """Made by `Runtime`. All methods are for the runtime's event loop."""
 
-    def __init__(self, host: Host, row: ConversationRow, last_seq: int) -> None:
+    def __init__(self, resources: Resources, kernels: Kernels, row: ConversationRow, last_seq: int) -> None:
         self.row = row
-        self._host = host
-        self._feed = Feed(host.log, row.number, row.conversation_id, last_seq)
-        self._queue = RunQueue(host, row, self._feed)
+        self._resources = resources
+        self._log = resources.log
+        self._kernels = kernels
+        self._feed = Feed(resources.log, row.number, row.conversation_id, last_seq)
+        self._queue = RunQueue(resources, row, self._feed)
         self.on_retry: Callable[[RunSpec, RunHandle], None] | None = None
         """Told of a run that goes on after it had ended, so that its host follows it to its end."""
 
@@ -93,8 +110,8 @@ class Conversation:
     ) -> RunHandle:
         """Queue a run and return at once. Runs of one conversation go one after another."""
         await self._leave_pause(asked_by)
-        view = lifecycle.queued_view(self._host, self.row, spec)
-        await lifecycle.save_queued(self._host.log, self.row, spec, view, behind=self._queue.is_busy)
+        view = lifecycle.queued_view(self._resources, self.row, spec)
+        await lifecycle.save_queued(self._log, self.row, spec, view, behind=self._queue.is_busy)
         return self._queue.add(spec, view, executor, scripted)
 
     def continue_run(self, spec: RunSpec, view: RunView, executor: ToolExecutor | None) -> RunHandle:
@@ -105,9 +122,9 @@ class Conversation:
         """Go on with the last run, which ended because the model failed. Raises `UnknownRun`, `AlreadyDecided`,
         `KernelGone`."""
         await self._own_run(run_id)
-        spec = await retry.read_spec(self._host.log, self.row, run_id)
-        executor = await last_run.find_executor(self._host, self, spec, self._queue.last)
-        handle = self.continue_run(spec, await retry.reopen(self._host.log, self.row, run_id), executor)
+        spec = await retry.read_spec(self._log, self.row, run_id)
+        executor = await self._find_executor(spec, self._queue.last)
+        handle = self.continue_run(spec, await retry.reopen(self._log, self.row, run_id), executor)
         if self.on_retry is not None:
             self.on_retry(spec, handle)
         return handle
@@ -123,10 +140,23 @@ class Conversation:
             if active is not None and active.accepting and not active.is_ending and await take_message(active, content):
                 await stopping.supersede(active, decided_by)
                 return active.view.run_id
-        last = self._queue.last or await last_run.before_restart(self._host, self)
-        chosen = await self._host.log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
+        last = await self._last_run()
+        chosen = await self._log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
         spec = last_run.anew(last, content, chosen)
         return (await self.start_run(spec, last.executor if last is not None else None)).run_id
+
+    async def _last_run(self) -> LastRun | None:
+        return self._queue.last or await last_run.before_restart(self._log, self.row.number, self._find_executor)
+
+    async def _find_executor(self, spec: RunSpec, last: LastRun | None = None) -> ToolExecutor | None:
+        """A run's executor: the kernel's, where the host has kernels; else the last run's. Raises `KernelGone`."""
+        executor_for = self._kernels.executor_for
+        if self.kernel_id is None or executor_for is None:
+            return last.executor if last is not None else None
+        executor = await executor_for(self, spec)
+        if executor is None:
+            raise KernelGone(KERNEL_LOST)
+        return executor
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
         """A person's decision. Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
@@ -137,13 +167,13 @@ class Conversation:
             assert active is not None
             decided = await approval.decide(active, call, decision, decided_by)
         if decision.approved and decision.scope != "once":
-            await rules.rules_changed(self._host.active)
+            await rules.rules_changed(self._resources.active)
         return decided
 
     async def _find_approval(self, approval_id: str, active: ActiveRun | None) -> ToolCallView:
         """A call of the run at hand. Says why a decision can't be taken: it is none of this conversation's, or its run
         is over."""
-        call = await self._host.log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+        call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
         if call.conversation_id != self.conversation_id:
             raise UnknownApproval(approval_id)
         if active is None or active.view.run_id != call.run_id:
@@ -154,21 +184,21 @@ class Conversation:
     async def remove_rule(self, rule_id: str, *, decided_by: str | None = None, by: DecidedBy = "user") -> None:
         """Take back an always-allow rule that covers this conversation. A call that it allowed and that has not
         started is judged without it. Raises `UnknownRule`."""
-        kept = self._host.settings.user_rules
-        await self._host.log.write(lambda t: rules.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept))
+        kept = self._resources.settings.user_rules
+        await self._log.write(lambda t: rules.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept))
         async with self._queue.at_hand():  # a suspended run shows the change as well
-            await rules.rules_changed(self._host.active)
+            await rules.rules_changed(self._resources.active)
 
     async def switch_policy(self, mode: PolicyMode, *, decided_by: str | None = None) -> PolicySwitchView:
         """The policy of the run that is under way, and of later prompts that name none. Raises `InvalidArguments` for
         one above the site's cap, `CarriedOutElsewhere`."""
-        policy_switch.refuse_above(self._host.settings, mode)
+        policy_switch.refuse_above(self._resources.settings, mode)
         await self.refuse_elsewhere()
         await self._queue.begun()
         async with self._queue.at_hand() as active:
-            policy_switch.refuse_above(self._host.settings, mode, active)
+            policy_switch.refuse_above(self._resources.settings, mode, active)
             switched = await policy_switch.switch(
-                self._host.log, self._host.settings, self.row, active, mode, decided_by
+                self._log, self._resources.settings, self.row, active, mode, decided_by
             )
             begun = self._queue.active
             if begun is not None and begun is not active:  # it has read the policy as it was
@@ -211,7 +241,7 @@ class Conversation:
         queued = self._queue.take_out(run_id)
         if queued is not None:
             try:
-                ended = await lifecycle.end_unstarted(self._host.log, self.row, queued.view, stop)
+                ended = await lifecycle.end_unstarted(self._log, self.row, queued.view, stop)
             except LogUnavailable:
                 self._queue.put_back(queued)  # nothing was cancelled: it can be asked for again
                 raise
@@ -226,7 +256,7 @@ class Conversation:
 
     async def _own_run(self, run_id: str) -> RunView:
         """Raises `UnknownRun`, also for another conversation's, and `CarriedOutElsewhere`."""
-        view = await self._host.log.read(lambda sql: runs.read_run(sql, run_id))
+        view = await self._log.read(lambda sql: runs.read_run(sql, run_id))
         if view.conversation_id != self.conversation_id:
             raise UnknownRun(run_id)
         await self.refuse_elsewhere()
@@ -278,24 +308,24 @@ class Conversation:
         async with self._queue.at_hand() as active:
             if active is None:
                 await self.refuse_elsewhere()
-                last = self._queue.last or await last_run.before_restart(self._host, self)
+                last = await self._last_run()
                 executor = last.executor if last is not None else None
             else:
                 executor = active.setting.executor
             undone = await undo.put_back(executor, await self._read_call(tool_call_id), by, decided_by)
-            await self._host.log.write(lambda transaction: undone.write(Commit(transaction, self.row)))
+            await self._log.write(lambda transaction: undone.write(Commit(transaction, self.row)))
             now = self._queue.active
             if now is not None and now.accepting and not now.is_ending and await take_message(now, undone.told):
                 return
         if self._queue.is_busy:
             # Not among what is still written of the run that ends just now.
-            self._host.tasks.spawn(self._tell_of(undone), f"word of an undo in {self.conversation_id}")
+            self._resources.tasks.spawn(self._tell_of(undone), f"word of an undo in {self.conversation_id}")
         else:
             await self._tell_of(undone)
 
     async def _tell_of(self, undone: undo.Undone) -> None:
         await self._queue.drained()
-        await self._host.log.write(lambda transaction: undo.tell_between_runs(Commit(transaction, self.row), undone))
+        await self._log.write(lambda transaction: undo.tell_between_runs(Commit(transaction, self.row), undone))
 
     async def tool_result(self, tool_call_id: str, output: str) -> None:
         """A page's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""
@@ -337,13 +367,13 @@ class Conversation:
         """The tools that the newest run offers; none before the first run."""
         if self._queue.last is not None:
             return self._queue.last.spec.tools
-        stored = await self._host.log.read(lambda sql: runs.last_spec(sql, self.row.number))
+        stored = await self._log.read(lambda sql: runs.last_spec(sql, self.row.number))
         return restored(stored, prompt="").tools if stored is not None else ()
 
     async def snapshot(self) -> Snapshot:
         """The whole conversation as JSON, calls with their outputs."""
         busy = self.is_busy
-        return await self._host.log.read_apart(lambda sql: read_snapshot(sql, self.conversation_id, lambda _: busy))
+        return await self._log.read_apart(lambda sql: read_snapshot(sql, self.conversation_id, lambda _: busy))
 
     async def view(self) -> ConversationView:
         """The whole conversation, calls with their outputs."""
@@ -351,7 +381,7 @@ class Conversation:
 
     async def standing(self, run_id: str) -> Standing:
         """How an open run of this conversation stands. Raises `UnknownRun`."""
-        return await self._host.log.read_apart(lambda sql: read_standing(sql, self.row.number, run_id))
+        return await self._log.read_apart(lambda sql: read_standing(sql, self.row.number, run_id))
 
     async def _run_of(self, tool_call_id: str, active: ActiveRun | None) -> ActiveRun:
         """The run at hand, if this call is one of its."""
@@ -363,8 +393,8 @@ class Conversation:
 
     async def refuse_elsewhere(self) -> None:
         """Raises `CarriedOutElsewhere` where another server on the same log has a run of this conversation open."""
-        await self._host.log.read(lambda sql: runs.refuse_elsewhere(sql, self.row.number))
+        await self._log.read(lambda sql: runs.refuse_elsewhere(sql, self.row.number))
 
     async def _read_call(self, tool_call_id: str) -> ToolCallView:
         """Raises `UnknownToolCall`."""
-        return await self._host.log.read(lambda sql: tool_calls.read_call(sql, self.row.number, tool_call_id))
+        return await self._log.read(lambda sql: tool_calls.read_call(sql, self.row.number, tool_call_id))

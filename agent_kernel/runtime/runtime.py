@@ -1,4 +1,4 @@
-"""The runtime: the conversations of one host, over one log."""
+"""The runtime: the conversations of one resources, over one log."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,16 +23,16 @@ from agent_kernel.protocol.views import ListedCall, ListedRule, ListedRun, RunVi
 from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
 from agent_kernel.runtime.clients import lists
 from agent_kernel.runtime.clients.snapshot import read_list
-from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.conversation import Conversation, Kernels
 from agent_kernel.runtime.runs import recovery
-from agent_kernel.runtime.runs.queue import Host, ModelSource, RunHandle
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.runs.resources import ModelSource, Resources
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.runs.stop import Stop
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.run import RunResult
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.runtime.tool_calls import rules
-from agent_kernel.runtime.turns import unknown_outcomes
 from agent_kernel.runtime.turns.messages import read_result
 from agent_kernel.tools.executor import ToolExecutor
 
@@ -59,8 +59,10 @@ class Runtime:
     All methods are coroutines for the event loop in which the runtime was opened.
     """
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._log = resources.log
+        self._kernels = Kernels()
         self._conversations: dict[str, Conversation] = {}
         self._loading = asyncio.Lock()
         self._arrival = asyncio.Condition(self._loading)
@@ -79,25 +81,25 @@ class Runtime:
     ) -> Self:
         """Open the log (in memory where `log_path` is `None`). What an earlier process left open waits for `recover`.
 
-        `attended=False` where nobody can be asked: see `agent_kernel.runtime.settings.ScriptedDecision`.
+        `attended=False` where nobody can be asked: see `agent_kernel.approvals.scripted`.
         Raises `ConfigurationError`.
         """
         log = await Log.open(log_path)
-        return cls(Host(log, models, settings, attended, TaskOwner()))
+        return cls(Resources(log, models, settings, attended, TaskOwner()))
 
     @property
     def has_log_alone(self) -> bool:
         """Whether no other process can have the log open meanwhile: see `agent_kernel.log.opening`."""
-        return self._host.log.alone
+        return self._log.alone
 
     @property
     def log_fault(self) -> str | None:
         """Why nothing can be decided any more, where the log was changed or pulled away under this process."""
-        return self._host.log.fault
+        return self._log.fault
 
     def listen_to_audit(self, listener: AuditListener) -> None:
         """Hand what is added to the audit trail to `listener`, after each commit."""
-        self._host.log.listen_to_audit(listener)
+        self._log.listen_to_audit(listener)
 
     async def recover(self, executor_for: ToolExecutorFor) -> Recovered:
         """Take up the runs that an earlier process left open. Call it once, before anything else.
@@ -105,20 +107,20 @@ class Runtime:
         Runs whose kernel is gone are ended; those of conversations without a kernel go on. `executor_for` is asked too
         when a run of before is tried again.
         """
-        self._host.kernels.executor_for = executor_for
+        self._kernels.executor_for = executor_for
         recovered = Recovered([], [])
-        log = self._host.log
+        log = self._log
         for run in await recovery.interrupted_runs(log):
             conversation = await self.conversation(run.conversation_id)
             try:
                 spec = restored(await log.read(partial(runs.read_spec, run_id=run.run_id)), run.prompt)
-            except ValueError:  # one run that can't be read does not keep the others, and the host, from starting
-                result = await recovery.close(log, run, self._host.settings, recovery.UNREADABLE)
+            except ValueError:  # one run that can't be read does not keep the others, and the resources, from starting
+                result = await recovery.close(log, run, self._resources.settings, recovery.UNREADABLE)
                 recovered.ended.append((RunSpec(run_id=run.run_id, prompt=run.prompt), conversation, result))
                 continue
             executor = await executor_for(conversation, spec) if conversation.kernel_id is not None else None
             if executor is None and conversation.kernel_id is not None:
-                result = await recovery.close(log, run, self._host.settings)
+                result = await recovery.close(log, run, self._resources.settings)
                 recovered.ended.append((spec, conversation, result))
             else:
                 await recovery.prepare(log, run)
@@ -130,10 +132,10 @@ class Runtime:
         async with self._arrival:
             self._closed = True
             self._arrival.notify_all()
-        await self._host.tasks.aclose()
+        await self._resources.tasks.aclose()
         for conversation in self._conversations.values():
             conversation.close()
-        await self._host.log.aclose()
+        await self._log.aclose()
 
     async def create_conversation(
         self,
@@ -150,10 +152,8 @@ class Runtime:
                     return await self._load(conversation_id)
             await self._make_room()
             wanted = conversation_id or new_conversation_id()
-            row = await self._host.log.write(
-                lambda t: runs.add_conversation(t.sql, wanted, kernel_id, model, notebook_path)
-            )
-            made = self._remember(Conversation(self._host, row, 0))
+            row = await self._log.write(lambda t: runs.add_conversation(t.sql, wanted, kernel_id, model, notebook_path))
+            made = self._remember(Conversation(self._resources, self._kernels, row, 0))
             self._arrival.notify_all()
             return made
 
@@ -162,7 +162,7 @@ class Runtime:
         if self._room > 0:
             self._room -= 1
             return
-        empty = await self._host.log.read(lambda sql: runs.empty_conversations(sql, MOST_EMPTY))
+        empty = await self._log.read(lambda sql: runs.empty_conversations(sql, MOST_EMPTY))
         if len(empty) < MOST_EMPTY:
             self._room = MOST_EMPTY - len(empty) - 1
             return
@@ -183,7 +183,7 @@ class Runtime:
             for name in idle:
                 runs.delete_conversation(transaction.sql, name)
 
-        await self._host.log.write(forget)
+        await self._log.write(forget)
 
     async def conversation(self, conversation_id: str) -> Conversation:
         """Raises `UnknownConversation`."""
@@ -208,19 +208,19 @@ class Runtime:
         known = self._conversations.get(conversation_id)
         if known is not None:
             return known
-        row, last = await self._host.log.read(
+        row, last = await self._log.read(
             lambda sql: (
                 row := runs.read_conversation(sql, conversation_id),
                 events.last_seq(sql, row.number),
             )
         )
-        return self._remember(Conversation(self._host, row, last))
+        return self._remember(Conversation(self._resources, self._kernels, row, last))
 
     async def list_conversations(self, *, after: str | None = None, limit: int = -1) -> bytes:
         """The conversations as a JSON array, the oldest first. `after` is the id of the one before the first, `limit`
         how many at most. Raises `UnknownConversation`."""
         busy = {one.row.number for one in self._conversations.values() if one.is_busy}
-        return await self._host.log.read_apart(lambda sql: read_list(sql, busy.__contains__, after=after, limit=limit))
+        return await self._log.read_apart(lambda sql: read_list(sql, busy.__contains__, after=after, limit=limit))
 
     async def delete_conversation(self, conversation_id: str, *, decided_by: str | None = None) -> None:
         """Stop its runs and remove it from the log; the decisions stay. Raises `UnknownConversation`,
@@ -230,46 +230,46 @@ class Runtime:
         await conversation.stop_all(Stop(decided_by=decided_by))
         conversation.close()
         del self._conversations[conversation_id]
-        self._host.histories.take(conversation.row.number)
-        await self._host.log.write(lambda t: runs.delete_conversation(t.sql, conversation_id))
+        self._resources.histories.take(conversation.row.number)
+        await self._log.write(lambda t: runs.delete_conversation(t.sql, conversation_id))
 
     async def approvals(self, state: str | None = None) -> list[ToolCallView]:
         """Tool calls in a state, or all. `unanswered` are those whose outcome is unknown, of runs that go on, as long
         as nobody has said what is to become of them."""
-        work = unknown_outcomes.unanswered if state == "unanswered" else partial(tool_calls.list_calls, state=state)
-        return [with_offers(call) for call in await self._host.log.read_apart(work)]
+        work = lists.unanswered if state == "unanswered" else partial(tool_calls.list_calls, state=state)
+        return [with_offers(call) for call in await self._log.read_apart(work)]
 
     async def list_calls(self, state: str | None = None) -> list[ListedCall]:
         """As `approvals`, each with where it belongs."""
-        return await self._host.log.read_apart(lambda sql: lists.read_calls(sql, state))
+        return await self._log.read_apart(lambda sql: lists.read_calls(sql, state))
 
     async def list_runs(self, ended: int = lists.ENDED_RUNS) -> list[ListedRun]:
         """All runs that are queued or running, and so many of those that have ended, of all conversations, the oldest
         first."""
-        return await self._host.log.read_apart(lambda sql: lists.read_runs(sql, ended))
+        return await self._log.read_apart(lambda sql: lists.read_runs(sql, ended))
 
     async def rename_notebooks(self, old: str, new: str) -> None:
         """A notebook, or a folder of some, has another path from now on."""
-        await self._host.log.write(lambda t: runs.rename_notebooks(t.sql, old, new))
+        await self._log.write(lambda t: runs.rename_notebooks(t.sql, old, new))
 
     async def list_rules(self) -> list[ListedRule]:
         """The rules that are in force somewhere: the site's, and those that people saved, the oldest first."""
         site = [
             ListedRule(tool_name=Rule.parse(text).tool, text=text, origin="site")
-            for text in self._host.settings.site_rules
+            for text in self._resources.settings.site_rules
         ]
-        return [*site, *await self._host.log.read_apart(all_rules)]
+        return [*site, *await self._log.read_apart(all_rules)]
 
     async def remove_rule(self, rule_id: str, *, decided_by: str | None = None) -> None:
         """Take a saved rule out of force, in the runs that are under way too. Raises `UnknownRule`."""
-        await self._host.log.write(
-            lambda t: rules.remove(t.sql, rule_id, decided_by, user_rules=self._host.settings.user_rules)
+        await self._log.write(
+            lambda t: rules.remove(t.sql, rule_id, decided_by, user_rules=self._resources.settings.user_rules)
         )
-        await rules.rules_changed(self._host.active)
+        await rules.rules_changed(self._resources.active)
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
         """Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
-        call = await self._host.log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+        call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
         conversation = await self.conversation(call.conversation_id)
         return await conversation.decide(approval_id, decision, decided_by=decided_by)
 
@@ -278,7 +278,7 @@ class Runtime:
     ) -> ToolCallView:
         """Run again or Continue, for a call whose outcome is unknown. Raises `UnknownApproval`, `AlreadyDecided`,
         `IllegalTransition`."""
-        call = await self._host.log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+        call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
         conversation = await self.conversation(call.conversation_id)
         return await conversation.answer_unknown(call.tool_call_id, answer, decided_by=decided_by)
 
@@ -292,11 +292,11 @@ class Runtime:
 
     async def find_call(self, approval_id: str) -> ToolCallView:
         """Raises `UnknownApproval`."""
-        return await self._host.log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+        return await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
 
     async def run(self, run_id: str) -> RunView:
         """Raises `UnknownRun`."""
-        return await self._host.log.read(lambda sql: runs.read_run(sql, run_id))
+        return await self._log.read(lambda sql: runs.read_run(sql, run_id))
 
     async def find_run(self, run_id: str) -> Conversation:
         """The conversation of a run. Raises `UnknownRun`."""
@@ -304,21 +304,21 @@ class Runtime:
 
     async def run_of_widget(self, widget_model_id: str) -> RunView | None:
         """The run that a widget shows, if this log knows it."""
-        return await self._host.log.read(lambda sql: runs.run_of_widget(sql, widget_model_id))
+        return await self._log.read(lambda sql: runs.run_of_widget(sql, widget_model_id))
 
     async def result(self, run_id: str) -> RunResult:
         """The transcript of a run. Raises `UnknownRun`."""
         conversation = await self.find_run(run_id)
         number = conversation.row.number
-        return await self._host.log.read_apart(lambda sql: read_result(sql, number, runs.read_run(sql, run_id)))
+        return await self._log.read_apart(lambda sql: read_result(sql, number, runs.read_run(sql, run_id)))
 
     async def usage(self, days: int) -> UsageReport:
         """What was spent today and on the days before it, so many in all."""
-        return await self._host.log.read_apart(lambda sql: read_report(sql, days))
+        return await self._log.read_apart(lambda sql: read_report(sql, days))
 
     async def counts(self) -> Mapping[str, int]:
         """How many conversations and waiting calls there are."""
-        return await self._host.log.read(
+        return await self._log.read(
             lambda sql: {
                 "conversations": runs.count_conversations(sql),
                 "awaiting_approval": tool_calls.count_waiting(sql),

@@ -10,17 +10,6 @@ from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 from agent_kernel.tools.declaration import ToolDeclaration
 
-
-@dataclass(frozen=True, slots=True)
-class ScriptedDecision:
-    """An answer written beforehand, for runs that nobody watches. It answers the next undecided call it matches."""
-
-    approved: bool
-    tool_name: str | None = None
-    """`None` matches any tool."""
-    reason: str | None = None
-
-
 MOST_RULES, MOST_RULE_CHARACTERS = 200, 10_000
 """Of a notebook's own rules: a run's header shows each."""
 MOST_REPLACED = 100

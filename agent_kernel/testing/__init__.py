@@ -11,8 +11,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from agent_kernel.approvals.scripted import approve_all, deny_all, script
 from agent_kernel.models.recorder import record_cassette
-from agent_kernel.testing.approver import approve_all, deny_all, script
 from agent_kernel.testing.clock import VirtualClock
 from agent_kernel.testing.scripted_model import ScriptedModel, ScriptMismatch
 from agent_kernel.testing.turns import call, calls, requested, say

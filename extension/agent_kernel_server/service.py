@@ -19,7 +19,7 @@ from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.runtime.tool_calls.undo import file_change
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.executor import ToolExecutor
-from agent_kernel_server import __version__
+from agent_kernel.version import __version__
 from agent_kernel_server.events import emitter
 from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
 from agent_kernel_server.notebooks import CONTENTS_ACTIONS, RecordKeeper

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from agent_kernel.approvals.folder_file import read_limits
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
 from agent_kernel.models.resolver import ModelResolver
@@ -39,7 +40,7 @@ from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runs.stop import stop_for
 from agent_kernel.runtime.runtime import Runtime
-from agent_kernel.runtime.settings import RunSpec, RuntimeSettings, ScriptedDecision
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.tasks import TaskOwner
 
 CLIENT_SECONDS = 10.0

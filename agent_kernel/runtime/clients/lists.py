@@ -9,7 +9,6 @@ from typing import Any
 from agent_kernel.approvals.offers import with_offers
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.protocol.views import PROMPT_CHARACTERS, ListedCall, ListedRun, ToolCallView, WaitView
-from agent_kernel.runtime.turns import unknown_outcomes
 from agent_kernel.tools.builtin.declarations import ASK_USER
 
 ENDED_RUNS = 100
@@ -28,7 +27,7 @@ class _Place:
 def read_calls(sql: sqlite3.Connection, state: str | None) -> list[ListedCall]:
     """Those in a state, or all, in the order in which they were proposed. `unanswered` are those of open runs whose
     outcome is unknown, and about which nobody has said anything yet."""
-    calls = unknown_outcomes.unanswered(sql) if state == "unanswered" else tool_calls.list_calls(sql, state=state)
+    calls = unanswered(sql) if state == "unanswered" else tool_calls.list_calls(sql, state=state)
     places: dict[str, _Place] = {}
     listed = []
     for call in calls:
@@ -45,6 +44,13 @@ def read_calls(sql: sqlite3.Connection, state: str | None) -> list[ListedCall]:
             )
         )
     return listed
+
+
+def unanswered(sql: sqlite3.Connection) -> list[ToolCallView]:
+    """The calls of all open runs whose outcome is unknown, and about which nobody has said anything yet."""
+    going_on = {view.run_id for view in runs.open_runs(sql)}
+    unknown = tool_calls.list_calls(sql, state="unknown")
+    return [call for call in unknown if call.unknown_answer is None and call.run_id in going_on]
 
 
 def read_runs(sql: sqlite3.Connection, ended: int) -> list[ListedRun]:

@@ -1,23 +1,21 @@
-"""What the last run of a conversation was asked to be, and with which executor: for what is asked without saying so."""
+"""The last run of a conversation: its specification and executor, for prompts that come without their own."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from agent_kernel.approvals.folder_file import NO_LIMITS
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import runs
+from agent_kernel.log.store import Log
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.tools.executor import ToolExecutor
 
-if TYPE_CHECKING:
-    from agent_kernel.runtime.conversation import Conversation
-    from agent_kernel.runtime.runs.queue import Host
-
-KERNEL_LOST = "This run can't be tried again: the notebook's kernel is no longer there. Run the cell again."
+FindExecutor = Callable[[RunSpec], Awaitable[ToolExecutor | None]]
+"""Finds the executor for a run. Raises `KernelGone`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +47,13 @@ def anew(last: LastRun | None, prompt: str, chosen: PolicyMode | None) -> RunSpe
     )
 
 
-async def find_executor(
-    host: "Host", conversation: "Conversation", spec: RunSpec, last: LastRun | None
-) -> ToolExecutor | None:
-    """A run's executor: the host's, where it has kernels; else those that the last run had. Raises `KernelGone`."""
-    executor_for = host.kernels.executor_for
-    if conversation.kernel_id is None or executor_for is None:
-        return last.executor if last is not None else None
-    executor = await executor_for(conversation, spec)
-    if executor is None:
-        raise KernelGone(KERNEL_LOST)
-    return executor
-
-
-async def before_restart(host: "Host", conversation: "Conversation") -> LastRun | None:
+async def before_restart(log: Log, conversation: int, find_executor: FindExecutor) -> LastRun | None:
     """The last run that the log knows of; `None` where there is none, or its kernel is gone and its tools with it."""
-    stored = await host.log.read(lambda sql: runs.last_spec(sql, conversation.row.number))
+    stored = await log.read(lambda sql: runs.last_spec(sql, conversation))
     if stored is None:
         return None
     try:
         spec = restored(stored, prompt="")
-        return LastRun(spec, await find_executor(host, conversation, spec, None))
+        return LastRun(spec, await find_executor(spec))
     except (KernelGone, ValueError):  # the latter where another version of Agent Kernel wrote it
         return None

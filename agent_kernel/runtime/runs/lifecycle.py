@@ -5,10 +5,11 @@ import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from agent_kernel.approvals.folder_file import FILE_NAME, unreadable
 from agent_kernel.approvals.limits import least
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import KernelGone, LogUnavailable
 from agent_kernel.log import events, inbox, tool_calls
 from agent_kernel.log.events import Mark
@@ -20,11 +21,12 @@ from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ConversationBudget, ErrorView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.runtime.graph import compiled, run_to_end
+from agent_kernel.runtime.runs.resources import Resources
 from agent_kernel.runtime.runs.specs import limits_text, stored
 from agent_kernel.runtime.runs.stop import Stop, note
 from agent_kernel.runtime.runs.suspend import keep_history
 from agent_kernel.runtime.runs.time_limit import limited_in_time
-from agent_kernel.runtime.settings import RunSpec, ScriptedDecision
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.history import Past, unanswered_calls
 from agent_kernel.runtime.state.leases import Leases
@@ -43,9 +45,6 @@ from agent_kernel.runtime.turns.model_turn import add_user_message
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
 from agent_kernel.tools.executor import ToolExecutor
 
-if TYPE_CHECKING:
-    from agent_kernel.runtime.runs.queue import Host
-
 logger = logging.getLogger(__name__)
 _ENVIRONMENT_SECONDS = 5.0
 _FOLDER_SECONDS = 5.0
@@ -57,21 +56,21 @@ Unwritten = Callable[[str], Awaitable[None]]
 """Called with the reason each time the end of a run can't be written."""
 
 
-def queued_view(host: "Host", row: ConversationRow, spec: RunSpec) -> RunView:
-    _, policy = effective_policy(host.settings, spec, Standing(spec.policy, []))
+def queued_view(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunView:
+    _, policy = effective_policy(resources.settings, spec, Standing(spec.policy, []))
     return RunView(
         run_id=spec.run_id,
         conversation_id=row.conversation_id,
         prompt=spec.prompt,
         status="queued",
-        model=spec.model or row.model or host.settings.default_model or "",
+        model=spec.model or row.model or resources.settings.default_model or "",
         effort=spec.effort,
         continues=spec.continues,
         cell_id=spec.cell_id,
         recorded=False,
         policy=policy,
         usage=Usage(),
-        budget=filled_up(spec.budget, host.settings.default_budget),
+        budget=filled_up(spec.budget, resources.settings.default_budget),
         started_at=utc_now(),
     )
 
@@ -88,7 +87,7 @@ async def save_queued(log: Log, row: ConversationRow, spec: RunSpec, view: RunVi
 
 
 async def begin(
-    host: "Host",
+    resources: Resources,
     row: ConversationRow,
     spec: RunSpec,
     view: RunView,
@@ -102,27 +101,29 @@ async def begin(
     Raises `NoModelError`, `ConfigurationError`, `ToolDeclarationError`.
     """
     # Resolving may import the openai package, which takes half a second.
-    model = await asyncio.to_thread(host.models.resolve, spec.model or row.model or host.settings.default_model)
-    known, spec = spec.limits, await _with_folder_limits(host, row, spec)
-    await take_in_user_rules(host.log, host.settings)
-    standing = await host.log.read(lambda sql: read_standing(sql, row, spec.run_id))
-    policy, shown = effective_policy(host.settings, spec, standing)
+    model = await asyncio.to_thread(
+        resources.models.resolve, spec.model or row.model or resources.settings.default_model
+    )
+    known, spec = spec.limits, await _with_folder_limits(resources, row, spec)
+    await take_in_user_rules(resources.log, resources.settings)
+    standing = await resources.log.read(lambda sql: read_standing(sql, row, spec.run_id))
+    policy, shown = effective_policy(resources.settings, spec, standing)
     setting = RunSetting(
         row,
-        host.log,
-        host.settings,
+        resources.log,
+        resources.settings,
         model,
         policy,
         executor,
-        host.attended,
+        resources.attended,
         leases,
-        host.tasks.context,
-        host.active,
+        resources.tasks.context,
+        resources.active,
         scripted,
     )
     run = ActiveRun(spec, setting, view)
     if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
-        host.tasks.spawn(asyncio.to_thread(load), "prices")
+        resources.tasks.spawn(asyncio.to_thread(load), "prices")
     # The first look at the schemas imports the validator, which takes most of a second.
     await asyncio.to_thread(run.registry.openai_format)
     started_at = view.started_at if view.status == "running" else utc_now()
@@ -130,7 +131,7 @@ async def begin(
     if spec.limits != known:
         run.change(budget=least(run.view.budget, spec.limits.budget))
         run.commits.write_soon(lambda commit: save_limits(commit.sql, spec.run_id, limits_text(spec)))
-    run.past = host.histories.take(row.number)
+    run.past = resources.histories.take(row.number)
     if spec.replaces:
         run.past = Past()  # all is read again, without what is left out from now on
     await _read_log(run, continued=view.status == "running")
@@ -144,9 +145,9 @@ async def begin(
     return run
 
 
-async def _with_folder_limits(host: "Host", row: ConversationRow, spec: RunSpec) -> RunSpec:
+async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunSpec:
     """With what the files in the notebook's folder ask for now, and what they asked for when the run began."""
-    read = host.settings.read_limits
+    read = resources.settings.read_limits
     if read is None:
         return spec
     try:
@@ -199,7 +200,7 @@ async def _has_acted(run: ActiveRun, run_ids: Collection[str]) -> bool:
     return any(call.run_id in run_ids and call.started_at is not None for call in transitions)
 
 
-async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunResult | None:
+async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult | None:
     """Run to the end, whatever the end is. `None` where the run was suspended."""
     broken: Exception | None = None
     try:
@@ -215,7 +216,7 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
     run.accepting = False
     if run.suspended and run.failure is None and broken is None:
         run.take_back_answers()
-        await keep_history(host, run)
+        await keep_history(resources, run)
         return None
 
     async def write_end() -> tuple[RunResult, Mark]:
@@ -224,7 +225,7 @@ async def carry_out(host: "Host", run: ActiveRun, unwritten: Unwritten) -> RunRe
         return await _end(run)
 
     result, end = await until_written(write_end, unwritten)
-    await keep_history(host, run, end)
+    await keep_history(resources, run, end)
     return result
 
 

@@ -2,62 +2,27 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
 
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import AgentKernelError, LogUnavailable
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.log.store import Log
-from agent_kernel.models.base import Model
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.runtime.clients.feed import Feed
 from agent_kernel.runtime.runs import lifecycle, recovery, suspend
 from agent_kernel.runtime.runs.last_run import LastRun
+from agent_kernel.runtime.runs.resources import Resources
 from agent_kernel.runtime.runs.suspend import SuspendedRun
-from agent_kernel.runtime.settings import RunSpec, RuntimeSettings, ScriptedDecision
-from agent_kernel.runtime.state.history import Histories
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.leases import Leases
 from agent_kernel.runtime.state.run import ActiveRun, RunResult
-from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.runtime.tool_calls import rules
 from agent_kernel.runtime.turns.messages import read_result
 from agent_kernel.tools.executor import ToolExecutor
-
-if TYPE_CHECKING:
-    from agent_kernel.runtime.conversation import Conversation
-
-
-class ModelSource(Protocol):
-    def resolve(self, name: str | None) -> Model:
-        """Raises `NoModelError` or `ConfigurationError`. May block: it is called in a thread."""
-        ...
-
-
-@dataclass(slots=True)
-class Kernels:
-    """How the host finds executor for a run that has none in memory, where it has kernels at all."""
-
-    executor_for: "Callable[[Conversation, RunSpec], Awaitable[ToolExecutor | None]] | None" = None
-    """`None` is what it returns where the kernel is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """What all conversations of a runtime share."""
-
-    log: Log
-    models: ModelSource
-    settings: RuntimeSettings
-    attended: bool
-    tasks: TaskOwner
-    histories: Histories = field(default_factory=Histories)
-    kernels: Kernels = field(default_factory=Kernels)
-    active: set[ActiveRun] = field(default_factory=set)
-    """The runs that are under way, of all conversations."""
 
 
 class RunHandle:
@@ -94,8 +59,8 @@ class QueuedRun:
 class RunQueue:
     """For one event loop. Its worker is a task of the host while there is anything to do."""
 
-    def __init__(self, host: Host, row: ConversationRow, feed: Feed) -> None:
-        self._host = host
+    def __init__(self, resources: Resources, row: ConversationRow, feed: Feed) -> None:
+        self._resources = resources
         self._row = row
         self._feed = feed
         self._waiting: list[QueuedRun] = []  # not a deque, which takes 760 bytes where it is empty
@@ -175,7 +140,7 @@ class RunQueue:
             await asyncio.wait({self._worker})
 
     async def _unpark(self, kept: SuspendedRun) -> None:
-        run = await suspend.take_up(self._host, self._row, kept, self._leases)
+        run = await suspend.take_up(self._resources, self._row, kept, self._leases)
         self._waiting.insert(
             0, QueuedRun(run.spec, run.view, kept.executor, (), kept.result, asyncio.Event(), suspended=True)
         )
@@ -185,11 +150,11 @@ class RunQueue:
 
     def _enter(self, run: ActiveRun) -> None:
         self.active, run.person.shown = run, self._feed.shown
-        self._host.active.add(run)
+        self._resources.active.add(run)
 
     def _start_worker(self) -> None:
         if self._suspended is None and (self._worker is None or self._worker.done()):
-            self._worker = self._host.tasks.spawn(self._work(), f"conversation {self._row.conversation_id}")
+            self._worker = self._resources.tasks.spawn(self._work(), f"conversation {self._row.conversation_id}")
 
     async def _work(self) -> None:
         try:
@@ -229,10 +194,10 @@ class RunQueue:
             await rules.rules_changed([run])
             if queued.continued and not queued.suspended:
                 await rules.judge_waiting(run)
-            result = await lifecycle.carry_out(self._host, run, partial(self._end_unwritten, queued))
+            result = await lifecycle.carry_out(self._resources, run, partial(self._end_unwritten, queued))
         finally:
             self.active = None
-            self._host.active.discard(run)
+            self._resources.active.discard(run)
         if result is None:
             self._suspended = suspend.suspended(run, queued.result)
             self.last = None
@@ -241,17 +206,17 @@ class RunQueue:
 
     async def _begin(self, queued: QueuedRun) -> ActiveRun:
         return await lifecycle.begin(
-            self._host, self._row, queued.spec, queued.view, queued.executor, queued.scripted, self._leases
+            self._resources, self._row, queued.spec, queued.view, queued.executor, queued.scripted, self._leases
         )
 
     async def _end_failed_start(self, queued: QueuedRun, reason: str) -> RunResult:
-        host = self._host
+        resources = self._resources
         queued.begun.set()
 
         async def write() -> RunResult:
             if queued.continued:
-                return await recovery.close(host.log, queued.view, host.settings, reason, code="LLM_ERROR")
-            return await lifecycle.end_failed_start(host.log, self._row, queued.spec, queued.view, reason)
+                return await recovery.close(resources.log, queued.view, resources.settings, reason, code="LLM_ERROR")
+            return await lifecycle.end_failed_start(resources.log, self._row, queued.spec, queued.view, reason)
 
         return await lifecycle.until_written(write, partial(self._end_unwritten, queued))
 
@@ -263,7 +228,7 @@ class RunQueue:
         error = ErrorView(code="INTERNAL_ERROR", message=reason)
         ended = queued.view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
         try:
-            result = await self._host.log.read(lambda sql: read_result(sql, self._row.number, ended))
+            result = await self._resources.log.read(lambda sql: read_result(sql, self._row.number, ended))
         except LogUnavailable:  # it can't be read either
             result = RunResult(ended, "", [], [])
         queued.result.set_result(result)

@@ -3,12 +3,12 @@ with it, wait for nothing that only the model's next turn needs."""
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from agent_kernel.log import events, inbox, runs, tool_calls
 from agent_kernel.log.events import Mark
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.models.base import Model
+from agent_kernel.runtime.runs.resources import Resources
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.state.history import Past
 from agent_kernel.runtime.state.leases import Leases
@@ -17,9 +17,6 @@ from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.run import ActiveRun, RunResult, RunSetting, Step
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_standing
 from agent_kernel.tools.executor import ToolExecutor
-
-if TYPE_CHECKING:
-    from agent_kernel.runtime.runs.queue import Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +51,10 @@ def suspended(run: ActiveRun, result: asyncio.Future[RunResult]) -> SuspendedRun
     )
 
 
-async def take_up(host: "Host", row: ConversationRow, kept: SuspendedRun, leases: Leases) -> ActiveRun:
+async def take_up(resources: Resources, row: ConversationRow, kept: SuspendedRun, leases: Leases) -> ActiveRun:
     """The run as it was. Its history is read when the model is asked again."""
     run_id = kept.run_id
-    stored, view, standing, messages, calls, unknown = await host.log.read(
+    stored, view, standing, messages, calls, unknown = await resources.log.read(
         lambda sql: (
             runs.read_spec(sql, run_id),
             runs.read_run(sql, run_id),
@@ -68,33 +65,33 @@ async def take_up(host: "Host", row: ConversationRow, kept: SuspendedRun, leases
         )
     )
     spec = restored(stored, view.prompt)
-    policy, _ = effective_policy(host.settings, spec, standing)
+    policy, _ = effective_policy(resources.settings, spec, standing)
     setting = RunSetting(
         row,
-        host.log,
-        host.settings,
+        resources.log,
+        resources.settings,
         kept.model,
         policy,
         kept.executor,
-        host.attended,
+        resources.attended,
         leases,
-        host.tasks.context,
-        host.active,
+        resources.tasks.context,
+        resources.active,
     )
     run = ActiveRun(spec, setting, view)
     run.meter, run.repeats, run.begun, run.prompted = kept.meter, kept.repeats, kept.mark, True
     run.step, run.inbox, run.open.unknown = Step(kept.calls), messages, unknown
-    run.past = host.histories.take(row.number)
+    run.past = resources.histories.take(row.number)
     run.open.asked = {call.approval_id: call for call in calls if call.state == "awaiting_approval"}
     return run
 
 
-async def keep_history(host: "Host", run: ActiveRun, upto: Mark | None = None) -> None:
+async def keep_history(resources: Resources, run: ActiveRun, upto: Mark | None = None) -> None:
     """Keep what a run knows of its conversation, for the next run or for when this one is taken up."""
     number = run.setting.conversation.number
     if run.past is not None:
-        host.histories.keep(number, run.past)
+        resources.histories.keep(number, run.past)
         return
     if upto is None:
-        upto = await host.log.read(lambda sql: events.mark(sql, number))
-    host.histories.keep(number, Past(run.history[1:], upto, run.window))
+        upto = await resources.log.read(lambda sql: events.mark(sql, number))
+    resources.histories.keep(number, Past(run.history[1:], upto, run.window))

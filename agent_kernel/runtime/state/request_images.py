@@ -1,19 +1,11 @@
-"""The pictures of one request: which of those that were shown the model gets, and a line of text for each other."""
+"""The pictures that a run has at hand for its requests."""
 
 import base64
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from agent_kernel.log import images
 from agent_kernel.models.base import IMAGES, WireMessage
 from agent_kernel.protocol.views import ImageRefs
-
-if TYPE_CHECKING:
-    from agent_kernel.runtime.state.run import ActiveRun
-
-MOST_IMAGES, FEW_IMAGES = 20, 10
-"""When a conversation has shown more than the first, the oldest are left out until the second is left: so what a
-request begins with changes with every tenth picture, and a provider's cache of it stays of use in between."""
 
 
 class RequestImages:
@@ -48,43 +40,6 @@ class RequestImages:
         if lines:
             plain["content"] = "\n".join([message["content"], *lines])
         return plain | {IMAGES: attached} if attached else plain
-
-
-async def request_messages(run: "ActiveRun") -> Sequence[WireMessage]:
-    """What the model is sent. Afterwards `run.pictures.data` has the pictures to which it refers."""
-    pictures = run.pictures
-    pictures.new = {}
-    said = run.window.messages(run.history)
-    at = [index for index, message in enumerate(said) if IMAGES in message]
-    if not at:
-        return said
-    kept = _kept([len(said[index][IMAGES]) for index in at]) if run.sends_images else [range(0)] * len(at)
-    wanted = {said[index][IMAGES][place]["digest"] for index, places in zip(at, kept, strict=True) for place in places}
-    data = {digest: pictures.data[digest] for digest in wanted & pictures.data.keys()}
-    if missing := wanted - data.keys():
-        number = run.setting.conversation.number
-        data |= await run.setting.log.read(lambda sql: images.read(sql, number, missing))
-    pictures.data = data
-    messages = list(said)
-    for index, places in zip(at, kept, strict=True):
-        messages[index] = pictures.attach(messages[index], places)
-    return messages
-
-
-def _kept(counts: Sequence[int]) -> list[range]:
-    """Which of the pictures of each message stay, of messages with so many each. The older go first, several at once;
-    what is left depends on the conversation alone, and so is the same after a restart."""
-    total, first = 0, 0
-    for count in counts:
-        for _ in range(count):
-            total += 1
-            if total - first > MOST_IMAGES:
-                first = total - FEW_IMAGES
-    kept: list[range] = []
-    for count in counts:
-        kept.append(range(min(count, max(0, first)), count))
-        first -= count
-    return kept
 
 
 def _line(ref: dict[str, Any], role: str) -> str:

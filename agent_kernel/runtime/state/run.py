@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from agent_kernel.approvals.broker import Broker
 from agent_kernel.approvals.policy import Policy
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.log.events import START, shown_cards
 from agent_kernel.log.inbox import KeptMessage
 from agent_kernel.log.runs import ConversationRow, save_run
@@ -30,7 +31,7 @@ from agent_kernel.protocol.views import (
     ToolCallView,
 )
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
-from agent_kernel.runtime.settings import RunSpec, RuntimeSettings, ScriptedDecision
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.commits import Commit, Commits
 from agent_kernel.runtime.state.compaction import LEFT_OUT
 from agent_kernel.runtime.state.history import Past, read_history, read_window, wire_message

@@ -6,9 +6,9 @@ import weakref
 
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import OutputView, ToolCallView
+from agent_kernel.runtime.batches import Batcher
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls.shown_images import ShownImages
-from agent_kernel.runtime.turns.batches import Batcher
 
 logger = logging.getLogger(__name__)
 _FIRST_OUTPUT_SECONDS = 0.01

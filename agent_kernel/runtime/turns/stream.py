@@ -22,10 +22,10 @@ from agent_kernel.protocol.events import (
     ToolStateEvent,
 )
 from agent_kernel.protocol.ids import new_tool_call_id
-from agent_kernel.runtime.state.request_images import request_messages
+from agent_kernel.runtime.batches import Batcher
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
-from agent_kernel.runtime.turns.batches import Batcher
+from agent_kernel.runtime.turns.request_messages import request_messages
 
 LONGEST_ID = 65_536
 """Characters. Some proxies put a signature of thousands into an id, and want it back."""

@@ -4,11 +4,10 @@ What a person says about it is in the ledger, so it outlives the process. Such a
 same call is asked about, whatever the policy.
 """
 
-import sqlite3
 from collections.abc import Sequence
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition
-from agent_kernel.log import call_notes, inbox, runs, tool_calls
+from agent_kernel.log import call_notes, inbox, tool_calls
 from agent_kernel.log.audit import entries
 from agent_kernel.protocol.events import ToolAnsweredEvent
 from agent_kernel.protocol.views import ToolCallView
@@ -68,13 +67,6 @@ async def leave(run: ActiveRun, decided_by: str | None) -> None:
     for call in calls:
         if call.state == "unknown" and call.unknown_answer is None:
             await answer(run, call, "continue", decided_by)
-
-
-def unanswered(sql: sqlite3.Connection) -> list[ToolCallView]:
-    """The calls of all open runs whose outcome is unknown, and about which nobody has said anything yet."""
-    going_on = {view.run_id for view in runs.open_runs(sql)}
-    unknown = tool_calls.list_calls(sql, state="unknown")
-    return [call for call in unknown if call.unknown_answer is None and call.run_id in going_on]
 
 
 def again(call: ToolCallView) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ConfigurationError, ModelRefused, ModelUnavailable
 from agent_kernel.models.base import ModelRequest, ModelTurn, ReasoningDelta, TextDelta, TokenUsage, WireMessage
 from agent_kernel.models.cassette import Cassette, load_cassette
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
-from agent_kernel.runtime.settings import ScriptedDecision
 from agent_kernel.runtime.state.prompts import with_context
 from agent_kernel.runtime.tool_calls.texts import cancelled_before_start, superseded, unknown
 from agent_kernel.testing import ScriptedModel, VirtualClock, call, calls, record_cassette, say

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, InvalidArguments, UnknownApproval
 from agent_kernel.models.base import ModelRequest, ModelTurn
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.runtime.settings import ScriptedDecision
 from agent_kernel.testing import ScriptedModel, call, calls, requested, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.executor import Outcome

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import agent_kernel.testing
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ModelRefused, ModelUnavailable
 from agent_kernel.models.base import ModelRequest, ModelTurn, RequestedCall, TextDelta
 from agent_kernel.models.resolver import Endpoint, ModelResolver
 from agent_kernel.protocol.vocabulary import ApiName
-from agent_kernel.runtime.settings import ScriptedDecision
 from agent_kernel.testing import (
     FakeOpenAI,
     ScriptedModel,

@@ -1,8 +1,18 @@
-"""Answers to approvals, written beforehand, for runs that nobody watches."""
+"""Answers to approvals that are written beforehand, for runs with nobody to ask."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from agent_kernel.runtime.settings import ScriptedDecision
+
+@dataclass(frozen=True, slots=True)
+class ScriptedDecision:
+    """It answers the next undecided call that it matches, once."""
+
+    approved: bool
+    tool_name: str | None = None
+    """`None` matches any tool."""
+    reason: str | None = None
+
 
 ScriptEntry = ScriptedDecision | bool | str | tuple[str, bool] | tuple[str, bool, str]
 """A decision; `True` or `False` for any tool; a text, which is the reason of a denial; or (tool name, approved) and
