@@ -137,9 +137,9 @@ class Conversation:
 
     async def _send(self, content: str, decided_by: str | None) -> str:
         async with self._queue.at_hand() as active:
-            if active is not None and active.accepting and not active.is_ending and await take_message(active, content):
+            if active is not None and active.takes_messages and await take_message(active, content):
                 await stopping.supersede(active, decided_by)
-                return active.view.run_id
+                return active.run_id
         last = await self._last_run()
         chosen = await self._log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
         spec = last_run.anew(last, content, chosen)
@@ -161,7 +161,7 @@ class Conversation:
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
         """A person's decision. Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
         async with self._queue.at_hand() as active:
-            call = active.open.asked.get(approval_id) if active is not None else None
+            call = active.calls.waiting_call(approval_id) if active is not None else None
             if call is None:
                 call = await self._find_approval(approval_id, active)
             assert active is not None
@@ -176,7 +176,7 @@ class Conversation:
         call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
         if call.conversation_id != self.conversation_id:
             raise UnknownApproval(approval_id)
-        if active is None or active.view.run_id != call.run_id:
+        if active is None or active.run_id != call.run_id:
             await self.refuse_elsewhere()
             raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
         return call
@@ -217,14 +217,14 @@ class Conversation:
         """Let a run that is paused go on with a larger budget. Raises `UnknownRun`, `AlreadyDecided`,
         `InvalidArguments`."""
         async with self._queue.at_hand() as active:
-            if active is None or active.view.run_id != run_id:
+            if active is None or active.run_id != run_id:
                 raise budget_pause.refused(await self._own_run(run_id), pause_id)
             await budget_pause.raise_budget(active, pause_id, add, decided_by, without_usd=without_usd)
 
     async def end_paused(self, run_id: str) -> None:
         """End a run that is paused, because nobody is there to answer. One that is not is left alone."""
         async with self._queue.at_hand() as active:
-            if active is not None and active.view.run_id == run_id:
+            if active is not None and active.run_id == run_id:
                 await budget_pause.give_up(active)
 
     async def _leave_pause(self, decided_by: str | None) -> None:
@@ -249,7 +249,7 @@ class Conversation:
             return
         await self._queue.begun()
         async with self._queue.at_hand() as active:
-            if active is not None and active.view.run_id == run_id:
+            if active is not None and active.run_id == run_id:
                 await stopping.stop_run(active, stop)
                 return
         await self._own_run(run_id)
@@ -297,7 +297,7 @@ class Conversation:
             raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
         async with self._queue.at_hand() as active:
             asked = call.state == "unknown" and call.unknown_answer is None
-            if asked and active is not None and active.view.run_id == call.run_id:
+            if asked and active is not None and active.run_id == call.run_id:
                 await unknown_outcomes.answer(active, call, "retry", decided_by)
                 return call.run_id
         return await self._send(unknown_outcomes.again(call), decided_by)
@@ -311,11 +311,11 @@ class Conversation:
                 last = await self._last_run()
                 executor = last.executor if last is not None else None
             else:
-                executor = active.setting.executor
+                executor = active.executor
             undone = await undo.put_back(executor, await self._read_call(tool_call_id), by, decided_by)
             await self._log.write(lambda transaction: undone.write(Commit(transaction, self.row)))
             now = self._queue.active
-            if now is not None and now.accepting and not now.is_ending and await take_message(now, undone.told):
+            if now is not None and now.takes_messages and await take_message(now, undone.told):
                 return
         if self._queue.is_busy:
             # Not among what is still written of the run that ends just now.
@@ -331,7 +331,7 @@ class Conversation:
         """A page's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""
         async with self._queue.at_hand() as at_hand:
             active = await self._run_of(tool_call_id, at_hand)
-            if not active.answers.resolve(tool_call_id, Outcome("success", output)):
+            if not active.calls.answer(tool_call_id, Outcome("success", output)):
                 call = await self._read_call(tool_call_id)
                 raise AlreadyDecided(f"This call is {call.state} and waits for no answer.", call.model_dump())
 
@@ -348,7 +348,7 @@ class Conversation:
         where it was done `by_user`. Waiting calls are cancelled; where it does not come back by itself the runs end."""
         await self._queue.begun()
         async with self._queue.at_hand() as active:
-            if active is None or active.setting.executor is None:
+            if active is None or active.executor is None:
                 return
             if restarting:
                 await lifecycle.note_kernel_death(active, reason)
@@ -386,7 +386,7 @@ class Conversation:
     async def _run_of(self, tool_call_id: str, active: ActiveRun | None) -> ActiveRun:
         """The run at hand, if this call is one of its."""
         call = await self._read_call(tool_call_id)
-        if active is None or active.view.run_id != call.run_id:
+        if active is None or active.run_id != call.run_id:
             await self.refuse_elsewhere()
             raise AlreadyDecided(f"This call is {call.state}; its run is over.", call.model_dump())
         return active

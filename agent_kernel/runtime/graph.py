@@ -33,7 +33,7 @@ class RunState(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class RunContext:
+class GraphContext:
     """What the nodes share. It is handed through, never written to the state."""
 
     run: ActiveRun
@@ -48,7 +48,7 @@ MOST_NODES = 50
 
 
 @cache
-def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]":
+def run_graph() -> "CompiledStateGraph[RunState, GraphContext, RunState, RunState]":
     """Compile the graph. The first call imports LangGraph, which takes about half a second: call it in a thread."""
     from langgraph.graph import END, START, StateGraph
     from langgraph.runtime import Runtime
@@ -61,19 +61,19 @@ def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]
     async def enter(state: RunState) -> list[Send] | str:
         return sends(state["calls"]) or "model"
 
-    async def model(state: RunState, runtime: Runtime[RunContext]) -> Command[str]:  # noqa: ARG001 (LangGraph names it)
+    async def model(state: RunState, runtime: Runtime[GraphContext]) -> Command[str]:  # noqa: ARG001 (LangGraph names it)
         run = runtime.context.run
         calls = await call_model(run)
-        if calls and run.open.started.keys() >= set(calls):
+        if calls and run.calls.are_started(calls):
             for tool_call_id in calls:
                 await run_tool_call(run, tool_call_id)
             return Command(goto="model")
         return Command(goto=sends(calls) or END)
 
-    async def call(state: CallState, runtime: Runtime[RunContext]) -> None:
+    async def call(state: CallState, runtime: Runtime[GraphContext]) -> None:
         await run_tool_calls(runtime.context.run, state["calls"])
 
-    graph = StateGraph(RunState, context_schema=RunContext)
+    graph = StateGraph(RunState, context_schema=GraphContext)
     graph.add_node("model", model, destinations=("call", "model", END))
     graph.add_node("call", call)
     graph.add_conditional_edges(START, enter, ["call", "model"])
@@ -81,17 +81,18 @@ def run_graph() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]
     return graph.compile()
 
 
-async def compiled() -> "CompiledStateGraph[RunState, RunContext, RunState, RunState]":
+async def compiled() -> "CompiledStateGraph[RunState, GraphContext, RunState, RunState]":
     return run_graph() if run_graph.cache_info().currsize else await asyncio.to_thread(run_graph)
 
 
 async def run_to_end(run: ActiveRun) -> None:
     """Go round until the model asks for no more calls, or the run is stopped or fails."""
     graph = await compiled()
-    entry = list(run.step.calls)
-    while run.accepting:
+    entry = list(run.calls.of_step)
+    while run.inbox.is_open:
         # Each step is two supersteps; the run's own budget is what limits it.
-        await graph.ainvoke({"calls": entry}, context=RunContext(run), config={"recursion_limit": 1_000_000})
+        await graph.ainvoke({"calls": entry}, context=GraphContext(run), config={"recursion_limit": 1_000_000})
         # A message that came with the last words of the answer is heard as well.
-        run.accepting = bool(run.inbox) and not run.is_ending and not run.suspended
+        if not run.inbox or run.is_ending or run.suspended:
+            run.inbox.close()
         entry = []

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -11,28 +10,27 @@ from agent_kernel.approvals.folder_file import FILE_NAME, unreadable
 from agent_kernel.approvals.limits import least
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import KernelGone, LogUnavailable
-from agent_kernel.log import events, inbox, tool_calls
+from agent_kernel.log import events, tool_calls
 from agent_kernel.log.events import Mark
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run
 from agent_kernel.log.store import Log
+from agent_kernel.models.base import Model
 from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
-from agent_kernel.protocol.views import ConversationBudget, ErrorView, NoticeView, RunView, Usage
+from agent_kernel.protocol.views import ErrorView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.runtime.graph import compiled, run_to_end
-from agent_kernel.runtime.runs.resources import Resources
+from agent_kernel.runtime.runs.resources import ConversationResources, Resources
 from agent_kernel.runtime.runs.specs import limits_text, stored
 from agent_kernel.runtime.runs.stop import Stop, note
-from agent_kernel.runtime.runs.suspend import keep_history
 from agent_kernel.runtime.runs.time_limit import limited_in_time
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.history import Past, unanswered_calls
-from agent_kernel.runtime.state.leases import Leases
-from agent_kernel.runtime.state.limits import conversation_budget, filled_up
-from agent_kernel.runtime.state.prompts import RUN_AGAIN
-from agent_kernel.runtime.state.run import ActiveRun, RunResult, RunSetting, Step
+from agent_kernel.runtime.state.history import Past
+from agent_kernel.runtime.state.limits import Meter, conversation_budget, filled_up
+from agent_kernel.runtime.state.repeats import Repeats
+from agent_kernel.runtime.state.run import ActiveRun, Progress, RunResult
 from agent_kernel.runtime.tool_calls import texts, transitions
 from agent_kernel.runtime.tool_calls.effective_policy import (
     Standing,
@@ -44,8 +42,13 @@ from agent_kernel.runtime.turns.messages import answer_calls, leave_messages, re
 from agent_kernel.runtime.turns.model_turn import add_user_message
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
 from agent_kernel.tools.executor import ToolExecutor
+from agent_kernel.tools.registry import ToolRegistry
 
 logger = logging.getLogger(__name__)
+RUN_AGAIN = (
+    "The user has run this cell again, so what was said in its earlier run is left out of this conversation. What the "
+    "calls of that run did to variables and files remains."
+)
 _ENVIRONMENT_SECONDS = 5.0
 _FOLDER_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
@@ -87,62 +90,71 @@ async def save_queued(log: Log, row: ConversationRow, spec: RunSpec, view: RunVi
 
 
 async def begin(
-    resources: Resources,
-    row: ConversationRow,
+    shared: ConversationResources,
     spec: RunSpec,
     view: RunView,
     executor: ToolExecutor | None,
     scripted: Sequence[ScriptedDecision],
-    leases: Leases,
 ) -> ActiveRun:
-    """Resolve the model and the policy, read the history, show that the run has begun, and log the prompt.
-
-    A run that an earlier process had begun (`view.status` is `running`) goes on where the log says it was.
-    Raises `NoModelError`, `ConfigurationError`, `ToolDeclarationError`.
-    """
-    # Resolving may import the openai package, which takes half a second.
-    model = await asyncio.to_thread(
-        resources.models.resolve, spec.model or row.model or resources.settings.default_model
+    """Begin a new run: resolve the model and the policy, read the history, show that the run has begun, and log the
+    prompt. Raises as `prepare`."""
+    resources, row, known = shared.runtime, shared.row, spec.limits
+    model, spec = await prepare(shared, spec)
+    budget = least(resources.settings.conversation_budget, spec.conversation_budget)
+    standing, mark, unknown, whole = await resources.log.read(
+        lambda sql: (
+            read_standing(sql, row, spec.run_id),
+            events.mark(sql, row.number),
+            tool_calls.unknown_digests(sql, row.number),
+            conversation_budget(budget, earlier_runs(sql, row.number, spec.run_id)),
+        )
     )
-    known, spec = spec.limits, await _with_folder_limits(resources, row, spec)
-    await take_in_user_rules(resources.log, resources.settings)
-    standing = await resources.log.read(lambda sql: read_standing(sql, row, spec.run_id))
     policy, shown = effective_policy(resources.settings, spec, standing)
-    setting = RunSetting(
-        row,
-        resources.log,
-        resources.settings,
-        model,
-        policy,
-        executor,
-        resources.attended,
-        leases,
-        resources.tasks.context,
-        resources.active,
-        scripted,
+    past = resources.histories.take(row.number)
+    if spec.replaces:
+        past = Past()  # all is read again, without what is left out from now on
+    progress = Progress(mark, past, Meter.of(view), Repeats(), unknown=unknown)
+    run = ActiveRun(spec, shared.context(model, executor), view, policy, progress, scripted)
+    run.change(
+        status="running",
+        model=model.name,
+        recorded=model.recorded,
+        policy=shown,
+        started_at=utc_now(),
+        conversation_budget=whole,
     )
-    run = ActiveRun(spec, setting, view)
-    if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
-        resources.tasks.spawn(asyncio.to_thread(load), "prices")
-    # The first look at the schemas imports the validator, which takes most of a second.
-    await asyncio.to_thread(run.registry.openai_format)
-    started_at = view.started_at if view.status == "running" else utc_now()
-    run.change(status="running", model=model.name, recorded=model.recorded, policy=shown, started_at=started_at)
     if spec.limits != known:
         run.change(budget=least(run.view.budget, spec.limits.budget))
-        run.commits.write_soon(lambda commit: save_limits(commit.sql, spec.run_id, limits_text(spec)))
-    run.past = resources.histories.take(row.number)
-    if spec.replaces:
-        run.past = Past()  # all is read again, without what is left out from now on
-    await _read_log(run, continued=view.status == "running")
-    if run.view != view:
-        run.commits.write_soon(run.save)
-    if not run.prompted:
-        environment, pictures = await _environment(executor), await prompt_pictures(run, spec.prompt)
-        if spec.replaces and await _has_acted(run, spec.replaces):
-            environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
-        await add_user_message(run, spec.prompt, environment, pictures)
+        run.commit_soon(lambda commit: save_limits(commit.sql, spec.run_id, limits_text(spec)))
+    await run.log.read(run.recall)
+    run.commit_soon(run.save)
+    await log_prompt(run)
     return run
+
+
+async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, RunSpec]:
+    """What may have changed since the run was asked for: its model, the limits in the notebook's folder, which may only
+    have become tighter, and the rules for all notebooks. Raises `NoModelError`, `ConfigurationError`,
+    `ToolDeclarationError`."""
+    resources, row = shared.runtime, shared.row
+    name = spec.model or row.model or resources.settings.default_model
+    # Resolving may import the openai package, which takes half a second.
+    model = await asyncio.to_thread(resources.models.resolve, name)
+    if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
+        resources.tasks.spawn(asyncio.to_thread(load), "prices")
+    spec = await _with_folder_limits(resources, row, spec)
+    await take_in_user_rules(resources.log, resources.settings)
+    # The first look at the schemas imports the validator, which takes most of a second.
+    await asyncio.to_thread(ToolRegistry(spec.tools).openai_format)
+    return model, spec
+
+
+async def log_prompt(run: ActiveRun) -> None:
+    """Commit the prompt of a run, with what the notebook looks like now."""
+    environment, pictures = await _environment(run.executor), await prompt_pictures(run, run.spec.prompt)
+    if run.spec.replaces and await _has_acted(run, run.spec.replaces):
+        environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
+    await add_user_message(run, run.spec.prompt, environment, pictures)
 
 
 async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunSpec:
@@ -159,29 +171,6 @@ async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: 
     return replace(spec, limits=spec.limits.and_(found))
 
 
-async def _read_log(run: ActiveRun, *, continued: bool) -> None:
-    """What the log knows of the conversation and, of a run that an earlier process had begun, how far it came."""
-    number, run_id = run.setting.conversation.number, run.view.run_id
-
-    def work(sql: sqlite3.Connection) -> None:
-        run.open.unknown = tool_calls.unknown_digests(sql, number)
-        if continued:
-            run.step = Step(unanswered_calls(sql, number))
-            run.prompted = events.has_prompt(sql, number, run_id)
-            run.inbox = inbox.read_kept(sql, number, run_id)
-        else:
-            run.begun = events.mark(sql, number)
-            run.change(conversation_budget=_conversation_budget(sql, run))
-        run.recall(sql)
-
-    await run.setting.log.read(work)
-
-
-def _conversation_budget(sql: sqlite3.Connection, run: ActiveRun) -> ConversationBudget | None:
-    limits = least(run.setting.settings.conversation_budget, run.spec.conversation_budget)
-    return conversation_budget(limits, earlier_runs(sql, run.setting.conversation.number, run.view.run_id))
-
-
 async def _environment(executor: ToolExecutor | None) -> str:
     if executor is None:
         return ""
@@ -195,8 +184,8 @@ async def _environment(executor: ToolExecutor | None) -> str:
 
 async def _has_acted(run: ActiveRun, run_ids: Collection[str]) -> bool:
     """Whether a call of these runs has started."""
-    number = run.setting.conversation.number
-    transitions = await run.setting.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number))
+    number = run.conversation.number
+    transitions = await run.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number))
     return any(call.run_id in run_ids and call.started_at is not None for call in transitions)
 
 
@@ -207,16 +196,16 @@ async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) 
         await compiled()  # what is imported once is not the run's time
         async with limited_in_time(run):
             await run_to_end(run)
-        await run.commits.settled()
+        await run.committed()
     except Exception as error:
-        logger.exception("The run %s broke", run.view.run_id)
+        logger.exception("The run %s broke", run.run_id)
         broken = error
     finally:
-        await run.open.aclose()
-    run.accepting = False
+        await run.calls.aclose()
+    run.inbox.close()
     if run.suspended and run.failure is None and broken is None:
         run.take_back_answers()
-        await keep_history(resources, run)
+        await _keep_history(resources, run)
         return None
 
     async def write_end() -> tuple[RunResult, Mark]:
@@ -225,8 +214,17 @@ async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) 
         return await _end(run)
 
     result, end = await until_written(write_end, unwritten)
-    await keep_history(resources, run, end)
+    await _keep_history(resources, run, end)
     return result
+
+
+async def _keep_history(resources: Resources, run: ActiveRun, upto: Mark | None = None) -> None:
+    """Keep what a run knows of its conversation, for the next run or for when this one comes back. `upto` is where the
+    log stands."""
+    number = run.conversation.number
+    if upto is None:
+        upto = await resources.log.read(lambda sql: events.mark(sql, number))
+    resources.histories.keep(number, run.transcript.past(upto))
 
 
 async def until_written(write: Callable[[], Awaitable[T]], unwritten: Unwritten) -> T:
@@ -253,9 +251,9 @@ async def _settle_leftovers(run: ActiveRun) -> None:
     """No call stays open, and the model will hear of each."""
 
     def work(commit: Commit) -> None:
-        for tool_call_id in events.unfinished_cards(commit.sql, commit.number, run.view.run_id):
-            commit.emit(transitions.cut_off(run.view.run_id, tool_call_id))
-        for call in tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run.view.run_id):
+        for tool_call_id in events.unfinished_cards(commit.sql, commit.number, run.run_id):
+            commit.emit(transitions.cut_off(run.run_id, tool_call_id))
+        for call in tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run.run_id):
             if call.state == "executing":
                 why = "Agent Kernel broke while it ran."
                 transitions.settle(commit, call.tool_call_id, "unknown", texts.unknown(why), reason=why)
@@ -279,16 +277,16 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
 
     def work(commit: Commit) -> tuple[RunResult, Mark, list[dict[str, Any]]]:
         write_tool_messages(commit, run)
-        left = leave_messages(commit, run.view.run_id)
+        left = leave_messages(commit, run.run_id)
         commit.emit(_complete(run.view, run.last_message_id, finish))
         run.save(commit)
         result = read_result(commit.sql, commit.number, run.view, run.begun)
         return result, commit.mark(), left
 
     result, mark, left = await run.commit(work)
-    run.unwritten.clear()
+    run.transcript.note_written()
     for body in left:
-        run.remember(body)
+        run.transcript.add(body)
     return result, mark
 
 
@@ -339,4 +337,4 @@ def _complete(view: RunView, message_id: str | None, finish: FinishReason) -> Co
 
 async def note_kernel_death(run: ActiveRun, reason: str) -> None:
     """Tell clients that the kernel died, while the run goes on with the kernel that comes back."""
-    await run.emit(ErrorEvent(run_id=run.view.run_id, code="KERNEL_DIED", message=reason))
+    await run.emit(ErrorEvent(run_id=run.run_id, code="KERNEL_DIED", message=reason))

@@ -15,10 +15,9 @@ from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.runtime.clients.feed import Feed
 from agent_kernel.runtime.runs import lifecycle, recovery, suspend
 from agent_kernel.runtime.runs.last_run import LastRun
-from agent_kernel.runtime.runs.resources import Resources
+from agent_kernel.runtime.runs.resources import ConversationResources, Resources
 from agent_kernel.runtime.runs.suspend import SuspendedRun
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.runtime.state.leases import Leases
 from agent_kernel.runtime.state.run import ActiveRun, RunResult
 from agent_kernel.runtime.tool_calls import rules
 from agent_kernel.runtime.turns.messages import read_result
@@ -61,6 +60,7 @@ class RunQueue:
 
     def __init__(self, resources: Resources, row: ConversationRow, feed: Feed) -> None:
         self._resources = resources
+        self._shared = ConversationResources(resources, row, feed.shown)
         self._row = row
         self._feed = feed
         self._waiting: list[QueuedRun] = []  # not a deque, which takes 760 bytes where it is empty
@@ -69,7 +69,6 @@ class RunQueue:
         self._suspended: SuspendedRun | None = None
         self._worker: asyncio.Task[None] | None = None
         self._waking = asyncio.Lock()
-        self._leases = Leases()
         self.active: ActiveRun | None = None
         self.last: LastRun | None = None
         """Of the run at hand or the last one, for prompts that come without a declaration of their own."""
@@ -118,12 +117,12 @@ class RunQueue:
     async def at_hand(self) -> AsyncIterator[ActiveRun | None]:
         """The run under way, for a block in which somebody acts on it: it is not suspended meanwhile. One that was
         suspended, or that an earlier process left, is taken up again first."""
-        with self._leases.lease():
+        with self._shared.leases.lease():
             async with self._waking:
                 if self.active is not None and self.active.suspended and self._worker is not None:
                     await asyncio.wait({self._worker})  # its tasks are about to end
                 if self._suspended is not None:
-                    await self._unpark(self._suspended)
+                    await self._restore(self._suspended)
                 beginning = self._current or next(iter(self._waiting), None)
                 if self.active is None and beginning is not None and beginning.continued:
                     await beginning.begun.wait()
@@ -139,8 +138,8 @@ class RunQueue:
         if self._worker is not None:
             await asyncio.wait({self._worker})
 
-    async def _unpark(self, kept: SuspendedRun) -> None:
-        run = await suspend.take_up(self._resources, self._row, kept, self._leases)
+    async def _restore(self, kept: SuspendedRun) -> None:
+        run = await suspend.restore(self._shared, kept)
         self._waiting.insert(
             0, QueuedRun(run.spec, run.view, kept.executor, (), kept.result, asyncio.Event(), suspended=True)
         )
@@ -149,7 +148,7 @@ class RunQueue:
         self._start_worker()
 
     def _enter(self, run: ActiveRun) -> None:
-        self.active, run.person.shown = run, self._feed.shown
+        self.active, run.shown = run, self._feed.shown
         self._resources.active.add(run)
 
     def _start_worker(self) -> None:
@@ -189,7 +188,7 @@ class RunQueue:
         try:
             if queued.suspended:
                 # The graph takes a millisecond to start, in which the decision would wait for Python's lock.
-                await self._leases.over()
+                await self._shared.leases.over()
             # A rule may have changed between the look at the policy and here, or while the run was suspended.
             await rules.rules_changed([run])
             if queued.continued and not queued.suspended:
@@ -205,9 +204,10 @@ class RunQueue:
         return result
 
     async def _begin(self, queued: QueuedRun) -> ActiveRun:
-        return await lifecycle.begin(
-            self._resources, self._row, queued.spec, queued.view, queued.executor, queued.scripted, self._leases
-        )
+        shared, spec, view, executor = self._shared, queued.spec, queued.view, queued.executor
+        if queued.continued:
+            return await suspend.restore(shared, await suspend.left_open(shared, spec, view, executor, queued.result))
+        return await lifecycle.begin(shared, spec, view, executor, queued.scripted)
 
     async def _end_failed_start(self, queued: QueuedRun, reason: str) -> RunResult:
         resources = self._resources

@@ -59,11 +59,10 @@ async def stop_run(run: ActiveRun, stop: Stop) -> None:
     """Stop a run: waiting calls are cancelled, running ones interrupted, the model is cut off."""
     if run.stopping is not None:
         return
-    run.stopping = stop.reason
+    run.stop(stop.reason)
     if stop.notice:
         run.notify(stop.notice)
-    if run.streaming is not None:
-        run.streaming.cancel()
+    run.cut_off_model()
 
     def noted(commit: Commit, unfinished: Sequence[ToolCallView]) -> None:
         note(commit, run.view, stop, [call.tool_call_id for call in unfinished], whole_run=True)
@@ -71,10 +70,10 @@ async def stop_run(run: ActiveRun, stop: Stop) -> None:
     try:
         await withdraw(run, "superseded" if stop.replaced else "cancelled", stop.reason, noted)
     except LogUnavailable:
-        run.stopping = None  # nothing was stopped: it can be asked for again
+        run.take_back_stop()
         raise
-    run.wake()
-    await asyncio.gather(*(interrupt(run, tool_call_id) for tool_call_id in list(run.executing)))
+    run.waits.wake()
+    await asyncio.gather(*(interrupt(run, tool_call_id) for tool_call_id in run.calls.running()))
 
 
 async def supersede(run: ActiveRun, decided_by: str | None) -> None:
@@ -85,7 +84,7 @@ async def supersede(run: ActiveRun, decided_by: str | None) -> None:
             entries.record_message(
                 commit.sql,
                 conversation_id=run.view.conversation_id,
-                run_id=run.view.run_id,
+                run_id=run.run_id,
                 tool_call_ids=replaced,
                 decided_by=decided_by,
             )
@@ -97,7 +96,7 @@ async def withdraw(run: ActiveRun, target: CallState, reason: str, noted: Noted 
     """End the calls that have not started, and wake whoever waits for them. `noted` is called first."""
 
     def work(commit: Commit) -> list[ToolCallView]:
-        ours = tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run.view.run_id)
+        ours = tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run.run_id)
         unfinished = [call for call in ours if call.state in tool_calls.UNFINISHED]
         if noted is not None:
             noted(commit, unfinished)
@@ -105,18 +104,18 @@ async def withdraw(run: ActiveRun, target: CallState, reason: str, noted: Noted 
 
     ended = await run.commit(work)
     for call in ended:
-        run.decisions.resolve(call.approval_id, call)
-    for tool_call_id in run.answers.waiting():
-        run.answers.resolve(tool_call_id, Outcome("cancelled", "The question was withdrawn."))
+        run.calls.resolve_decision(call)
+    for tool_call_id in run.calls.unanswered:
+        run.calls.answer(tool_call_id, Outcome("cancelled", "The question was withdrawn."))
     return ended
 
 
 async def cancel_call(run: ActiveRun, tool_call_id: str, stop: Stop) -> None:
     """Cancel one call, wherever it is. Raises `IllegalTransition` if it has ended."""
-    asked = tool_call_id in run.answers.waiting()
-    if asked or tool_call_id in run.running():
+    asked = tool_call_id in run.calls.unanswered
+    if asked or tool_call_id in run.calls.running():
         await run.commit(lambda commit: note(commit, run.view, stop, [tool_call_id]))
-        if not run.answers.resolve(tool_call_id, Outcome("cancelled", "The user skipped the question.")):
+        if not run.calls.answer(tool_call_id, Outcome("cancelled", "The user skipped the question.")):
             await interrupt(run, tool_call_id)
         return
 
@@ -126,7 +125,7 @@ async def cancel_call(run: ActiveRun, tool_call_id: str, stop: Stop) -> None:
         return _end(commit, call, "cancelled", stop.reason)
 
     ended = await run.commit(work)
-    run.decisions.resolve(ended.approval_id, ended)
+    run.calls.resolve_decision(ended)
 
 
 def note(commit: Commit, run: RunView, stop: Stop, tool_call_ids: Sequence[str], *, whole_run: bool = False) -> None:
@@ -145,7 +144,7 @@ def note(commit: Commit, run: RunView, stop: Stop, tool_call_ids: Sequence[str],
 
 async def interrupt(run: ActiveRun, tool_call_id: str) -> None:
     """Interrupt a running call, because somebody has asked for that."""
-    execution = run.executing.get(tool_call_id)
+    execution = run.calls.execution(tool_call_id)
     if execution is not None:
         await cut_short(run, execution, None)
 

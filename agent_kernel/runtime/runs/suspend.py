@@ -1,27 +1,32 @@
-"""What is kept of a run that only waits for decisions, and the way back: its first decision, and the call that starts
-with it, wait for nothing that only the model's next turn needs."""
+"""The way back into memory: of a run that was suspended while it only waited for decisions, and of one that an earlier
+process left open. Its first decision, and the call that starts with it, wait for nothing that only the model's next
+turn needs."""
 
 import asyncio
+import sqlite3
 from dataclasses import dataclass
 
+from agent_kernel.approvals.limits import least
 from agent_kernel.log import events, inbox, runs, tool_calls
-from agent_kernel.log.events import Mark
-from agent_kernel.log.runs import ConversationRow
+from agent_kernel.log.events import START, Mark
 from agent_kernel.models.base import Model
-from agent_kernel.runtime.runs.resources import Resources
-from agent_kernel.runtime.runs.specs import restored
-from agent_kernel.runtime.state.history import Past
-from agent_kernel.runtime.state.leases import Leases
+from agent_kernel.protocol.views import RunView
+from agent_kernel.runtime.runs.lifecycle import log_prompt, prepare
+from agent_kernel.runtime.runs.resources import ConversationResources
+from agent_kernel.runtime.runs.specs import limits_text, restored
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.history import unanswered_calls
 from agent_kernel.runtime.state.limits import Meter
 from agent_kernel.runtime.state.repeats import Repeats
-from agent_kernel.runtime.state.run import ActiveRun, RunResult, RunSetting, Step
+from agent_kernel.runtime.state.run import ActiveRun, Progress, RunResult
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_standing
 from agent_kernel.tools.executor import ToolExecutor
 
 
 @dataclass(frozen=True, slots=True)
 class SuspendedRun:
-    """All that is kept; the rest is in the log."""
+    """All that is kept of a run that is not in memory; the rest is in the log."""
 
     run_id: str
     calls: list[str]
@@ -31,30 +36,69 @@ class SuspendedRun:
     result: asyncio.Future[RunResult]
     meter: Meter
     repeats: Repeats
-    mark: Mark
+    begun: Mark
     paused: bool
     """The whole run waits for a person: see `ActiveRun.is_paused`."""
+    prompted: bool = True
 
 
 def suspended(run: ActiveRun, result: asyncio.Future[RunResult]) -> SuspendedRun:
-    setting = run.setting
+    """What is kept of a run that was suspended here."""
     return SuspendedRun(
-        run_id=run.view.run_id,
-        calls=run.step.calls,
-        model=setting.model,
-        executor=setting.executor,
+        run_id=run.run_id,
+        calls=list(run.calls.of_step),
+        model=run.model,
+        executor=run.executor,
         result=result,
         meter=run.meter,
         repeats=run.repeats,
-        mark=run.begun,
-        paused=run.person.suspended,
+        begun=run.begun,
+        paused=run.is_paused,
     )
 
 
-async def take_up(resources: Resources, row: ConversationRow, kept: SuspendedRun, leases: Leases) -> ActiveRun:
+async def left_open(
+    shared: ConversationResources,
+    spec: RunSpec,
+    view: RunView,
+    executor: ToolExecutor | None,
+    result: asyncio.Future[RunResult],
+) -> SuspendedRun:
+    """The same for a run that an earlier process had begun, or that ended and is tried again. Raises as `prepare`."""
+    row, log = shared.row, shared.runtime.log
+    model, now = await prepare(shared, spec)
+    budget = least(view.budget, now.limits.budget) if now.limits != spec.limits else view.budget
+    shown = view.model_copy(update={"model": model.name, "recorded": model.recorded, "budget": budget})
+    if shown != view or now.limits != spec.limits:
+
+        def save(commit: Commit) -> None:
+            runs.save_limits(commit.sql, spec.run_id, limits_text(now))
+            runs.save_run(commit.sql, shown)
+
+        await log.write(lambda transaction: save(Commit(transaction, row)))
+
+    def read(sql: sqlite3.Connection) -> tuple[list[str], bool]:
+        return unanswered_calls(sql, row.number), events.has_prompt(sql, row.number, spec.run_id)
+
+    calls, prompted = await log.read(read)
+    return SuspendedRun(
+        run_id=spec.run_id,
+        calls=calls,
+        model=model,
+        executor=executor,
+        result=result,
+        meter=Meter.of(shown),
+        repeats=Repeats(),
+        begun=START,
+        paused=shown.paused is not None,
+        prompted=prompted,
+    )
+
+
+async def restore(shared: ConversationResources, kept: SuspendedRun) -> ActiveRun:
     """The run as it was. Its history is read when the model is asked again."""
-    run_id = kept.run_id
-    stored, view, standing, messages, calls, unknown = await resources.log.read(
+    row, run_id = shared.row, kept.run_id
+    stored, view, standing, messages, calls, unknown = await shared.runtime.log.read(
         lambda sql: (
             runs.read_spec(sql, run_id),
             runs.read_run(sql, run_id),
@@ -65,33 +109,19 @@ async def take_up(resources: Resources, row: ConversationRow, kept: SuspendedRun
         )
     )
     spec = restored(stored, view.prompt)
-    policy, _ = effective_policy(resources.settings, spec, standing)
-    setting = RunSetting(
-        row,
-        resources.log,
-        resources.settings,
-        kept.model,
-        policy,
-        kept.executor,
-        resources.attended,
-        leases,
-        resources.tasks.context,
-        resources.active,
+    policy, _ = effective_policy(shared.runtime.settings, spec, standing)
+    progress = Progress(
+        begun=kept.begun,
+        past=shared.runtime.histories.take(row.number),
+        meter=kept.meter,
+        repeats=kept.repeats,
+        prompted=kept.prompted,
+        step=kept.calls,
+        waiting=[call for call in calls if call.state == "awaiting_approval"],
+        messages=messages,
+        unknown=unknown,
     )
-    run = ActiveRun(spec, setting, view)
-    run.meter, run.repeats, run.begun, run.prompted = kept.meter, kept.repeats, kept.mark, True
-    run.step, run.inbox, run.open.unknown = Step(kept.calls), messages, unknown
-    run.past = resources.histories.take(row.number)
-    run.open.asked = {call.approval_id: call for call in calls if call.state == "awaiting_approval"}
+    run = ActiveRun(spec, shared.context(kept.model, kept.executor), view, policy, progress)
+    if not run.prompted:
+        await log_prompt(run)
     return run
-
-
-async def keep_history(resources: Resources, run: ActiveRun, upto: Mark | None = None) -> None:
-    """Keep what a run knows of its conversation, for the next run or for when this one is taken up."""
-    number = run.setting.conversation.number
-    if run.past is not None:
-        resources.histories.keep(number, run.past)
-        return
-    if upto is None:
-        upto = await resources.log.read(lambda sql: events.mark(sql, number))
-    resources.histories.keep(number, Past(run.history[1:], upto, run.window))

@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.runtime.runs.stop import withdraw
+from agent_kernel.runtime.state.calls import Cut
 from agent_kernel.runtime.state.limits import seconds_left
-from agent_kernel.runtime.state.run import ActiveRun, Cut
+from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls.timeouts import cut_short
 
 
@@ -18,14 +19,14 @@ from agent_kernel.runtime.tool_calls.timeouts import cut_short
 async def limited_in_time(run: ActiveRun) -> AsyncIterator[None]:
     """For the time in which a run goes on."""
     limit = _TimeLimit(run)
-    run.meter.on_change = limit.arm
+    run.meter.watch(limit.arm)
     if run.view.paused is None:
         run.meter.go_on()
     limit.arm()
     try:
         yield
     finally:
-        run.meter.on_change = None
+        run.meter.watch(None)
         await limit.aclose()
 
 
@@ -52,15 +53,14 @@ class _TimeLimit:
         if left[0] > 0:
             self.arm()
         elif self._ending is None or self._ending.done():
-            self._run.out_of_time = left[1]
-            self._ending = self._run.outside_graph(self._end_all(), f"time limit of {self._run.view.run_id}")
+            self._run.end_time(left[1])
+            self._ending = self._run.outside_graph(self._end_all(), f"time limit of {self._run.run_id}")
 
     async def _end_all(self) -> None:
         run = self._run
         why = run.out_of_time or ""
-        if run.streaming is not None:
-            run.streaming.cancel()
-        running = list(run.executing.values())
+        run.cut_off_model()
+        running = run.calls.executions()
         cutting = [asyncio.create_task(cut_short(run, one, Cut(why)), name="cut short") for one in running]
         try:
             await withdraw(run, "cancelled", why)

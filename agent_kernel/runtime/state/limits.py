@@ -31,8 +31,7 @@ class Meter:
     def __init__(self, spent: float = 0.0) -> None:
         self._spent = spent
         self._since: float | None = None
-        self.on_change: Callable[[], None] | None = None
-        """Called when it begins to stand, or goes on."""
+        self._watcher: Callable[[], None] | None = None
 
     @classmethod
     def of(cls, run: RunView) -> Self:
@@ -62,9 +61,13 @@ class Meter:
             self._since = time.monotonic()
             self._changed()
 
+    def watch(self, watcher: Callable[[], None] | None) -> None:
+        """Have `watcher` called when the meter begins to stand, or goes on. For `runs.time_limit`."""
+        self._watcher = watcher
+
     def _changed(self) -> None:
-        if self.on_change is not None:
-            self.on_change()
+        if self._watcher is not None:
+            self._watcher()
 
 
 def check(limits: BudgetLimits, usage: Usage, seconds: float, of: BudgetOf = "run") -> None:

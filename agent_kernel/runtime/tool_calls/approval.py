@@ -24,7 +24,7 @@ async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided
     edit = await _edit(run, call, decision) if decision.approved else None
     verdict = tool_calls.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope, edit)
     denial = texts.denied("by the user", decision.reason)
-    row = run.setting.conversation
+    row = run.conversation
 
     with turn_at_once(run, call, wanted=await _may_start(run, call, verdict)) as starts:
 
@@ -34,14 +34,13 @@ async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided
             )
             if decision.approved and decision.scope != "once":
                 chosen = _chosen_rule(decided, decision)
-                kept = run.setting.settings.user_rules
+                kept = run.settings.user_rules
                 rules.save(commit.sql, row, decision.scope, chosen, decided_by, kept)
             return decided
 
         now = await run.commit(work)
         set_going(run, now)
-    run.open.asked.pop(call.approval_id, None)
-    run.decisions.resolve(call.approval_id, now)
+    run.calls.resolve_decision(now)
     return now.model_copy(update={"state": "approved", "started_at": None}) if starts else now
 
 

@@ -23,7 +23,7 @@ class CallOutputs:
     def __init__(self, run: ActiveRun, call: ToolCallView) -> None:
         self.shown = ShownImages()
         self._run = weakref.ref(run)
-        self._run_id = run.view.run_id
+        self._run_id = run.run_id
         self._tool_call_id = call.tool_call_id
         self._index = -1
         self._ended = False
@@ -32,7 +32,7 @@ class CallOutputs:
         self._late_room = _LATE_CHARACTERS
         self._late: set[asyncio.Task[None]] = set()
         # What a quick call prints is committed with its outcome.
-        seconds = run.setting.settings.token_flush_seconds
+        seconds = run.settings.token_flush_seconds
         self._batcher: Batcher[ToolOutputEvent] = Batcher(self._write, seconds, first=_FIRST_OUTPUT_SECONDS)
 
     def add(self, output: OutputView) -> None:

@@ -13,8 +13,9 @@ from agent_kernel.errors import KernelGone
 from agent_kernel.log import images
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.state.calls import Cut, Execution
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun, Cut, Execution
+from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import texts, transitions
 from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs
 from agent_kernel.runtime.tool_calls.queue_position import said_to_wait
@@ -42,12 +43,12 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
         raise
     await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), cut)
     outputs.settled()
-    run.open.late.append(outputs)
+    run.calls.keep_late(outputs)
 
 
 async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tuple[Outcome, Cut | None]:
     """How the call ended, and why we have interrupted it, where that is how it ended."""
-    executor = run.setting.executor
+    executor = run.executor
     if executor is None:
         return Outcome("error", "This conversation has no kernel to run the call in."), None
     # A person approved what they saw; policy and scripts see no file.
@@ -56,11 +57,12 @@ async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> 
         call.approval_id, call.tool_call_id, call.tool_name, call.tool_input, call.digest, base, call.place
     )
     execution = run.outside_graph(executor.execute(approved, emit), f"call {call.tool_call_id}")
-    running = run.executing[call.tool_call_id] = Execution(call.approval_id, execution)
+    running = Execution(call.approval_id, execution)
     try:
-        async with said_to_wait(run, call, executor), timed(run, call, executor, running):
-            outcome = await execution
-            return outcome, None if outcome.status == "success" else running.cut
+        with run.calls.executing(call.tool_call_id, running):
+            async with said_to_wait(run, call, executor), timed(run, call, executor, running):
+                outcome = await execution
+                return outcome, None if outcome.status == "success" else running.cut
     except KernelGone as gone:
         return Outcome("unknown", str(gone)), None
     except asyncio.CancelledError:
@@ -71,8 +73,6 @@ async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> 
     except Exception:
         logger.exception("The executor failed on %s", call.tool_name)
         return Outcome("unknown", "Something broke between Agent Kernel and the kernel."), None
-    finally:
-        del run.executing[call.tool_call_id]
 
 
 async def finish(
@@ -87,7 +87,7 @@ async def finish(
     """Commit how a call ended, with the pictures that it has `shown`; `cut` is why we have interrupted it."""
     if cut is not None:
         outcome = _cut_short(outcome, cut)
-    settings = run.setting.settings
+    settings = run.settings
     limits = TextLimits(characters=settings.result_characters, lines=settings.result_lines)
     shortening = partial(
         shorten, call.tool_name, outcome.content, limits, settings.output_directory, outcome.output_file
@@ -119,14 +119,12 @@ async def finish(
             **({"images": orjson.dumps(pictures.refs).decode()} if pictures.refs else {}),
         )
 
-    run.commits.write_soon(work)
+    run.commit_soon(work)
     if outcome.status == "unknown":
-        run.open.unknown.add(call.digest)  # what a person says about it will be read with it
+        run.calls.add_unknown(call.digest)  # what a person says about it will be read with it
     else:
-        run.step.results[call.tool_call_id] = result
-        if pictures.refs:
-            run.step.images[call.tool_call_id] = pictures.refs
-            run.pictures.add(pictures.data)
+        run.calls.add_result(call.tool_call_id, result, pictures.refs)
+        run.pictures.add(pictures.data)
 
 
 def _cut_short(outcome: Outcome, cut: Cut) -> Outcome:

@@ -41,7 +41,7 @@ async def judge(
             checks_itself=declaration.approval == "dynamic",
             read_only=declaration.read_only,
             # What may have run already is not run again unasked, whatever rule would allow it.
-            always_asks=edited or what in run.open.unknown,
+            always_asks=edited or run.calls.may_have_run(what),
             parameters=declaration.parameters,
             edits_in_folder=verdict.may_edit,
             place=verdict.place,
@@ -59,9 +59,9 @@ async def _removed_elsewhere(run: ActiveRun) -> Policy | None:
     saved = {rule.rule_id for rule in rules if rule.rule_id is not None}
     if not saved:
         return None
-    row = run.setting.conversation
-    await take_in_user_rules(run.setting.log, run.setting.settings)
-    in_force = {rule.rule_id for rule in await run.setting.log.read(lambda sql: rules_in_force(sql, scope_keys(row)))}
+    row = run.conversation
+    await take_in_user_rules(run.log, run.settings)
+    in_force = {rule.rule_id for rule in await run.log.read(lambda sql: rules_in_force(sql, scope_keys(row)))}
     if saved <= in_force:
         return None
     kept = [rule for rule in rules if rule.rule_id is None or rule.rule_id in in_force]
@@ -87,7 +87,7 @@ async def _verdict(run: ActiveRun, tool_name: str, tool_input: str) -> ToolVerdi
     place that no rule covers."""
     declared = run.registry.declaration(tool_name).approval
     verdict = ToolVerdict("ask" if declared == "dynamic" else declared)
-    executor = run.setting.executor
+    executor = run.executor
     if asks_executor(run, tool_name) and executor is not None:
         try:
             async with asyncio.timeout(_JUDGE_SECONDS):

@@ -47,7 +47,7 @@ async def switch(
             if before != mode:
                 await _put_in_force(run, before, mode, decided_by)
                 await judge_waiting(run)
-    run_id = run.view.run_id if run is not None else None
+    run_id = run.run_id if run is not None else None
     calls = await log.read(lambda sql: tool_calls.list_calls(sql, conversation=row.number))
     waiting = sum(call.state == "awaiting_approval" for call in calls)
     return PolicySwitchView(
@@ -64,20 +64,20 @@ async def _put_in_force(run: ActiveRun, before: PolicyMode, mode: PolicyMode, de
     policy, view = run.policy, run.view
     switched = Policy(policy.rules, mode)
     if exceeds(before, mode):
-        run.policy = switched
+        run.put_in_force(switched)
     _show(run, before, mode, decided_by)
 
     def work(commit: Commit) -> None:
-        _note(commit, run.setting.conversation, run.view.run_id, before, mode, decided_by)
+        _note(commit, run.conversation, run.run_id, before, mode, decided_by)
         run.save(commit)
 
     try:
         await run.commit(work)
     except BaseException:
-        run.policy = policy
+        run.put_in_force(policy)
         run.change(policy=view.policy, notices=view.notices)
         raise
-    run.policy = switched
+    run.put_in_force(switched)
 
 
 def _note(

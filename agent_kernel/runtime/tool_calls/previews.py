@@ -53,13 +53,13 @@ async def with_file_card(run: ActiveRun, call: ToolCallView, place: Place | None
     shown, found = await shown_call(run, call.tool_name, call.tool_input, place)
     if shown == call.preview and list(found) == call.warnings:
         return call
-    number = run.setting.conversation.number
+    number = run.conversation.number
     await run.commit(lambda commit: call_notes.set_card(commit.sql, number, call.tool_call_id, shown, found))
     return call.model_copy(update={"preview": shown, "warnings": list(found)})
 
 
 async def _file_card(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> FileCard | None:
-    executor = run.setting.executor
+    executor = run.executor
     if tool_name not in CHANGES_FILES or executor is None:
         return None
     try:

@@ -71,9 +71,9 @@ async def rules_changed(runs: Iterable[ActiveRun]) -> None:
 
 async def _refresh(run: ActiveRun) -> None:
     async with run.policy_lock:
-        row, run_id = run.setting.conversation, run.view.run_id
-        standing = await run.setting.log.read(lambda sql: read_standing(sql, row, run_id))
-        policy, view = effective_policy(run.setting.settings, run.spec, standing)
+        row, run_id = run.conversation, run.run_id
+        standing = await run.log.read(lambda sql: read_standing(sql, row, run_id))
+        policy, view = effective_policy(run.settings, run.spec, standing)
         if policy == run.policy and view == run.view.policy:
             return
         await run.show_policy(policy, view)
@@ -83,8 +83,8 @@ async def _refresh(run: ActiveRun) -> None:
 async def judge_waiting(run: ActiveRun) -> None:
     """Judge the calls that still wait again: a new rule may cover them, and a stricter policy denies them, so that no
     card asks for what can't be given. A looser one approves none by itself: who was asked answers."""
-    number, run_id = run.setting.conversation.number, run.view.run_id
-    calls = await run.setting.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
+    number, run_id = run.conversation.number, run.run_id
+    calls = await run.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
     for call in calls:
         if call.state != "awaiting_approval":
             continue
@@ -97,5 +97,4 @@ async def judge_waiting(run: ActiveRun) -> None:
             decided = await decide_without_asking(run, call, verdict)
         except (AlreadyDecided, IllegalTransition):
             continue
-        run.open.asked.pop(call.approval_id, None)
-        run.decisions.resolve(call.approval_id, decided)
+        run.calls.resolve_decision(decided)

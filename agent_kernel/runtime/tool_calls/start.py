@@ -17,13 +17,13 @@ def is_for_page(run: ActiveRun, tool_name: str) -> bool:
 def turn_at_once(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool = True) -> Iterator[bool]:
     """For the commit of a decision: whether the call can start with it, because its turn at the kernel is free. The
     block ends with `set_going`, which keeps the turn; where the block fails, the turn is given back."""
-    if not wanted or is_for_page(run, call.tool_name) or not run.scheduler.take(call.read_only):
+    if not wanted or is_for_page(run, call.tool_name) or not run.calls.scheduler.take(call.read_only):
         yield False
         return
     try:
         yield True
     except BaseException:
-        run.scheduler.release(call.read_only)
+        run.calls.scheduler.release(call.read_only)
         raise
 
 
@@ -33,11 +33,11 @@ def set_going(run: ActiveRun, *now: ToolCallView) -> None:
     for call in now:
         if call.state == "executing":
             task = run.outside_graph(_see_to_its_end(run, call), f"started {call.tool_call_id}")
-            run.open.started[call.tool_call_id] = task
+            run.calls.add_started(call.tool_call_id, task)
 
 
 async def _see_to_its_end(run: ActiveRun, call: ToolCallView) -> None:
     try:
         await carry_out(run, call)
     finally:
-        run.scheduler.release(call.read_only)
+        run.calls.scheduler.release(call.read_only)

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.runtime.state.run import ActiveRun, Cut, Execution
+from agent_kernel.runtime.state.calls import Cut, Execution
+from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls.queue_position import FIRST_LOOK_SECONDS, LOOK_SECONDS
 from agent_kernel.tools.executor import ToolExecutor
 
@@ -17,7 +18,7 @@ _ANSWER_SECONDS = 2.0
 def limit_of(run: ActiveRun, tool_name: str) -> float | None:
     """Seconds that a call of this tool may run: the smaller one of what the tool declares and what the site says."""
     declared = run.registry.declaration(tool_name).timeout
-    limits = [one for one in (declared, run.setting.settings.tool_timeouts.get(tool_name)) if one is not None]
+    limits = [one for one in (declared, run.settings.tool_timeouts.get(tool_name)) if one is not None]
     return min(limits, default=None)
 
 
@@ -58,10 +59,10 @@ async def _is_behind(executor: ToolExecutor, running: Execution) -> bool:
 async def cut_short(run: ActiveRun, running: Execution, cut: Cut | None) -> None:
     """Interrupt a running call; give it a while to end before its outcome counts as unknown. `cut` says why, where
     nobody has asked for it. The first reason stays."""
-    executor = run.setting.executor
+    executor = run.executor
     if executor is None:
         return
-    running.cut = running.cut or cut
+    running.cut_for(cut)
     await executor.interrupt(running.approval_id)
-    await asyncio.wait({running.task}, timeout=run.setting.settings.stop_seconds)
+    await asyncio.wait({running.task}, timeout=run.settings.stop_seconds)
     running.task.cancel()

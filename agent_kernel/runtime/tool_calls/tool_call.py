@@ -41,22 +41,19 @@ async def run_tool_calls(run: ActiveRun, tool_call_ids: Sequence[str]) -> None:
 
 async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     """Decide on a call and run it. Returns when the ledger has its outcome, whoever brought it about."""
-    run.open.tasks += 1
-    run.note_time()
-    try:
-        call = run.step.proposed.pop(tool_call_id, None) or await _read(run, tool_call_id)
-        decided = await _decided(run, call)
-        if tool_call_id in run.open.started:
-            await run.open.started[tool_call_id]
-        elif decided.state == "approved":
-            await _run_approved(run, decided)
-    except (IllegalTransition, AlreadyDecided) as race:
-        # The call was cancelled or superseded between two of our steps; that outcome stands.
-        logger.debug("%s", race)
-    finally:
-        run.open.started.pop(tool_call_id, None)
-        run.open.tasks -= 1
-        run.note_time()
+    with run.task():
+        try:
+            call = run.calls.take_proposed(tool_call_id) or await _read(run, tool_call_id)
+            decided = await _decided(run, call)
+            if (started := run.calls.started(tool_call_id)) is not None:
+                await started
+            elif decided.state == "approved":
+                await _run_approved(run, decided)
+        except (IllegalTransition, AlreadyDecided) as race:
+            # The call was cancelled or superseded between two of our steps; that outcome stands.
+            logger.debug("%s", race)
+        finally:
+            run.calls.drop_started(tool_call_id)
 
 
 async def _decided(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -75,8 +72,8 @@ async def _decided(run: ActiveRun, call: ToolCallView) -> ToolCallView:
 
 
 async def _read(run: ActiveRun, tool_call_id: str) -> ToolCallView:
-    number = run.setting.conversation.number
-    return await run.setting.log.read(lambda sql: tool_calls.read_call(sql, number, tool_call_id))
+    number = run.conversation.number
+    return await run.log.read(lambda sql: tool_calls.read_call(sql, number, tool_call_id))
 
 
 async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -96,7 +93,7 @@ async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
             return await decide_without_asking(run, call, tool_calls.Verdict(False, "policy", judgement.reason))
         case "allow":
             return await decide_without_asking(run, call, tool_calls.Verdict(True, "policy", place=judgement.place))
-        case "ask" if run.setting.attended:
+        case "ask" if run.attended:
             return await _ask(run, call.model_copy(update={"place": judgement.place}))
         case "ask":
             verdict = replace(_scripted_verdict(run, call.tool_name), place=judgement.place)
@@ -124,26 +121,25 @@ async def decide_without_asking(run: ActiveRun, call: ToolCallView, verdict: too
 
 def _scripted_verdict(run: ActiveRun, tool_name: str) -> tool_calls.Verdict:
     """The next scripted decision that fits, used once; nobody acts unasked where there is none."""
-    for index, decision in enumerate(run.scripted):
-        if decision.tool_name in (None, tool_name):
-            del run.scripted[index]
-            return tool_calls.Verdict(decision.approved, "script", decision.reason)
+    decision = run.next_scripted(tool_name)
+    if decision is not None:
+        return tool_calls.Verdict(decision.approved, "script", decision.reason)
     return tool_calls.Verdict(False, "policy", NOBODY)
 
 
 async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
-    seconds = run.setting.settings.approval_seconds
+    seconds = run.settings.approval_seconds
     expires = None
     if seconds is not None:
         expires = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
-    decision = run.decisions.expect(call.approval_id)
+    decision = run.calls.expect_decision(call.approval_id)
     asked = await run.commit(lambda commit: transitions.request_approval(commit, call, expires))
     return await _await_decision(run, asked, decision)
 
 
 async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     """Wait for the answer to a request that was shown before a restart."""
-    decision = run.decisions.expect(call.approval_id)
+    decision = run.calls.expect_decision(call.approval_id)
     now = await _read(run, call.tool_call_id)
     if now.state != "awaiting_approval":
         return now  # it was answered between our first look and this one
@@ -154,23 +150,19 @@ async def _await_decision(
     run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView | None]
 ) -> ToolCallView:
     """The call as it was decided, or as it is where the run was suspended meanwhile."""
-    settings = run.setting.settings
-    run.open.asked[call.approval_id] = call
-    run.note_time()
-    try:
-        if settings.approval_seconds is None:
-            while not decision.done():
-                await asyncio.wait({decision}, timeout=settings.suspend_seconds)
-                if not decision.done():
-                    run.suspend()
-            return decision.result() or call
-        async with asyncio.timeout(settings.approval_seconds):
-            return await decision or call
-    except TimeoutError:
-        return await _expire(run, call)
-    finally:
-        run.open.asked.pop(call.approval_id, None)
-        run.note_time()
+    settings = run.settings
+    with run.asking(call):
+        try:
+            if settings.approval_seconds is None:
+                while not decision.done():
+                    await asyncio.wait({decision}, timeout=settings.suspend_seconds)
+                    if not decision.done():
+                        run.suspend()
+                return decision.result() or call
+            async with asyncio.timeout(settings.approval_seconds):
+                return await decision or call
+        except TimeoutError:
+            return await _expire(run, call)
 
 
 async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -185,7 +177,7 @@ async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
     if is_for_page(run, call.tool_name):
         await _ask_page(run, call)
         return
-    async with run.scheduler.slot(read_only=call.read_only):
+    async with run.calls.scheduler.slot(read_only=call.read_only):
         if await _still_allowed(run, call):
             await run.commit(lambda commit: transitions.start(commit, call))
             await carry_out(run, call)
@@ -204,11 +196,11 @@ async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
 
 async def _ask_page(run: ActiveRun, call: ToolCallView) -> None:
     """A call that a client answers."""
-    if not run.setting.attended:
+    if not run.attended:
         outcome = Outcome("error", NOBODY)
         await run.commit(lambda commit: transitions.start(commit, call))
     else:
-        answer = run.answers.expect(call.tool_call_id)
+        answer = run.calls.expect_answer(call.tool_call_id)
         await run.commit(lambda commit: transitions.start(commit, call))
         run.note_time()
         outcome = await answer

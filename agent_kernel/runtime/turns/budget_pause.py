@@ -35,7 +35,7 @@ async def within_budget(run: ActiveRun) -> bool:
             await give_up(run)
         if run.suspended or run.is_ending:
             return False
-    run.out_of_time = None
+    run.add_time()
     return not (run.suspended or run.is_ending)
 
 
@@ -49,7 +49,7 @@ def _exceeded(run: ActiveRun) -> BudgetExceeded | None:
             _check(run, whole.limits, *_of_conversation(run, whole), "conversation")
     except BudgetExceeded as exceeded:
         return exceeded
-    repeated = run.repeats.found() if run.setting.settings.pause_at_repeats else ""
+    repeated = run.repeats.found() if run.settings.pause_at_repeats else ""
     return _repeats(repeated) if repeated else None
 
 
@@ -65,7 +65,7 @@ def _of_conversation(run: ActiveRun, whole: ConversationBudget) -> tuple[Usage, 
 
 def _check(run: ActiveRun, limits: BudgetLimits, usage: Usage, seconds: float, of: BudgetOf = "run") -> None:
     """Raises `BudgetExceeded` where the model may not be asked again."""
-    model = run.setting.model
+    model = run.model
     if limits.usd is not None and not may_cost(model):
         limits = limits.model_copy(update={"usd": None})
     check(limits, usage, seconds, of)
@@ -80,41 +80,37 @@ def _check(run: ActiveRun, limits: BudgetLimits, usage: Usage, seconds: float, o
 async def wait_for_client(run: ActiveRun) -> bool:
     """Whether a page shows the conversation, or has, or somebody follows the run without one; else a page is given a
     while to come."""
-    seconds = run.setting.settings.client_seconds
-    if not run.setting.attended or run.person.shown or run.spec.watched or seconds is None:
-        return run.setting.attended
-    coming = asyncio.create_task(run.person.shown.wait(), name=f"page of {run.view.run_id}")
-    stopped = run.person.asked.expect("page")
+    seconds = run.settings.client_seconds
+    if not run.attended or run.shown or run.spec.watched or seconds is None:
+        return run.attended
+    coming = asyncio.create_task(run.shown.wait(), name=f"page of {run.run_id}")
+    stopped = run.waits.expect("page")
     either: set[asyncio.Future[Any]] = {coming, stopped}
     try:
         await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
         coming.cancel()
         stopped.cancel()
-    return bool(run.person.shown)
+    return bool(run.shown)
 
 
 async def heard(run: ActiveRun, key: str) -> bool:
     """Wait until a person has said something about `key`, or the run is stopped or suspended. False after the time that
     a site gives for an answer."""
-    answer = run.person.asked.expect(key)
-    settings = run.setting.settings
-    run.open.tasks += 1
-    run.note_time()
+    answer = run.waits.expect(key)
+    settings = run.settings
     try:
-        if settings.approval_seconds is not None:
-            await asyncio.wait({answer}, timeout=settings.approval_seconds)
-            return answer.done()
-        while not answer.done():
-            await asyncio.wait({answer}, timeout=settings.suspend_seconds)
-            if not answer.done():
-                run.suspend()
-        return True
+        with run.task():
+            if settings.approval_seconds is not None:
+                await asyncio.wait({answer}, timeout=settings.approval_seconds)
+                return answer.done()
+            while not answer.done():
+                await asyncio.wait({answer}, timeout=settings.suspend_seconds)
+                if not answer.done():
+                    run.suspend()
+            return True
     finally:
-        run.open.tasks -= 1
         answer.cancel()
-        if run.view.paused is None:
-            run.note_time()
 
 
 async def _pause(run: ActiveRun, exceeded: BudgetExceeded) -> PauseView:
@@ -133,7 +129,7 @@ async def _pause(run: ActiveRun, exceeded: BudgetExceeded) -> PauseView:
     run.change(paused=pause)
     # Clients that do not know of pauses learn why nothing moves.
     said = ErrorEvent(
-        run_id=run.view.run_id,
+        run_id=run.run_id,
         code="BUDGET_EXCEEDED",
         message=f"{exceeded.what} The run is paused before its next model call.",
         details={"pause_id": pause.pause_id},
@@ -183,7 +179,7 @@ async def raise_budget(
         raise
     run.repeats.forget()
     run.meter.go_on()
-    run.person.asked.resolve(pause_id, None)
+    run.waits.answer(pause_id)
 
 
 def _raised(
@@ -220,7 +216,7 @@ async def leave(run: ActiveRun, decided_by: str | None) -> None:
         entries.record_message(
             commit.sql,
             conversation_id=run.view.conversation_id,
-            run_id=run.view.run_id,
+            run_id=run.run_id,
             tool_call_ids=(),
             decided_by=decided_by,
         )
@@ -235,7 +231,7 @@ async def give_up(run: ActiveRun, noted: Callable[[Commit], None] | None = None)
         return
     exceeded = _exceeded(run) or _repeats(pause.repeated)
     await run.fail("BUDGET_EXCEEDED", str(exceeded), noted)
-    run.person.asked.resolve(pause.pause_id, None)
+    run.waits.answer(pause.pause_id)
 
 
 def refused(run: RunView, pause_id: str) -> AlreadyDecided:

@@ -12,17 +12,10 @@ from agent_kernel.models.length import LARGER_CONTEXT
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import NoticeView
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.compaction import (
-    Compaction,
-    last_step,
-    least,
-    plan,
-    shorten,
-    tokens_of,
-    tokens_of_tools,
-)
+from agent_kernel.runtime.state.compaction import Compaction, shorten, tokens_of
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.turns.budget_pause import within_budget
+from agent_kernel.runtime.turns.compaction_plan import last_step, least, plan
 from agent_kernel.runtime.turns.spending import broke_off, spend
 from agent_kernel.runtime.turns.summary import Summary, left_out, request_for_summary, write_summary
 
@@ -35,17 +28,17 @@ _REFUSED = 0.9
 async def fits(run: ActiveRun) -> bool:
     """Shorten what the model gets next, where it would exceed the model's context. False where the run is over, or
     suspended."""
-    context = facts_of(run.setting.model).context_tokens
+    context = facts_of(run.model).context_tokens
     if context is None or run.is_ending:
         return not run.is_ending
     estimated = _estimate(run)
-    if estimated * run.window.ratio <= _request_part(context):
+    if estimated * run.transcript.ratio <= _request_part(context):
         return True
-    alone = least(run.history, _fixed(run), pictures=run.sends_images) * run.window.ratio
+    alone = least(run.transcript.history, _fixed(run), pictures=run.sends_images) * run.transcript.ratio
     if alone > context:
         await run.fail(
             "LLM_ERROR",
-            f"{run.setting.model.name} takes {context:,} tokens, and the system prompt, the tools and your message "
+            f"{run.model.name} takes {context:,} tokens, and the system prompt, the tools and your message "
             f"have about {alone:,.0f} by themselves. {LARGER_CONTEXT}",
         )
         return False
@@ -56,28 +49,28 @@ async def fits(run: ActiveRun) -> bool:
 async def shortened_after(run: ActiveRun, refusal: ContextExceeded) -> bool:
     """A request was refused for its length. Whether it is now shorter, so that it can be made again."""
     estimated = _estimate(run)
-    size = max(refusal.size or 0, estimated * run.window.ratio)
+    size = max(refusal.size or 0, estimated * run.transcript.ratio)
     context = refusal.limit or int(size * _REFUSED)
-    run.window.learn(max(size, context / _REFUSED), estimated)
+    run.transcript.learn(max(size, context / _REFUSED), estimated)
     return await _compact(run, context) and not run.is_ending and await within_budget(run)
 
 
 def learn(run: ActiveRun, input_tokens: int) -> None:
     """The service has counted the request that was made last."""
-    if facts_of(run.setting.model).context_tokens is not None:
-        run.window.learn(input_tokens, _estimate(run))
+    if facts_of(run.model).context_tokens is not None:
+        run.transcript.learn(input_tokens, _estimate(run))
 
 
 def completed(run: ActiveRun, usage: TokenUsage, written: WireMessage) -> TokenUsage:
     """What a service says of the turn that was asked for last, with an estimate of what it does not say: from the text,
     as for the model's context. A recorded model took nothing."""
-    if run.setting.model.recorded or (usage.input_tokens and usage.output_tokens):
+    if run.model.recorded or (usage.input_tokens and usage.output_tokens):
         return usage
     return _completed(run, usage, _estimate(run), written)
 
 
 def _completed(run: ActiveRun, usage: TokenUsage, asked: float, written: WireMessage) -> TokenUsage:
-    ratio = run.window.ratio
+    ratio = run.transcript.ratio
     return replace(
         usage,
         input_tokens=usage.input_tokens or round(asked * ratio),
@@ -86,14 +79,11 @@ def _completed(run: ActiveRun, usage: TokenUsage, asked: float, written: WireMes
 
 
 def _estimate(run: ActiveRun) -> float:
-    return _fixed(run) + run.window.tokens(run.history)
+    return run.transcript.tokens(run.registry.openai_format())
 
 
 def _fixed(run: ActiveRun) -> float:
-    """The system prompt and the tools: the same in each request of a run."""
-    if run.fixed_tokens is None:
-        run.fixed_tokens = tokens_of(run.history[0]) + tokens_of_tools(run.registry.openai_format())
-    return run.fixed_tokens
+    return run.transcript.fixed_tokens(run.registry.openai_format())
 
 
 def _request_part(context: float) -> float:
@@ -102,15 +92,15 @@ def _request_part(context: float) -> float:
 
 async def _compact(run: ActiveRun, context: float) -> bool:
     """Whether anything was shortened."""
-    before, limit = run.window.compaction, _request_part(context) / run.window.ratio
-    after = plan(run.history, before, _fixed(run), limit, pictures=run.sends_images)
+    before, limit = run.transcript.compaction, _request_part(context) / run.transcript.ratio
+    after = plan(run.transcript.history, before, _fixed(run), limit, pictures=run.sends_images)
     if after == before:
         return False
     notices: list[NoticeView] = []
     summary, asked = Summary(""), 0.0
     if after.summarised > before.summarised:
-        request = request_for_summary(run.history, before, after, limit)
-        written = await run.stoppable(write_summary(run.setting.model, request, limit), "summary")
+        request = request_for_summary(run.transcript.history, before, after, limit)
+        written = await run.stoppable(write_summary(run.model, request, limit), "summary")
         if written is None:
             broke_off(run)
             return False
@@ -119,7 +109,7 @@ async def _compact(run: ActiveRun, context: float) -> bool:
         after = replace(after, summary=summary.text or _without_summary(before.summary, count))
         notices.append(_summarised(run, summary, count))
     if results := _newly_cut(run, before, after):
-        name = "older tool result" if after.shortened < last_step(run.history) else "tool result"
+        name = "older tool result" if after.shortened < last_step(run.transcript.history) else "tool result"
         notices.append(_notice(run, f"Shortened {_several(results, name)} for the model."))
     if not notices:
         notices.append(_notice(run, "Left out what the model had thought earlier: the conversation is long."))
@@ -142,13 +132,13 @@ async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], su
         run.save(commit)
 
     await run.commit(work)
-    run.window.change(after)
+    run.transcript.compact(after)
 
 
 def _newly_cut(run: ActiveRun, before: Compaction, after: Compaction) -> int:
     """How many results are shorter now that the model gets still."""
     first = max(after.summarised, before.shortened if after.characters >= before.characters else 0) + 1
-    messages = run.history[first : after.shortened + 1]
+    messages = run.transcript.history[first : after.shortened + 1]
     return sum(shorten(message, after.characters) is not message for message in messages)
 
 

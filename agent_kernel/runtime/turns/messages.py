@@ -12,7 +12,7 @@ from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.repeats import EndedCall
-from agent_kernel.runtime.state.run import ActiveRun, RunResult, Step
+from agent_kernel.runtime.state.run import ActiveRun, RunResult
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 
@@ -20,15 +20,15 @@ async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
     """Make the tool messages of the step that ended. They are written with the next commit of a message, which saves
     a commit per step; should the process die before, recovery makes them anew from the ledger. Returns the calls
     whose outcome is unknown."""
-    if not run.step.calls:
+    step = run.calls.end_step()
+    if not step.calls:
         return []
-    calls, results, shown = run.step.calls, run.step.results, run.step.images
+    calls, results, shown = step.calls, step.results, step.images
     unknown: list[ToolCallView] = []
     ran = True
-    run.step = Step()
     if any(tool_call_id not in results for tool_call_id in calls):
-        number = run.setting.conversation.number
-        ended, shown = await run.setting.log.read(
+        number = run.conversation.number
+        ended, shown = await run.log.read(
             lambda sql: (
                 [tool_calls.read_call(sql, number, one) for one in calls],
                 images.shown_by(sql, number, calls),
@@ -39,15 +39,13 @@ async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
         ran = all(call.state in ("success", "error", "denied") for call in ended)
     results = {tool_call_id: results[tool_call_id] for tool_call_id in calls}
     _note_step(run, results if ran else {})
-    for body in tool_messages_for(results, shown, run.setting.settings.step_characters):
-        run.remember(body)
-        run.unwritten.append(body)
+    run.transcript.add_answers(tool_messages_for(results, shown, run.settings.step_characters))
     return unknown
 
 
 def _note_step(run: ActiveRun, results: Mapping[str, str]) -> None:
     """For `Repeats`. A step in which somebody has intervened (`results` is empty) is none that the model repeats."""
-    said = next((message for message in reversed(run.history) if message["role"] == "assistant"), {})
+    said = next((message for message in reversed(run.transcript.history) if message["role"] == "assistant"), {})
     asked = {call["id"]: call["function"] for call in said.get("tool_calls", ())}
     if results and results.keys() <= asked.keys():
         step = [EndedCall(asked[one]["name"], asked[one]["arguments"], result) for one, result in results.items()]
@@ -58,8 +56,8 @@ def _note_step(run: ActiveRun, results: Mapping[str, str]) -> None:
 
 def write_tool_messages(commit: Commit, run: ActiveRun) -> None:
     """Write what `answer_calls` made, before the message that follows it."""
-    for body in run.unwritten:
-        append_message(commit.sql, commit.number, new_message_id(), run.view.run_id, body)
+    for body in run.transcript.unwritten:
+        append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
 
 
 def read_tool_messages(

@@ -13,7 +13,7 @@ from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.offload import in_slices, read
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.limits import calls_left
-from agent_kernel.runtime.state.run import ActiveRun, Step
+from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import texts, transitions
 from agent_kernel.runtime.tool_calls.policy_check import asks_executor, judge
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
@@ -34,8 +34,8 @@ async def call_model(run: ActiveRun) -> list[str]:
     are to be decided and run; none where the run is over."""
     if run.suspended:
         return []
-    if run.past is not None:
-        await run.setting.log.read(run.recall)
+    if not run.transcript.is_recalled:
+        await run.log.read(run.recall)
     unknown = await answer_calls(run)
     if run.is_ending or not await looked_at(run, unknown) or not await within_budget(run):
         return []
@@ -50,7 +50,7 @@ async def call_model(run: ActiveRun) -> list[str]:
     if streamed is None:
         return []
     turn, rest = streamed
-    run.finish_reason = turn.finish_reason
+    run.end_answer(turn.finish_reason)
     proposals = await _record(run, turn, rest)
     return await _check_validity(run, proposals)
 
@@ -58,7 +58,7 @@ async def call_model(run: ActiveRun) -> list[str]:
 async def _take_new_messages(run: ActiveRun) -> None:
     """Messages that came while the run was busy go to the model now."""
     while run.inbox:
-        message = run.inbox[0]
+        message = run.inbox.first
         pictures = await prompt_pictures(run, message.content)
         await add_user_message(run, message.content, pictures=pictures, kept=message)
         run.inbox.remove(message)
@@ -66,12 +66,12 @@ async def _take_new_messages(run: ActiveRun) -> None:
 
 async def take_message(run: ActiveRun, content: str) -> bool:
     """Keep a person's message for the next model call, in the log. False where the run ended meanwhile."""
-    run_id = run.view.run_id
+    run_id = run.run_id
     message = await run.commit(lambda commit: inbox.keep(commit.sql, commit.number, run_id, content))
-    if not run.accepting:
+    if not run.inbox.is_open:
         await run.commit(lambda commit: inbox.drop(commit.sql, message))
         return False
-    run.inbox.append(message)
+    run.inbox.add(message)
     return True
 
 
@@ -90,15 +90,15 @@ async def add_user_message(
     def work(commit: Commit) -> None:
         write_tool_messages(commit, run)
         images.keep(commit.sql, commit.number, pictures.data)
-        append_message(commit.sql, commit.number, message_id, run.view.run_id, body)
-        commit.emit(MessageEvent(run_id=run.view.run_id, message_id=message_id, role="user", content=content))
+        append_message(commit.sql, commit.number, message_id, run.run_id, body)
+        commit.emit(MessageEvent(run_id=run.run_id, message_id=message_id, role="user", content=content))
         if kept is not None:
             inbox.drop(commit.sql, kept)
 
     await run.commit(work)
-    run.unwritten.clear()
+    run.transcript.note_written()
     run.pictures.add(pictures.data)
-    run.remember(body)
+    run.transcript.add(body)
 
 
 async def _stream_within_context(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
@@ -118,7 +118,7 @@ async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
     what had come is kept. Where the run's time was up meanwhile, and there is more now, the model is asked again."""
     while True:
         turn = TurnStream(run, new_message_id())
-        run.last_message_id = turn.message_id
+        run.begin_answer(turn.message_id)
         read = await _read(run, turn)
         if read is not None:
             return read, turn.rest
@@ -155,7 +155,7 @@ async def _take_back(run: ActiveRun, turn: TurnStream) -> None:
     """An answer that was cut off is no part of the conversation: the model is asked again. What it took counts."""
     written = {"role": "assistant", "content": turn.text}
     write_spent = await spend(run, TokenUsage(), 0, steps=0, counted=completed(run, TokenUsage(), written))
-    event = MessageEvent(run_id=run.view.run_id, message_id=turn.message_id, role="assistant", content="")
+    event = MessageEvent(run_id=run.run_id, message_id=turn.message_id, role="assistant", content="")
 
     def work(commit: Commit) -> None:
         commit.emit(event)
@@ -177,7 +177,7 @@ async def _record(
     write_spent = await spend(run, turn.usage, len(checked) - len(beyond), counted=counted)
     learn(run, turn.usage.input_tokens)
     message_id = run.last_message_id or new_message_id()
-    run_id = run.view.run_id
+    run_id = run.run_id
     # An adapter that left the pictures out after all has learned that the model takes none.
     seen = run.pictures.new if run.sends_images else {}
 
@@ -209,10 +209,10 @@ async def _record(
         starting = await _take_turns(run, wanted, turns)
         proposed = await run.commit(work)
         set_going(run, *proposed.values())
-    run.unwritten.clear()
+    run.transcript.note_written()
     run.pictures.noted()
-    run.remember(body)
-    run.step = Step([proposal.tool_call_id for proposal, _ in checked], proposed)
+    run.transcript.add(body)
+    run.calls.begin_step([proposal.tool_call_id for proposal, _ in checked], proposed)
     return checked
 
 
@@ -260,12 +260,12 @@ def _check(run: ActiveRun, call: RequestedCall) -> tuple[tool_calls.Proposal, st
     proposal = tool_calls.Proposal(
         tool_call_id=call.id,
         approval_id=new_approval_id(),
-        run_id=run.view.run_id,
+        run_id=run.run_id,
         tool_name=call.name,
         tool_input=tool_input,
         digest=digest(tool_input),
         read_only=known and run.registry.declaration(call.name).read_only,
-        recorded=run.setting.model.recorded,
+        recorded=run.model.recorded,
         warnings=() if fault else tuple(warnings(call.name, tool_input)),
         preview=None if fault else preview(call.name, tool_input),
     )
@@ -302,12 +302,12 @@ def _parsable(arguments: str) -> str:
 
 async def _check_validity(run: ActiveRun, proposals: list[tuple[tool_calls.Proposal, str | None]]) -> list[str]:
     """The ids of a step's calls. A model that sends nothing but invalid calls is stopped after a few tries."""
-    run.invalid_steps = run.invalid_steps + 1 if proposals and all(fault for _, fault in proposals) else 0
-    if run.invalid_steps > run.setting.settings.validation_retries:
+    invalid = run.count_invalid_steps(invalid=bool(proposals) and all(fault for _, fault in proposals))
+    if invalid > run.settings.validation_retries:
         await answer_calls(run)
         await run.fail(
             "LLM_ERROR",
-            f"The model sent calls that are not valid {run.invalid_steps} times in a row. "
+            f"The model sent calls that are not valid {invalid} times in a row. "
             "Say what you want in other words, or choose another model.",
         )
         return []

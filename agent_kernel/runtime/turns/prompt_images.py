@@ -30,7 +30,7 @@ async def prompt_pictures(run: "ActiveRun", prompt: str) -> Prepared:
     prepared = Prepared()
     for name in names[:MOST_IMAGES]:
         try:
-            raw = await _read(run.setting.executor, name)
+            raw = await _read(run.executor, name)
             one = await asyncio.to_thread(prepare_one, raw, sent=run.sends_images)
         except (KernelGone, NoPicture, TimeoutError, ToolFailed) as reason:
             said = "the kernel did not send it in time" if isinstance(reason, TimeoutError) else str(reason)

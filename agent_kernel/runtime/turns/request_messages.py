@@ -13,19 +13,16 @@ request begins with changes with every tenth picture, and a provider's cache of 
 
 async def request_messages(run: ActiveRun) -> Sequence[WireMessage]:
     """What the model is sent. Afterwards `run.pictures.data` has the pictures to which it refers."""
-    pictures = run.pictures
-    pictures.new = {}
-    said = run.window.messages(run.history)
+    pictures, said = run.pictures, run.transcript.messages()
     at = [index for index, message in enumerate(said) if IMAGES in message]
     if not at:
+        pictures.begin_request()
         return said
     kept = _kept([len(said[index][IMAGES]) for index in at]) if run.sends_images else [range(0)] * len(at)
     wanted = {said[index][IMAGES][place]["digest"] for index, places in zip(at, kept, strict=True) for place in places}
-    data = {digest: pictures.data[digest] for digest in wanted & pictures.data.keys()}
-    if missing := wanted - data.keys():
-        number = run.setting.conversation.number
-        data |= await run.setting.log.read(lambda sql: images.read(sql, number, missing))
-    pictures.data = data
+    if missing := pictures.begin_request(wanted):
+        number = run.conversation.number
+        pictures.add_encoded(await run.log.read(lambda sql: images.read(sql, number, missing)))
     messages = list(said)
     for index, places in zip(at, kept, strict=True):
         messages[index] = pictures.attach(messages[index], places)

@@ -23,7 +23,7 @@ async def spend(
     `steps` is 0 for a turn that the run does not show. `counted` has an estimate of what the service has not reported;
     nothing is paid by an estimate."""
     await ready(run)
-    model = run.setting.model
+    model = run.model
     tokens = counted or reported
     cost = prices.price_turn(model, reported)
     usage = _added(run.view.usage, tokens, cost, calls, steps)
@@ -35,20 +35,20 @@ async def spend(
         save_spent(commit.sql, run.view)
         if turn is not None:
             add_turn(commit.sql, commit.number, turn)
-        commit.emit(UsageEvent(run_id=run.view.run_id, usage=run.view.usage))
+        commit.emit(UsageEvent(run_id=run.run_id, usage=run.view.usage))
 
     return write
 
 
 async def ready(run: ActiveRun) -> None:
     """Have the table of prices read, where it is needed: not on the event loop."""
-    if prices.wants_loading(run.setting.model):
+    if prices.wants_loading(run.model):
         await asyncio.to_thread(prices.load)
 
 
 def broke_off(run: ActiveRun) -> None:
     """A turn ended before its service said what it took. Where that may have cost something, it is not known what."""
-    if prices.price_turn(run.setting.model, TokenUsage()).partial:
+    if prices.price_turn(run.model, TokenUsage()).partial:
         run.change(usage=run.view.usage.model_copy(update={"cost_is_partial": True}))
 
 

@@ -21,14 +21,10 @@ from agent_kernel.protocol.events import (
     ToolCompleteEvent,
     ToolStateEvent,
 )
-from agent_kernel.protocol.ids import new_tool_call_id
 from agent_kernel.runtime.batches import Batcher
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.turns.request_messages import request_messages
-
-LONGEST_ID = 65_536
-"""Characters. Some proxies put a signature of thousands into an id, and want it back."""
 
 Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
 """What a stream leaves in the log: text to be joined, and cards that appear or end."""
@@ -48,7 +44,7 @@ class TurnStream:
         """Whether the model was asked."""
         self.begun = False
         """Whether anything of an answer has come."""
-        self._batcher: Batcher[Part] = Batcher(self._write, run.setting.settings.token_flush_seconds)
+        self._batcher: Batcher[Part] = Batcher(self._write, run.settings.token_flush_seconds)
 
     @property
     def text(self) -> str:
@@ -66,13 +62,13 @@ class TurnStream:
         turn: ModelTurn | None = None
         self.asked = True
         try:
-            async for item in self._run.setting.model.stream(request):
+            async for item in self._run.model.stream(request):
                 if isinstance(item, ModelTurn):
                     turn = item
                 else:
                     self._take(item)
             if turn is None:
-                raise ModelError(f"{self._run.setting.model.name} broke off without an end. Try again.")
+                raise ModelError(f"{self._run.model.name} broke off without an end. Try again.")
         except BaseException:
             self._end_unfinished_cards()
             await self._batcher.aclose()
@@ -93,10 +89,10 @@ class TurnStream:
             case Notice():
                 self._run.notify(item.content)
             case ToolCallDelta() if item.id:
-                self._ids[item.index] = self._own_id(item.id)
+                self._ids[item.index] = self._run.transcript.call_id(item.id)
                 self._batcher.add(
                     ToolStateEvent(
-                        run_id=self._run.view.run_id,
+                        run_id=self._run.run_id,
                         tool_call_id=self._ids[item.index],
                         tool_name=item.name,
                         state="proposed",
@@ -108,28 +104,19 @@ class TurnStream:
 
     def _with_id(self, index: int, call: RequestedCall) -> RequestedCall:
         if index not in self._ids:
-            self._ids[index] = self._own_id(call.id)
+            self._ids[index] = self._run.transcript.call_id(call.id)
         return replace(call, id=self._ids[index])
-
-    def _own_id(self, wanted: str) -> str:
-        """The model's id for a call, or a new one where it sent none, one that can't be kept or shown, or one that this
-        conversation has used: several servers count anew in each turn."""
-        taken = self._run.call_ids
-        usable = 0 < len(wanted) <= LONGEST_ID and wanted.isprintable() and wanted not in taken
-        own = wanted if usable else new_tool_call_id()
-        taken.add(own)  # now: its card may be shown and cut off, and the next turn's is another
-        return own
 
     def _end_unfinished_cards(self) -> None:
         """Calls that the model never finished writing are not in the ledger, but their cards are on screen."""
         for tool_call_id in self._ids.values():
-            self._batcher.add(transitions.cut_off(self._run.view.run_id, tool_call_id))
+            self._batcher.add(transitions.cut_off(self._run.run_id, tool_call_id))
 
     async def _write(self, parts: Sequence[Part]) -> None:
         await self._run.emit(*self._events(parts))
 
     def _events(self, parts: Sequence[Part]) -> list[LoggedEvent]:
-        return _join(parts, self._run.view.run_id, self.message_id)
+        return _join(parts, self._run.run_id, self.message_id)
 
 
 def _join(parts: Sequence[Part], run_id: str, message_id: str) -> list[LoggedEvent]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from agent_kernel.errors import ConfigurationError, ModelError
 from agent_kernel.models.base import CONTEXT_OPEN, Model, ModelRequest, ModelTurn, TextDelta, TokenUsage, WireMessage
-from agent_kernel.runtime.state.compaction import BYTES_PER_TOKEN, Compaction, summary_tokens
+from agent_kernel.runtime.state.compaction import BYTES_PER_TOKEN, Compaction
+from agent_kernel.runtime.turns.compaction_plan import summary_tokens
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 SUMMARY_SECONDS = 120.0

@@ -30,7 +30,7 @@ async def looked_at(run: ActiveRun, unknown: Sequence[ToolCallView]) -> bool:
 
 
 def _answered(run: ActiveRun, call: ToolCallView) -> bool:
-    return call.unknown_answer is not None or call.tool_call_id in run.person.looked
+    return call.unknown_answer is not None or run.waits.is_answered(call.tool_call_id)
 
 
 async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decided_by: str | None) -> None:
@@ -55,15 +55,14 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
 
     message = await run.commit(work)
     if message is not None:
-        run.inbox.append(message)
-    run.person.looked.add(call.tool_call_id)
-    run.person.asked.resolve(call.tool_call_id, None)
+        run.inbox.add(message)
+    run.waits.answer(call.tool_call_id)
 
 
 async def leave(run: ActiveRun, decided_by: str | None) -> None:
     """Whoever asks for something new has looked: the model is told, and goes on."""
-    number, run_id = run.setting.conversation.number, run.view.run_id
-    calls = await run.setting.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
+    number, run_id = run.conversation.number, run.run_id
+    calls = await run.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
     for call in calls:
         if call.state == "unknown" and call.unknown_answer is None:
             await answer(run, call, "continue", decided_by)

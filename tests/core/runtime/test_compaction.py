@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import WireMessage
-from agent_kernel.runtime.state.compaction import WHOLE, Compaction, apply, last_step, plan, summary_tokens, tokens_of
+from agent_kernel.runtime.state.compaction import WHOLE, Compaction, tokens_of
 from agent_kernel.runtime.state.window import Window
+from agent_kernel.runtime.turns.compaction_plan import last_step, plan, summary_tokens
 from agent_kernel.runtime.turns.summary import left_out, request_for_summary
 
 SYSTEM = {"role": "system", "content": "You are an agent."}
@@ -49,6 +50,11 @@ def check_pairs(messages: list[WireMessage]) -> None:
 
 def size(messages: list[WireMessage]) -> float:
     return sum(map(tokens_of, messages[1:]))
+
+
+def apply(history: list[WireMessage], compaction: Compaction) -> list[WireMessage]:
+    """The history as the model gets it."""
+    return list(Window(compaction).messages(history))
 
 
 def planned(history: list[WireMessage], now: Compaction, limit: float) -> Compaction:
