@@ -148,7 +148,7 @@ class RunQueue:
         self._start_worker()
 
     def _enter(self, run: ActiveRun) -> None:
-        self.active, run.shown = run, self._feed.shown
+        self.active = run
         self._resources.active.add(run)
 
     def _start_worker(self) -> None:

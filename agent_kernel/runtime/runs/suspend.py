@@ -10,6 +10,7 @@ from agent_kernel.approvals.limits import least
 from agent_kernel.log import events, inbox, runs, tool_calls
 from agent_kernel.log.events import START, Mark
 from agent_kernel.models.base import Model
+from agent_kernel.protocol.events import RunEvent
 from agent_kernel.protocol.views import RunView
 from agent_kernel.runtime.runs.lifecycle import log_prompt, prepare
 from agent_kernel.runtime.runs.resources import ConversationResources
@@ -67,13 +68,15 @@ async def left_open(
     """The same for a run that an earlier process had begun, or that ended and is tried again. Raises as `prepare`."""
     row, log = shared.row, shared.runtime.log
     model, now = await prepare(shared, spec)
-    budget = least(view.budget, now.limits.budget) if now.limits != spec.limits else view.budget
-    shown = view.model_copy(update={"model": model.name, "recorded": model.recorded, "budget": budget})
+    shown = view.model_copy(update={"model": model.name, "recorded": model.recorded})
+    if now.limits != spec.limits:
+        shown = shown.model_copy(update={"budget": least(view.budget, now.limits.budget)})
     if shown != view or now.limits != spec.limits:
 
         def save(commit: Commit) -> None:
             runs.save_limits(commit.sql, spec.run_id, limits_text(now))
             runs.save_run(commit.sql, shown)
+            commit.emit(RunEvent(run_id=spec.run_id, run=shown))
 
         await log.write(lambda transaction: save(Commit(transaction, row)))
 

@@ -271,10 +271,12 @@ class ActiveRun:
     @contextmanager
     def asking(self, call: ToolCallView) -> Iterator[None]:
         """For the time in which a call waits for a decision."""
-        with self.calls.waiting(call):
+        try:
+            with self.calls.waiting(call):
+                self.note_time()
+                yield
+        finally:
             self.note_time()
-            yield
-        self.note_time()
 
     def note_time(self) -> None:
         """Have the meter stand where the run now does nothing but wait for a person, and run where it does more."""

@@ -99,8 +99,8 @@ async def heard(run: ActiveRun, key: str) -> bool:
     a site gives for an answer."""
     answer = run.waits.expect(key)
     settings = run.settings
-    try:
-        with run.task():
+    with run.task():
+        try:
             if settings.approval_seconds is not None:
                 await asyncio.wait({answer}, timeout=settings.approval_seconds)
                 return answer.done()
@@ -109,8 +109,8 @@ async def heard(run: ActiveRun, key: str) -> bool:
                 if not answer.done():
                     run.suspend()
             return True
-    finally:
-        answer.cancel()
+        finally:
+            answer.cancel()
 
 
 async def _pause(run: ActiveRun, exceeded: BudgetExceeded) -> PauseView:
