@@ -1,5 +1,4 @@
-"""The loop: a LangGraph graph that routes between the model and the tool calls of conversations.
+"""The agent loop: conversations, their runs, and the LangGraph graph that routes between the model and its tool calls.
 
-`runtime` is the entry, `conversation` what may be asked of one of its conversations, `run` one run while it goes,
-`graph` the way between the nodes: `turns` has the model's, `tool_calls` the tools'. `runs` is about a run as a whole,
-`clients` about what pages are told."""
+From the bottom: `settings`; `state`, a run while it goes; `clients`, the events and snapshots for clients; `tool_calls`
+and `turns`, the nodes of `graph`; `runs`, the life of a run as a whole; `conversation`; and `runtime`, the entry."""

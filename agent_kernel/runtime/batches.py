@@ -1,4 +1,4 @@
-"""Small things on their way to the log: what arrives within one interval becomes one commit."""
+"""Batches small writes to the log by interval."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,8 +8,7 @@ T = TypeVar("T")
 
 
 class Batcher(Generic[T]):
-    """The first item is written after `first` seconds; the next ones wait until `seconds` have passed and go
-    together."""
+    """The first item is written after `first` seconds, then the items of each interval of `seconds` together."""
 
     def __init__(self, write: Callable[[list[T]], Awaitable[None]], seconds: float, *, first: float = 0.0) -> None:
         self._write = write
@@ -24,11 +23,11 @@ class Batcher(Generic[T]):
     def add(self, item: T) -> None:
         self._items.append(item)
         if self._due is None and (self._flusher is None or self._flusher.done()):
-            # A timer, because what is short is drained before a task would be of use.
+            # A timer, because short output is drained before a task would have run.
             self._due = asyncio.get_running_loop().call_later(self._first, self._start)
 
     async def drain(self) -> list[T]:
-        """End, and return what is not written yet, for the caller's next commit. Raises what a write raised."""
+        """Stop, and return the unwritten items for the caller's next commit. Raises the error of a failed write."""
         self._draining = True
         self._closing.set()
         if self._due is not None:
@@ -38,7 +37,7 @@ class Batcher(Generic[T]):
         return self._items
 
     async def aclose(self) -> None:
-        """End, and write what is left. Raises what a write raised."""
+        """Stop, and write the remaining items. Raises the error of a failed write."""
         rest = await self.drain()
         if rest:
             await self._write(rest)

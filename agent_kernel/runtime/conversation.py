@@ -28,7 +28,7 @@ from agent_kernel.runtime.runs.last_run import LastRun
 from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
 from agent_kernel.runtime.runs.resources import Resources
 from agent_kernel.runtime.runs.specs import restored
-from agent_kernel.runtime.runs.stop import SOMEBODY, Stop
+from agent_kernel.runtime.runs.stop import BY_A_PERSON, Stop
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
@@ -109,7 +109,7 @@ class Conversation:
         asked_by: str | None = None,
     ) -> RunHandle:
         """Queue a run and return at once. Runs of one conversation go one after another."""
-        await self._leave_pause(asked_by)
+        await self._end_pause(asked_by)
         view = lifecycle.queued_view(self._resources, self.row, spec)
         await lifecycle.save_queued(self._log, self.row, spec, view, behind=self._queue.is_busy)
         return self._queue.add(spec, view, executor, scripted)
@@ -132,11 +132,11 @@ class Conversation:
     async def send_message(self, content: str, *, decided_by: str | None = None) -> str:
         """The `message` command. While a run goes on, the message replaces calls that wait and is heard before the
         next model call; else it starts a run with the tools of the last one. Returns the run's id."""
-        await self._leave_pause(decided_by)
+        await self._end_pause(decided_by)
         return await self._send(content, decided_by)
 
     async def _send(self, content: str, decided_by: str | None) -> str:
-        async with self._queue.at_hand() as active:
+        async with self._queue.lease_run() as active:
             if active is not None and active.takes_messages and await take_message(active, content):
                 await stopping.supersede(active, decided_by)
                 return active.run_id
@@ -160,12 +160,12 @@ class Conversation:
 
     async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
         """A person's decision. Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
-        async with self._queue.at_hand() as active:
+        async with self._queue.lease_run() as active:
             call = active.calls.waiting_call(approval_id) if active is not None else None
             if call is None:
                 call = await self._find_approval(approval_id, active)
             assert active is not None
-            decided = await approval.decide(active, call, decision, decided_by)
+            decided = await approval.record_decision(active, call, decision, decided_by)
         if decision.approved and decision.scope != "once":
             await rules.rules_changed(self._resources.active)
         return decided
@@ -186,7 +186,7 @@ class Conversation:
         started is judged without it. Raises `UnknownRule`."""
         kept = self._resources.settings.user_rules
         await self._log.write(lambda t: rules.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept))
-        async with self._queue.at_hand():  # a suspended run shows the change as well
+        async with self._queue.lease_run():  # a suspended run shows the change as well
             await rules.rules_changed(self._resources.active)
 
     async def switch_policy(self, mode: PolicyMode, *, decided_by: str | None = None) -> PolicySwitchView:
@@ -194,8 +194,8 @@ class Conversation:
         one above the site's cap, `CarriedOutElsewhere`."""
         policy_switch.refuse_above(self._resources.settings, mode)
         await self.refuse_elsewhere()
-        await self._queue.begun()
-        async with self._queue.at_hand() as active:
+        await self._queue.until_begun()
+        async with self._queue.lease_run() as active:
             policy_switch.refuse_above(self._resources.settings, mode, active)
             switched = await policy_switch.switch(
                 self._log, self._resources.settings, self.row, active, mode, decided_by
@@ -216,27 +216,27 @@ class Conversation:
     ) -> None:
         """Let a run that is paused go on with a larger budget. Raises `UnknownRun`, `AlreadyDecided`,
         `InvalidArguments`."""
-        async with self._queue.at_hand() as active:
+        async with self._queue.lease_run() as active:
             if active is None or active.run_id != run_id:
                 raise budget_pause.refused(await self._own_run(run_id), pause_id)
             await budget_pause.raise_budget(active, pause_id, add, decided_by, without_usd=without_usd)
 
     async def end_paused(self, run_id: str) -> None:
         """End a run that is paused, because nobody is there to answer. One that is not is left alone."""
-        async with self._queue.at_hand() as active:
+        async with self._queue.lease_run() as active:
             if active is not None and active.run_id == run_id:
-                await budget_pause.give_up(active)
+                await budget_pause.end_paused(active)
 
-    async def _leave_pause(self, decided_by: str | None) -> None:
+    async def _end_pause(self, decided_by: str | None) -> None:
         """Whoever asks for something new does not wait: the model hears of unknown outcomes, and a run at its budget
         ends."""
         if self._queue.is_paused:
-            async with self._queue.at_hand() as active:
+            async with self._queue.lease_run() as active:
                 if active is not None:
-                    await unknown_outcomes.leave(active, decided_by)
-                    await budget_pause.leave(active, decided_by)
+                    await unknown_outcomes.continue_all(active, decided_by)
+                    await budget_pause.end_for_new_message(active, decided_by)
 
-    async def cancel_run(self, run_id: str, stop: Stop = SOMEBODY) -> None:
+    async def cancel_run(self, run_id: str, stop: Stop = BY_A_PERSON) -> None:
         """Stop a run, or take it out of the queue. A run that has ended stays as it is. Raises `UnknownRun`."""
         queued = self._queue.take_out(run_id)
         if queued is not None:
@@ -247,8 +247,8 @@ class Conversation:
                 raise
             queued.result.set_result(ended)
             return
-        await self._queue.begun()
-        async with self._queue.at_hand() as active:
+        await self._queue.until_begun()
+        async with self._queue.lease_run() as active:
             if active is not None and active.run_id == run_id:
                 await stopping.stop_run(active, stop)
                 return
@@ -266,14 +266,14 @@ class Conversation:
         """Stop the run at hand and empty the queue."""
         for queued in self._queue.waiting_runs():
             await self.cancel_run(queued.spec.run_id, stop)
-        async with self._queue.at_hand() as active:
+        async with self._queue.lease_run() as active:
             if active is not None:
                 await stopping.stop_run(active, stop)
-        await self._queue.drained()
+        await self._queue.until_idle()
 
-    async def cancel_call(self, tool_call_id: str, stop: Stop = SOMEBODY) -> None:
+    async def cancel_call(self, tool_call_id: str, stop: Stop = BY_A_PERSON) -> None:
         """Cancel one call. Raises `UnknownToolCall`, `IllegalTransition` where it has ended."""
-        async with self._queue.at_hand() as active:
+        async with self._queue.lease_run() as active:
             await stopping.cancel_call(await self._run_of(tool_call_id, active), tool_call_id, stop)
 
     async def answer_unknown(
@@ -281,7 +281,7 @@ class Conversation:
     ) -> ToolCallView:
         """What is to become of a call of the run at hand whose outcome is unknown. Returns the call as it is then.
         Raises `UnknownToolCall`, `AlreadyDecided`, `IllegalTransition`."""
-        async with self._queue.at_hand() as active:
+        async with self._queue.lease_run() as active:
             run = await self._run_of(tool_call_id, active)
             await unknown_outcomes.answer(run, await self._read_call(tool_call_id), answer, decided_by)
         self.client_came()
@@ -295,17 +295,17 @@ class Conversation:
         call = await self._read_call(tool_call_id)
         if call.state in tool_calls.UNFINISHED:
             raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
-        async with self._queue.at_hand() as active:
+        async with self._queue.lease_run() as active:
             asked = call.state == "unknown" and call.unknown_answer is None
             if asked and active is not None and active.run_id == call.run_id:
                 await unknown_outcomes.answer(active, call, "retry", decided_by)
                 return call.run_id
-        return await self._send(unknown_outcomes.again(call), decided_by)
+        return await self._send(unknown_outcomes.retry_text(call), decided_by)
 
     async def undo_call(self, tool_call_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> None:
         """Put back the file that a call replaced, of a run that goes on or of one that is over. Raises
         `UnknownToolCall`, `IllegalTransition`, `UndoRefused`, `KernelGone`, `CarriedOutElsewhere`."""
-        async with self._queue.at_hand() as active:
+        async with self._queue.lease_run() as active:
             if active is None:
                 await self.refuse_elsewhere()
                 last = await self._last_run()
@@ -315,21 +315,21 @@ class Conversation:
             undone = await undo.put_back(executor, await self._read_call(tool_call_id), by, decided_by)
             await self._log.write(lambda transaction: undone.write(Commit(transaction, self.row)))
             now = self._queue.active
-            if now is not None and now.takes_messages and await take_message(now, undone.told):
+            if now is not None and now.takes_messages and await take_message(now, undone.message):
                 return
         if self._queue.is_busy:
             # Not among what is still written of the run that ends just now.
-            self._resources.tasks.spawn(self._tell_of(undone), f"word of an undo in {self.conversation_id}")
+            self._resources.tasks.spawn(self._log_undo(undone), f"word of an undo in {self.conversation_id}")
         else:
-            await self._tell_of(undone)
+            await self._log_undo(undone)
 
-    async def _tell_of(self, undone: undo.Undone) -> None:
-        await self._queue.drained()
-        await self._log.write(lambda transaction: undo.tell_between_runs(Commit(transaction, self.row), undone))
+    async def _log_undo(self, undone: undo.Undone) -> None:
+        await self._queue.until_idle()
+        await self._log.write(lambda transaction: undo.log_between_runs(Commit(transaction, self.row), undone))
 
     async def tool_result(self, tool_call_id: str, output: str) -> None:
         """A page's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""
-        async with self._queue.at_hand() as at_hand:
+        async with self._queue.lease_run() as at_hand:
             active = await self._run_of(tool_call_id, at_hand)
             if not active.calls.answer(tool_call_id, Outcome("success", output)):
                 call = await self._read_call(tool_call_id)
@@ -346,8 +346,8 @@ class Conversation:
     async def kernel_gone(self, reason: str, *, restarting: bool, by_user: bool = False) -> None:
         """The kernel died (`restarting`: it comes back by itself), or was restarted or shut down, which is no failure
         where it was done `by_user`. Waiting calls are cancelled; where it does not come back by itself the runs end."""
-        await self._queue.begun()
-        async with self._queue.at_hand() as active:
+        await self._queue.until_begun()
+        async with self._queue.lease_run() as active:
             if active is None or active.executor is None:
                 return
             if restarting:

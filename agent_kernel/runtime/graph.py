@@ -2,16 +2,16 @@
 
     START -> model -> (one `call` per tool call, at the same time) -> model -> ... -> END
 
-Of many calls in one step each `call` gets several: LangGraph prepares all nodes of a superstep in one go, at 0.13 ms
-each, in which the event loop does nothing else.
+A step with many calls gives several to each `call` node: LangGraph prepares all nodes of a superstep at once, at
+0.13 ms each, which blocks the event loop.
 
-A run that goes on after a restart enters at the calls that its last step left open. Where all calls of a step started
-together with the model's turn, because policy allows them, no node would have anything to do but wait: the model node
-does so itself, which saves every second superstep (figures in ARCHITECTURE.md).
+A run that continues after a restart enters at the calls that its last step left open. Where all calls of a step started
+with the model's turn, because policy allows them, the nodes would only wait; the model node waits itself instead, which
+saves every second superstep.
 
-It only routes. Its state holds the ids of the calls at which it enters; messages, arguments and outcomes are in the
-log, so there is nothing to checkpoint and nothing that could disagree with the log. The model node says itself where
-to go: a conditional edge costs a third more per step, and a hop to a thread where it is no coroutine.
+The graph only routes. Its state holds the ids of the calls at which it enters; messages, arguments and outcomes are in
+the log, so there is nothing to checkpoint and nothing that could disagree with the log. The model node returns its
+successor itself: a conditional edge costs a third more per step, and a thread hop where it is no coroutine.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class RunState(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class GraphContext:
-    """What the nodes share. It is handed through, never written to the state."""
+    """The nodes' shared context. It is passed through and never written to the state."""
 
     run: ActiveRun
 
@@ -86,13 +86,13 @@ async def compiled() -> "CompiledStateGraph[RunState, GraphContext, RunState, Ru
 
 
 async def run_to_end(run: ActiveRun) -> None:
-    """Go round until the model asks for no more calls, or the run is stopped or fails."""
+    """Loop until the model asks for no more calls, or the run is stopped or fails."""
     graph = await compiled()
     entry = list(run.calls.of_step)
     while run.inbox.is_open:
-        # Each step is two supersteps; the run's own budget is what limits it.
+        # Each step is two supersteps; the run's own budget limits them.
         await graph.ainvoke({"calls": entry}, context=GraphContext(run), config={"recursion_limit": 1_000_000})
-        # A message that came with the last words of the answer is heard as well.
+        # A message that arrived with the end of the answer is still passed to the model.
         if not run.inbox or run.is_ending or run.suspended:
             run.inbox.close()
         entry = []

@@ -1,4 +1,4 @@
-"""What is asked of a run, as frozen values. Both hosts build these; the loop reads them."""
+"""The specification of a run and the settings of a host, as frozen values."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,14 +11,14 @@ from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 from agent_kernel.tools.declaration import ToolDeclaration
 
 MOST_RULES, MOST_RULE_CHARACTERS = 200, 10_000
-"""Of a notebook's own rules: a run's header shows each."""
+"""Limits of a notebook's own rules: a run's header shows each."""
 MOST_REPLACED = 100
-"""So many earlier runs of a cell are named at most."""
+"""The most earlier runs of a cell that a run names."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """One run, as its author declared it."""
+    """One run as it was asked for."""
 
     run_id: str
     prompt: str
@@ -32,30 +32,30 @@ class RunSpec:
     system: str | None = None
     budget: BudgetLimits = field(default_factory=BudgetLimits)
     conversation_budget: BudgetLimits = field(default_factory=BudgetLimits)
-    """Of all runs of the conversation together; the host's holds where it is smaller."""
+    """For all runs of the conversation together. The host's limit applies where it is smaller."""
     effort: Effort | None = None
     """How much the model should reason; `None` leaves it to the model."""
     widget_model_id: str | None = None
     """The widget that shows the run: the key by which its record finds its place in the saved notebook."""
     replaces: tuple[str, ...] = ()
-    """Earlier runs of the same cell, which was run again: what was said in them is left out for the model."""
+    """Earlier runs of the same cell, which was run again. Their messages are left out of the model's requests."""
     continues: int | None = None
     """The number of the cell whose conversation this one's prompt continues, as in `[2]`."""
     cell_id: str | None = None
     """The cell that started it, where its front end names cells."""
     notebook_path: str | None = None
-    """The notebook of that cell, as the server that hosts the run knows it; the log follows it when it is renamed."""
+    """The path of that cell's notebook on the server; the log keeps it current when the notebook is renamed."""
     prompt_in_cell: bool = False
-    """Whether the source of the cell that shows the run has the prompt: its record does not say it again."""
+    """Whether the source of the cell that shows the run contains the prompt; its record does not repeat it then."""
     limits: FolderLimits = NO_LIMITS
-    """What the files in the notebook's folder asked for when the run began; no later reading loosens it."""
+    """The limits in the files of the notebook's folder when the run began. Reading them again never loosens these."""
     watched: bool = False
-    """Whether somebody follows the run without a page: it waits for answers as where a page shows it."""
+    """Whether a client without a page follows the run; it waits for answers then as if a page showed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSettings:
-    """Limits of a host. Numbers from mature command-line agents; all configurable."""
+    """Limits of a host. The defaults follow mature command-line agents."""
 
     default_model: str | None = None
     policy_cap: PolicyMode | None = None
@@ -73,23 +73,22 @@ class RuntimeSettings:
     output_directory: Path | None = None
     """Where outputs go that are too long for the model; `None` means `tools.spill.outputs_directory`."""
     suspend_seconds: float = 10.0
-    """A run that has only waited for decisions for this long keeps nothing in memory until it is decided on, unless it
-    is one of a few."""
+    """A run that has only waited for decisions for this long is suspended, unless few runs are in memory."""
     runs_in_memory: int = 4
-    """So many runs are not worth it to be suspended: a decision on one in memory is acted on sooner."""
+    """Up to this many runs are never suspended, because decisions on a run in memory take effect sooner."""
     client_seconds: float | None = 10.0
-    """How long a run that would wait for a person as a whole waits for a page to show it, where none has; then it does
-    what it does where nobody is there. `None` where the host looks after that itself."""
+    """How long a run that needs a person as a whole waits for a page to show it, before it continues as an unattended
+    run does. `None` where the host handles that itself."""
     stop_seconds: float = 10.0
     """How long an interrupted call may take to end before its outcome counts as unknown."""
     tool_timeouts: Mapping[str, float] = field(default_factory=dict)
-    """Seconds that a call of a tool may run, by the tool's name; no longer than what the tool itself declares."""
+    """Seconds that a call may run, by the tool's name. A shorter time that the tool declares itself applies first."""
     token_flush_seconds: float = 0.03
     validation_retries: int = 3
     pause_at_repeats: bool = True
-    """Whether a run that repeats itself asks before it goes on."""
+    """Whether a run that repeats itself is paused until a person lets it continue."""
     send_images: bool = True
-    """Whether models are given the pictures that calls show and prompts have."""
+    """Whether models are given the pictures of calls and prompts."""
     default_budget: BudgetLimits = field(default_factory=lambda: BudgetLimits(tool_calls=100, steps=100))
     conversation_budget: BudgetLimits = field(default_factory=BudgetLimits)
     """Hard limits of all runs of a conversation together. A notebook may set smaller ones."""

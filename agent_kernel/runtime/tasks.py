@@ -1,4 +1,4 @@
-"""An owner for tasks that outlive the call that started them: none is lost, none fails unseen."""
+"""TaskOwner keeps tasks that outlive the call that started them, and logs their failures."""
 
 import asyncio
 import logging
@@ -11,8 +11,8 @@ logger = logging.getLogger(__name__)
 
 
 class TaskOwner:
-    """The tasks have the owner's context variables, not those of whoever starts them: a connection that a task opens
-    keeps its context for as long as it is open, and with it what a request, or a run, had put there."""
+    """Tasks run with the owner's context variables, not with their caller's: a connection that a task opens keeps its
+    context alive, and with it all that a request or a run had stored there."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -26,7 +26,7 @@ class TaskOwner:
         return task
 
     async def aclose(self) -> None:
-        """Cancel what still runs and wait until it has ended."""
+        """Cancel the tasks that still run and wait for their end."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -38,7 +38,7 @@ from agent_kernel.runtime.tool_calls.effective_policy import (
     read_standing,
     take_in_user_rules,
 )
-from agent_kernel.runtime.turns.messages import answer_calls, leave_messages, read_result, write_tool_messages
+from agent_kernel.runtime.turns.messages import answer_calls, move_unread_messages, read_result, write_tool_messages
 from agent_kernel.runtime.turns.model_turn import add_user_message
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
 from agent_kernel.tools.executor import ToolExecutor
@@ -210,7 +210,7 @@ async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) 
 
     async def write_end() -> tuple[RunResult, Mark]:
         if broken is not None:
-            await _break_off(run, broken)
+            await _end_broken(run, broken)
         return await _end(run)
 
     result, end = await until_written(write_end, unwritten)
@@ -239,7 +239,7 @@ async def until_written(write: Callable[[], Awaitable[T]], unwritten: Unwritten)
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-async def _break_off(run: ActiveRun, error: Exception) -> None:
+async def _end_broken(run: ActiveRun, error: Exception) -> None:
     """After a fault of our own, or of the log: say so, and leave nothing open."""
     broke = "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details."
     await run.fail("INTERNAL_ERROR", str(error) if isinstance(error, LogUnavailable) else broke)
@@ -277,7 +277,7 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
 
     def work(commit: Commit) -> tuple[RunResult, Mark, list[dict[str, Any]]]:
         write_tool_messages(commit, run)
-        left = leave_messages(commit, run.run_id)
+        left = move_unread_messages(commit, run.run_id)
         commit.emit(_complete(run.view, run.last_message_id, finish))
         run.save(commit)
         result = read_result(commit.sql, commit.number, run.view, run.begun)

@@ -114,7 +114,7 @@ class RunQueue:
         self._start_worker()
 
     @asynccontextmanager
-    async def at_hand(self) -> AsyncIterator[ActiveRun | None]:
+    async def lease_run(self) -> AsyncIterator[ActiveRun | None]:
         """The run under way, for a block in which somebody acts on it: it is not suspended meanwhile. One that was
         suspended, or that an earlier process left, is taken up again first."""
         with self._shared.leases.lease():
@@ -128,12 +128,12 @@ class RunQueue:
                     await beginning.begun.wait()
             yield self.active
 
-    async def begun(self) -> None:
+    async def until_begun(self) -> None:
         """Wait until the run that is being begun is under way, or could not begin."""
         if self._current is not None:
             await self._current.begun.wait()
 
-    async def drained(self) -> None:
+    async def until_idle(self) -> None:
         """Wait until nothing is left to do."""
         if self._worker is not None:
             await asyncio.wait({self._worker})
@@ -192,7 +192,7 @@ class RunQueue:
             # A rule may have changed between the look at the policy and here, or while the run was suspended.
             await rules.rules_changed([run])
             if queued.continued and not queued.suspended:
-                await rules.judge_waiting(run)
+                await rules.check_waiting_calls(run)
             result = await lifecycle.carry_out(self._resources, run, partial(self._end_unwritten, queued))
         finally:
             self.active = None

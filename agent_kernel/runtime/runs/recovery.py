@@ -12,7 +12,7 @@ from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.history import unanswered_calls
 from agent_kernel.runtime.state.run import RunResult
 from agent_kernel.runtime.tool_calls import texts, transitions
-from agent_kernel.runtime.turns.messages import leave_messages, read_result, read_tool_messages
+from agent_kernel.runtime.turns.messages import move_unread_messages, read_result, read_tool_messages
 
 RESTARTED = "The server restarted while this call was running."
 UNREADABLE = "Another version of Agent Kernel began this run, and this one can't go on with it."
@@ -57,7 +57,7 @@ async def close(
         open_calls = unanswered_calls(commit.sql, commit.number)
         for body in read_tool_messages(commit.sql, commit.number, open_calls, settings.step_characters):
             events.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
-        leave_messages(commit, run.run_id)
+        move_unread_messages(commit, run.run_id)
         error = ErrorView(code=code, message=said)
         ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error, "paused": None})
         runs.save_run(commit.sql, ended)

@@ -35,7 +35,7 @@ class Stop:
     """What the run tells of it, where the person who reads that need not know."""
 
 
-SOMEBODY = Stop()
+BY_A_PERSON = Stop()
 """A person whose name nobody knows."""
 
 
@@ -152,10 +152,10 @@ async def interrupt(run: ActiveRun, tool_call_id: str) -> None:
 def _end(commit: Commit, call: ToolCallView, target: CallState, reason: str) -> ToolCallView:
     if call.state in ("executing", *_FINAL):
         raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: there is nothing to cancel.")
-    return transitions.settle(commit, call.tool_call_id, target, _told(target, reason), reason=reason)
+    return transitions.settle(commit, call.tool_call_id, target, _result_text(target, reason), reason=reason)
 
 
-def _told(target: CallState, reason: str) -> str:
+def _result_text(target: CallState, reason: str) -> str:
     """What the model hears of a call that did not start."""
     if target == "superseded":
         return texts.superseded() if reason == NEW_MESSAGE else texts.run_again()

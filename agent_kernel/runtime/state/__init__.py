@@ -1,1 +1,1 @@
-"""What a run is while it goes. Nothing here imports from the rest of `runtime` but its settings."""
+"""The state of a run while it goes. Imports nothing of the rest of `runtime` but its settings."""

@@ -1,4 +1,4 @@
-"""How a conversation's changes get to the log: each all or nothing, in the order in which they were asked for."""
+"""The commits of a run: transactions on its conversation, in the order in which they were requested."""
 
 import sqlite3
 from collections.abc import Callable
@@ -26,13 +26,13 @@ class Commit:
         self._transaction.append(self.number, self._conversation_id, event)
 
     def mark(self) -> Mark:
-        """Where the conversation is, with what was emitted here."""
+        """The conversation's position in the log, including the events emitted here."""
         self._transaction.flush()
         return mark(self.sql, self.number)
 
 
 class Commits:
-    """Of one run. Used in the runtime's event loop only."""
+    """For one run. Used in the runtime's event loop only."""
 
     def __init__(self, log: Log, conversation: ConversationRow) -> None:
         self._log = log
@@ -40,7 +40,7 @@ class Commits:
         self._unawaited: list[Unit] = []
 
     async def write(self, work: Callable[[Commit], T]) -> T:
-        """Run `work` as one transaction, after all that was to be written before it: what that raised, this raises."""
+        """Run `work` as one transaction, after all earlier ones. Raises the error of an earlier one that failed."""
         unit = self._submit(work)
         try:
             result: T = await unit.future
@@ -49,13 +49,13 @@ class Commits:
         return result
 
     def write_soon(self, work: Callable[[Commit], None]) -> None:
-        """As `write`, for what need not be waited for: the next `write`, or `settled`, raises what this one raised. So
-        the outcome of a call is written while the model is asked on; should the process die before, the outcome is
-        unknown and the model is asked anew."""
+        """As `write`, without waiting: the next `write` or `settled` raises the error of this one. A call's outcome is
+        written this way while the model is asked again; if the process dies first, the outcome is unknown and the model
+        is asked anew."""
         self._unawaited.append(self._submit(work))
 
     async def settled(self) -> None:
-        """Wait until nothing is on its way to the log. Raises `LogUnavailable` where something did not reach it."""
+        """Wait until all is written. Raises `LogUnavailable` where something could not be."""
         if self._unawaited:
             await self.write(lambda _: None)
 

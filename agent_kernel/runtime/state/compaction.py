@@ -1,4 +1,4 @@
-"""What a request leaves out of a conversation that is too long for the model. Pure: the log keeps everything.
+"""Shortened conversations, for models whose context is too small. Pure; the log keeps everything.
 
 How a conversation is shortened is planned in `turns.compaction_plan`; here is how a plan is applied. Messages are
 counted from the first of the conversation, which has the number 1, as in the log; in a history the system prompt stands
@@ -16,13 +16,13 @@ from agent_kernel.models.base import IMAGES, PROVIDER, SUMMARY_CLOSE, SUMMARY_OP
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 BYTES_PER_TOKEN = 3.5
-"""Of prose, code and tables together. What a service reports corrects it: see `Window`."""
+"""An average of prose, code and tables, corrected by what a service reports: see `Window`."""
 OVERHEAD_BYTES = 24
-"""Of a message, and of a call: what frames it."""
+"""The framing of a message, and of a call."""
 _MANY_LINES = 1_000_000
 
 LEFT_OUT = "left_out"
-"""The role of what stands in a history for a message of a run whose cell was run again. No request has it."""
+"""The role of the placeholder for a message of a run whose cell was run again. No request contains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ WHOLE = Compaction()
 
 
 def head(history: Sequence[WireMessage], compaction: Compaction) -> tuple[list[WireMessage], int]:
-    """What stands in for the beginning of a history, without the system prompt, and where the rest of it begins."""
+    """The replacement for the beginning of a history, without the system prompt, and the number at which the rest
+    begins."""
     start = compaction.summarised + 1
     end = max(start, compaction.shortened + 1, compaction.made_after + 1)
     if compaction.summarised:
@@ -78,7 +79,7 @@ def without_provider(message: WireMessage) -> WireMessage:
 
 
 def shorten(message: WireMessage, characters: int) -> WireMessage:
-    """A tool message cut to so many characters, without its images; any other as it is."""
+    """A tool message cut to this many characters, without its images; any other message unchanged."""
     if message["role"] != "tool":
         return message
     content = str(message.get("content") or "")
@@ -99,8 +100,8 @@ def _block(compaction: Compaction) -> str:
 
 
 def tokens_of(message: WireMessage, *, pictures: bool = True, thoughts: bool = True) -> float:
-    """About how many tokens a message has: its pictures too where the model is given them, and what only its provider
-    can read."""
+    """An estimate of the tokens of a message, with its pictures where the model gets them, and with the parts that only
+    its provider can read."""
     if message["role"] == LEFT_OUT:
         return 0.0
     size = OVERHEAD_BYTES + bytes_of(message.get("content"))

@@ -1,4 +1,4 @@
-"""The conversation as the model gets it: plain dicts, kept from run to run so that only what is new is read."""
+"""The history of a conversation as plain dicts for the model. Cached between runs."""
 
 import sqlite3
 from collections import OrderedDict
@@ -27,12 +27,12 @@ readable code that does one thing. Never write code whose effect is hidden.
 
 _KEPT = 32
 _KEPT_MESSAGES = 20_000
-"""Conversations whose history is kept in memory, and their messages in all; others are read again when they go on."""
+"""The most conversations whose history is cached, and their messages in all; others are read from the log again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What was said up to a place in the log."""
+    """The messages up to a place in the log."""
 
     messages: list[WireMessage] = field(default_factory=list)
     upto: Mark = START
@@ -40,13 +40,13 @@ class Past:
 
 
 class Histories:
-    """The pasts of the conversations that were last active."""
+    """Caches the pasts of the conversations that were last active."""
 
     def __init__(self) -> None:
         self._pasts: OrderedDict[int, Past] = OrderedDict()
 
     def take(self, conversation: int) -> Past:
-        """The past of a conversation, for its next run; it is given away, because that run adds to it."""
+        """Remove and return the past of a conversation, for its next run, which adds to it."""
         return self._pasts.pop(conversation, Past())
 
     def keep(self, conversation: int, past: Past) -> None:
@@ -76,8 +76,8 @@ def with_context(prompt: str, environment: str) -> str:
 
 
 def read_history(sql: sqlite3.Connection, conversation: int, past: Past, run_id: str) -> list[WireMessage]:
-    """The past, and what was said since, for this run. Where all of it is read, what runs of cells that were run again
-    had said is left out; a past was read so before."""
+    """The past and the messages since, for this run. Where all is read from the log, messages of runs whose cells were
+    run again are left out; a cached past has none of them."""
     said = [(run, wire_message(body)) for _, run, body in read_messages(sql, conversation, past.upto)]
     if said and past.upto == START and (replaced := replaced_runs(sql, conversation)):
         return leave_out(said, replaced, run_id)
@@ -109,13 +109,13 @@ def leave_out(
 
 
 def gap(message: WireMessage) -> WireMessage:
-    """What stands in place of a message that no request has: the ids of its calls are used all the same."""
+    """The placeholder for a message that no request contains. The ids of its calls stay in use."""
     calls = [{"id": call["id"]} for call in message.get("tool_calls", ())]
     return {"role": LEFT_OUT, "content": "", **({"tool_calls": calls} if calls else {})}
 
 
 def read_window(sql: sqlite3.Connection, conversation: int) -> Window:
-    """What the model gets of a conversation of which nothing is in memory."""
+    """The window of a conversation of which nothing is cached."""
     found = last_compaction(sql, conversation)
     return Window() if found is None else Window(Compaction(**found))
 

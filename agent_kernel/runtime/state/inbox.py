@@ -1,4 +1,4 @@
-"""Messages that came while a run goes on, for its next model call. The log keeps them too."""
+"""Messages that arrived during a run, for its next model call. The log keeps them too."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from agent_kernel.log.inbox import KeptMessage
 
 
 class Inbox:
-    """Filled and emptied by `turns`; closed by the graph and by `runs` once the run will look at it no more."""
+    """Filled and emptied by `turns`; closed by the graph and by `runs` once the run reads it no more."""
 
     def __init__(self, messages: Iterable[KeptMessage] = ()) -> None:
         self._messages = list(messages)

@@ -1,4 +1,4 @@
-"""Who acts on a conversation's run from outside at the moment: it is not suspended meanwhile."""
+"""Counts callers that are using a conversation's run, so that it is not suspended under them."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Leases:
-    """For one event loop. True while there are any."""
+    """For one event loop. True while a lease is held."""
 
     __slots__ = ("_count", "_over")
 
@@ -29,7 +29,7 @@ class Leases:
                 self._over = None
 
     async def over(self) -> None:
-        """Wait until nobody acts."""
+        """Wait until no lease is held."""
         while self:
             if self._over is None:
                 self._over = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""Hard limits of a run: what may be set, what is spent, and when a limit is reached."""
+"""Budgets of runs and conversations: limits, what is spent, and when a limit is reached."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ _SUMMED = tuple(name for name, field in Usage.model_fields.items() if field.anno
 
 
 def filled_up(asked: BudgetLimits, default: BudgetLimits) -> BudgetLimits:
-    """What a run asked for, filled up with the host's defaults."""
+    """The limits that a run asked for, with the host's defaults for the others."""
     return BudgetLimits(
         **{
             name: value if (value := getattr(asked, name)) is not None else getattr(default, name)
@@ -25,8 +25,7 @@ def filled_up(asked: BudgetLimits, default: BudgetLimits) -> BudgetLimits:
 
 
 class Meter:
-    """The time that a run has worked, on the monotonic clock. It stands while the run does nothing but wait for a
-    person: for a decision, an answer, more budget."""
+    """Measures the time that a run has worked, on the monotonic clock. Paused while the run only waits for a person."""
 
     def __init__(self, spent: float = 0.0) -> None:
         self._spent = spent
@@ -35,7 +34,7 @@ class Meter:
 
     @classmethod
     def of(cls, run: RunView) -> Self:
-        """The meter of a run that is about to begin, or to go on as its row has it. It stands."""
+        """The meter of a run that is about to begin, or to continue from its row. It is paused."""
         return cls(run.usage.seconds if run.paused is None else run.paused.seconds)
 
     @property
@@ -62,7 +61,7 @@ class Meter:
             self._changed()
 
     def watch(self, watcher: Callable[[], None] | None) -> None:
-        """Have `watcher` called when the meter begins to stand, or goes on. For `runs.time_limit`."""
+        """Have `watcher` called when the meter is paused or resumed. For `runs.time_limit`."""
         self._watcher = watcher
 
     def _changed(self) -> None:
@@ -85,7 +84,7 @@ def check(limits: BudgetLimits, usage: Usage, seconds: float, of: BudgetOf = "ru
 
 
 def seconds_left(run: RunView, meter: Meter) -> tuple[float, str] | None:
-    """How long the run may still work, and what is said once it may not; `None` where there is no limit."""
+    """How long the run may still work, and the reason to give once it may not; `None` without a limit."""
     found = []
     if (limit := run.budget.seconds) is not None:
         found.append((limit - meter.seconds, f"The run's time budget of {limit:g} s is used up."))
@@ -97,7 +96,7 @@ def seconds_left(run: RunView, meter: Meter) -> tuple[float, str] | None:
 
 
 def calls_left(run: RunView) -> tuple[int, str] | None:
-    """How many calls the run may still start, and what is said of the others; `None` where there is no limit."""
+    """How many calls the run may still start, and the reason to give for the others; `None` without a limit."""
     found = []
     if (limit := run.budget.tool_calls) is not None:
         found.append((max(0, limit - run.usage.tool_calls), "The run's budget of tool calls is reached."))
@@ -109,7 +108,7 @@ def calls_left(run: RunView) -> tuple[int, str] | None:
 
 
 def together(one: Usage, other: Usage) -> Usage:
-    """What two runs have spent."""
+    """The usage of two runs together."""
     costs = [Decimal(repr(cost)) for cost in (one.cost, other.cost) if cost is not None]
     return Usage(
         **{name: getattr(one, name) + getattr(other, name) for name in _SUMMED},
@@ -121,8 +120,8 @@ def together(one: Usage, other: Usage) -> Usage:
 
 
 def conversation_budget(limits: BudgetLimits, earlier: Iterable[RunView]) -> ConversationBudget | None:
-    """What holds for a run of a conversation with these limits; `None` where there are none. `earlier` are the runs
-    before it, the last one first: they are read until one is found that knows of those before it."""
+    """The conversation's budget for its next run; `None` without limits. `earlier` are the runs before it, the last one
+    first: they are read up to one that knows the usage before it."""
     if limits == BudgetLimits():
         return None
     spent, raised, without_usd = Usage(), BudgetLimits(), False
@@ -141,7 +140,7 @@ def conversation_budget(limits: BudgetLimits, earlier: Iterable[RunView]) -> Con
 
 
 def with_raised(budget: ConversationBudget, limits: BudgetLimits) -> ConversationBudget:
-    """With the limits that a person has raised it to."""
+    """The budget after a person has raised it to these limits."""
     more = {name: _limit(limits, name) for name in LIMITS}
     for name in LIMITS:
         before, now = _limit(budget.limits, name), more[name]
@@ -163,7 +162,7 @@ def _plus(limits: BudgetLimits, more: BudgetLimits) -> BudgetLimits:
 
 
 def unpriced(limits: BudgetLimits, why: str, of: BudgetOf = "run") -> BudgetExceeded:
-    """For a limit in US dollars where what was spent can't be known."""
+    """The error for a limit in US dollars where the cost can't be known."""
     whose = "" if of == "run" else "of this conversation "
     return BudgetExceeded(
         f"{why}, so the budget {whose}of {money(limits.usd or 0)} can't be checked.",
@@ -175,7 +174,7 @@ def unpriced(limits: BudgetLimits, why: str, of: BudgetOf = "run") -> BudgetExce
 
 
 def raised(limits: BudgetLimits, add: BudgetLimits, usage: Usage, seconds: float) -> BudgetLimits:
-    """The limits with something added. It counts from what is spent, where that is past the limit already."""
+    """The limits raised by `add`, each counted from what is spent where that is past the limit already."""
     spent = _spent(usage, seconds)
     more = {
         name: max(limit, spent[name]) + extra

@@ -1,19 +1,19 @@
-"""Sees that a run repeats itself: the same calls with the same results, step after step.
+"""Detects a run that repeats itself: the same calls with the same results, step after step.
 
-A step is what the model asked for in one turn. Calls whose results differ, as a poll's do, are no repetition.
+A step is the calls of one model turn. Calls whose results differ, such as polling, are no repetition.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 SAME_TIMES, PATTERN_TIMES = 3, 4
-"""So often in a row one step, or two steps in turn."""
+"""How often one step in a row, or two steps in turn, count as a repetition."""
 _TIMES = {SAME_TIMES: "three times", PATTERN_TIMES: "four times in turn"}
 
 
 @dataclass(frozen=True, slots=True)
 class EndedCall:
-    """A call that has run, or was denied, and what the model is told of it."""
+    """A call that has run, or was denied, with its result for the model."""
 
     tool_name: str
     arguments: str
@@ -21,7 +21,7 @@ class EndedCall:
 
 
 class Repeats:
-    """Of one run, since a person has told it to go on."""
+    """For one run, since a person has let it continue."""
 
     def __init__(self) -> None:
         # Not deques, which are 760 bytes each when they are empty: runs that wait are kept by the thousand.
@@ -29,7 +29,7 @@ class Repeats:
         self._tools: tuple[tuple[str, ...], ...] = ()
 
     def add(self, step: Sequence[EndedCall]) -> None:
-        """Note a step. The texts themselves are not kept."""
+        """Note a step. The texts themselves are not kept, only hashes."""
         done = hash(tuple(sorted((one.tool_name, one.arguments, one.result) for one in step)))
         self._steps = (*self._steps, done)[-2 * PATTERN_TIMES :]
         self._tools = (*self._tools, tuple(one.tool_name for one in step))[-2:]
@@ -38,7 +38,7 @@ class Repeats:
         self._steps = self._tools = ()
 
     def found(self) -> str:
-        """What is repeated, in words; empty where nothing is."""
+        """A description of what is repeated; empty where nothing is."""
         steps = self._steps
         if len(steps) >= SAME_TIMES and len(set(steps[-SAME_TIMES:])) == 1:
             return _said(self._tools[-1], SAME_TIMES)

@@ -1,6 +1,6 @@
-"""One run while it goes.
+"""ActiveRun is the state of one run in memory.
 
-The log is the truth; this holds what is only of use while the run lives: the model, the futures, what the model gets.
+The log is the truth; this holds what is only needed while the run goes: the model, the futures, the transcript.
 Nothing outside of `state` assigns to it: a change is a method here or of one of the parts, each of which says who
 calls it (tests/architecture holds it).
 """

@@ -1,14 +1,13 @@
-"""Whether a page has shown a conversation.
+"""A flag that is set once a page has shown a conversation.
 
-Not an `asyncio.Event`: there is one of these for each conversation in memory, and an event keeps 800 bytes for those
-who might wait.
+Not an `asyncio.Event`: each conversation in memory has one, and an event takes 800 bytes even without waiters.
 """
 
 import asyncio
 
 
 class Shown:
-    """For one event loop. True once a page has come."""
+    """For one event loop. True once it is set."""
 
     __slots__ = ("_came", "_coming")
 
@@ -26,7 +25,7 @@ class Shown:
             self._coming = None
 
     async def wait(self) -> None:
-        """Wait until a page has come."""
+        """Wait until it is set."""
         if self._came:
             return
         if self._coming is None:

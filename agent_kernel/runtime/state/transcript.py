@@ -1,4 +1,4 @@
-"""What was said in a conversation, as the model gets it in a run."""
+"""The transcript of a conversation as a run gives it to the model."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -119,7 +119,7 @@ class Transcript:
 
     @property
     def ratio(self) -> float:
-        """What the service counts, for one token that is estimated."""
+        """Tokens by the service's count per estimated token."""
         return self._window.ratio
 
     def fixed_tokens(self, tools: Sequence[dict[str, Any]]) -> float:

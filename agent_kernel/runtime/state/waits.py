@@ -1,4 +1,4 @@
-"""What a run as a whole waits for a person with: a larger budget, an answer about an unknown outcome."""
+"""Waits of a whole run for a person: for a larger budget, or an answer about an unknown outcome."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from agent_kernel.approvals.broker import Broker
 
 
 class PersonWaits:
-    """Changed by `turns`. `wake` is for what changes how the run stands otherwise."""
+    """Changed by `turns`; `runs` calls `wake` when a run is stopped."""
 
     def __init__(self) -> None:
         self._asked: Broker[None] = Broker()
@@ -28,6 +28,6 @@ class PersonWaits:
         return key in self._answered
 
     def wake(self) -> None:
-        """Let all that waits look again at how things stand."""
+        """Let all waiters check the run's state again."""
         for key in self._asked.waiting():
             self._asked.resolve(key, None)

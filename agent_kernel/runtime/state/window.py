@@ -1,6 +1,6 @@
-"""The part of a history that the model gets, and about how long the next request is.
+"""The part of a history that the model gets, and an estimate of the length of the next request.
 
-The estimate grows with what is said: a message is measured once, however many requests it is part of.
+Each message is measured once, however many requests it is part of.
 """
 
 from collections.abc import Sequence
@@ -9,16 +9,17 @@ from agent_kernel.models.base import WireMessage
 from agent_kernel.runtime.state.compaction import LEFT_OUT, WHOLE, Compaction, head, tokens_of
 
 _LEAST_RATIO, _MOST_RATIO = 0.4, 4.0
-"""Between what a service counts and what is estimated. Beyond that it counts something else: what no cache had."""
+"""Bounds of the ratio between a service's count and the estimate. Beyond them the service counts something else, such
+as uncached tokens only."""
 
 
 class Window:
-    """Of one conversation. It is handed from run to run with the history."""
+    """For one conversation. It is passed from run to run with the history."""
 
     def __init__(self, compaction: Compaction = WHOLE) -> None:
         self.compaction = compaction
         self.ratio = 1.0
-        """What the service counts, for one token that is estimated."""
+        """Tokens by the service's count per estimated token."""
         self.has_gaps = False
         """Whether the history has messages of runs whose cells were run again."""
         self._head: list[WireMessage] | None = None
@@ -28,7 +29,7 @@ class Window:
         self._tokens = 0.0
 
     def messages(self, history: Sequence[WireMessage]) -> Sequence[WireMessage]:
-        """What a request has of a history. It only ever grows at its end, until the compaction changes."""
+        """The messages of a request. The list only grows at its end until the compaction changes."""
         whole = self.compaction == WHOLE
         said = history if whole else [*history[:1], *self._standing(history), *history[self._head_ends :]]
         return [message for message in said if message["role"] != LEFT_OUT] if self.has_gaps else said

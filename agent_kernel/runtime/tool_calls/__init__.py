@@ -1,1 +1,1 @@
-"""One tool call: judged, decided on, started, carried out, undone."""
+"""A tool call from its proposal to its outcome: policy, approval, execution, undo."""

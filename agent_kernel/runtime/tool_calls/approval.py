@@ -1,4 +1,4 @@
-"""A person's decision on a waiting call: checked, committed, then acted on."""
+"""Records a person's decision on a waiting call."""
 
 from agent_kernel.approvals.offers import every_call, offered_rules
 from agent_kernel.errors import InvalidArguments
@@ -8,13 +8,15 @@ from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import rules, texts, transitions
-from agent_kernel.runtime.tool_calls.policy_check import asks_executor, judge, permits
+from agent_kernel.runtime.tool_calls.policy_check import asks_executor, check_policy, permits
 from agent_kernel.runtime.tool_calls.previews import shown_call
-from agent_kernel.runtime.tool_calls.start import set_going, turn_at_once
+from agent_kernel.runtime.tool_calls.start import reserve_turn, start_tasks
 from agent_kernel.tools.arguments import digest
 
 
-async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided_by: str | None) -> ToolCallView:
+async def record_decision(
+    run: ActiveRun, call: ToolCallView, decision: Decision, decided_by: str | None
+) -> ToolCallView:
     """Commit a person's decision, with the start of the call where its turn is free, and wake the call. The first
     decision wins. Returns the call as it was decided.
 
@@ -26,10 +28,10 @@ async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided
     denial = texts.denied("by the user", decision.reason)
     row = run.conversation
 
-    with turn_at_once(run, call, wanted=await _may_start(run, call, verdict)) as starts:
+    with reserve_turn(run, call, wanted=await _may_start(run, call, verdict)) as starts:
 
         def work(commit: Commit) -> ToolCallView:
-            decided = transitions.decide(
+            decided = transitions.apply_verdict(
                 commit, call.approval_id, verdict, denial=denial, starts=starts, seen_digest=decision.digest
             )
             if decision.approved and decision.scope != "once":
@@ -39,23 +41,25 @@ async def decide(run: ActiveRun, call: ToolCallView, decision: Decision, decided
             return decided
 
         now = await run.commit(work)
-        set_going(run, now)
+        start_tasks(run, now)
     run.calls.resolve_decision(now)
     return now.model_copy(update={"state": "approved", "started_at": None}) if starts else now
 
 
 async def _may_start(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> bool:
-    """Whether policy lets the call start as soon as it is approved. A tool with a judge of its own is asked after the
-    decision is committed, so that its answer can't hold that up."""
+    """Whether policy lets the call start in the commit of its approval. A tool that checks its calls itself is asked
+    after the commit, so that its answer can't delay it."""
     if not verdict.approved or asks_executor(run, call.tool_name):
         return False
     edit = verdict.edit
-    judgement = await judge(run, call.tool_name, edit.tool_input if edit else call.tool_input, edited=edit is not None)
+    judgement = await check_policy(
+        run, call.tool_name, edit.tool_input if edit else call.tool_input, edited=edit is not None
+    )
     return permits(judgement, verdict.by)
 
 
 def _chosen_rule(call: ToolCallView, decision: Decision) -> str:
-    """The rule to save: one of those that the card offered. A page can't bring one of its own."""
+    """The rule to save: one of those that the card offered."""
     widest = every_call(call.tool_name)
     if decision.rule is None or decision.rule == widest:
         return widest
@@ -69,11 +73,11 @@ async def _edit(run: ActiveRun, call: ToolCallView, decision: Decision) -> tool_
     if decision.edited_input is None:
         return None
     if call.state not in tool_calls.UNDECIDED:
-        return None  # the ledger will say that it was decided
+        return None  # the commit will find that it was decided
     tool_input = run.registry.validate(call.tool_name, decision.edited_input)
     if digest(tool_input) == call.digest:
         return None
-    judgement = await judge(run, call.tool_name, tool_input, edited=True)
+    judgement = await check_policy(run, call.tool_name, tool_input, edited=True)
     if judgement.approval == "deny":
         raise InvalidArguments(f"The changed call can't be approved. {judgement.reason}")
     shown, found = await shown_call(run, call.tool_name, tool_input, judgement.place)

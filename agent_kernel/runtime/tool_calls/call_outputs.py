@@ -1,4 +1,4 @@
-"""CallOutputs takes the outputs of one call to the log, also those that come after the call has ended."""
+"""CallOutputs writes the outputs of one call to the log, including those that arrive after its end."""
 
 import asyncio
 import logging
@@ -13,12 +13,11 @@ from agent_kernel.runtime.tool_calls.shown_images import ShownImages
 logger = logging.getLogger(__name__)
 _FIRST_OUTPUT_SECONDS = 0.01
 _LATE_CHARACTERS = 16_777_216
-"""Most that a call may show after its end: the kernel bounds it too, and is not believed."""
+"""The most output of a call after its end. The kernel limits it too, but is not trusted."""
 
 
 class CallOutputs:
-    """A thread that a call has left behind may show something as long as the run is open. Whoever has `add` does not
-    keep the run in memory."""
+    """A thread that a call left behind may show more while the run is open. `add` does not keep the run in memory."""
 
     def __init__(self, run: ActiveRun, call: ToolCallView) -> None:
         self.shown = ShownImages()
@@ -28,10 +27,10 @@ class CallOutputs:
         self._index = -1
         self._ended = False
         self._early: list[ToolOutputEvent] | None = []
-        """What came after the end and before its commit; `None` from then on."""
+        """Outputs between the call's end and its commit; `None` after that."""
         self._late_room = _LATE_CHARACTERS
         self._late: set[asyncio.Task[None]] = set()
-        # What a quick call prints is committed with its outcome.
+        # Outputs of a quick call are committed with its outcome.
         seconds = run.settings.token_flush_seconds
         self._batcher: Batcher[ToolOutputEvent] = Batcher(self._write, seconds, first=_FIRST_OUTPUT_SECONDS)
 
@@ -45,7 +44,7 @@ class CallOutputs:
             self._batcher.add(event)
 
     async def drain(self) -> list[ToolOutputEvent]:
-        """The call has ended: what is not written yet, for the commit of its outcome."""
+        """Stop, and return the unwritten outputs, for the commit of the outcome."""
         self._ended = True
         return await self._batcher.drain()
 
@@ -54,7 +53,7 @@ class CallOutputs:
         await self._batcher.aclose()
 
     def settled(self) -> None:
-        """The commit of the outcome is under way: what comes from here on is behind it."""
+        """The commit of the outcome is under way: later outputs are written after it."""
         early, self._early = self._early or [], None
         for event in early:
             self._add_late(event)

@@ -1,4 +1,4 @@
-"""The policy that is in force for a run: what its notebook chose, capped by the site, with the rules people saved."""
+"""The effective policy of a run: the notebook's choice, capped by the site, with the rules that people saved."""
 
 import asyncio
 import logging
@@ -23,14 +23,14 @@ _MOST_NAMED = 10
 
 
 def scope_keys(conversation: ConversationRow) -> dict[Scope, str]:
-    """What a rule of each scope is bound to: this conversation, the notebook's folder, everything of this user."""
+    """The key of each scope of rules: the conversation, the notebook's folder, all of this user."""
     folder = str(PurePosixPath(conversation.notebook_path or "").parent)
     return {"conversation": conversation.conversation_id, "project": folder, "user": ""}
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the log has to say about a run's policy."""
+    """The log's part in a run's policy."""
 
     mode: PolicyMode | None
     rules: list[RuleView]
@@ -41,8 +41,8 @@ def read_standing(sql: sqlite3.Connection, row: ConversationRow, run_id: str) ->
 
 
 async def take_in_user_rules(log: Log, settings: RuntimeSettings) -> None:
-    """Have the log know the rules for all notebooks as they are now, where they are kept apart from it. Where they
-    can't be read none of them is in force."""
+    """Copy the rules for all notebooks into the log, where they are kept in a file of their own. If that can't be read,
+    none of them is in force."""
     store = settings.user_rules
     if store is None:
         return
@@ -56,8 +56,8 @@ async def take_in_user_rules(log: Log, settings: RuntimeSettings) -> None:
 
 
 def effective_policy(settings: RuntimeSettings, spec: RunSpec, standing: Standing) -> tuple[Policy, PolicyView]:
-    """A site that caps the mode below `allow` also takes away the notebook's own allowing rules: a file that somebody
-    sent must not be able to approve itself. Raises `ConfigurationError` for a rule that is not understood."""
+    """A site that caps the mode below `allow` also drops the notebook's own allowing rules: a notebook file must not be
+    able to approve itself. Raises `ConfigurationError` for a rule that is not understood."""
     limits = spec.limits
     folder_cap = limits.mode if not limits.closed else Policy(default=limits.mode or "ask").capped("ask").default
     chosen = Policy(default=standing.mode or "ask").capped(settings.policy_cap).capped(folder_cap).default
@@ -92,7 +92,7 @@ def _dropped(rules: Sequence[RuleView], settings: RuntimeSettings) -> list[str]:
 
 
 def _declared_allowed(spec: RunSpec, mode: PolicyMode) -> list[str]:
-    """No rule, and yet they run unasked: tools of the user's own that are declared so."""
+    """A note on the user's own tools that are declared to run unasked."""
     names = [
         tool.name for tool in spec.tools if tool.approval in ("allow", "dynamic") and tool.name not in BUILTIN_NAMES
     ]

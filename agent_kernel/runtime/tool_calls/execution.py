@@ -1,4 +1,4 @@
-"""A call that the ledger has as executing, from the hands to its outcome."""
+"""Executes a call: from the commit of `executing` to the commit of its outcome."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import texts, transitions
 from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs
-from agent_kernel.runtime.tool_calls.queue_position import said_to_wait
+from agent_kernel.runtime.tool_calls.queue_position import showing_queue_position
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
 from agent_kernel.runtime.tool_calls.timeouts import timed
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 
 
 async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
-    """Run a call that the ledger has as executing."""
-    if (why := run.halted) is not None:  # Stop found the call started, and nothing of it to interrupt yet
+    """Run a call whose state in the log is `executing`."""
+    if (why := run.halted) is not None:  # the run was stopped before there was anything to interrupt
         text = texts.cancelled_before_start(why)
         await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "cancelled", text, reason=why))
         return
@@ -47,11 +47,11 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
 
 
 async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tuple[Outcome, Cut | None]:
-    """How the call ended, and why we have interrupted it, where that is how it ended."""
+    """The outcome of the call, and why it was interrupted by us where it was."""
     executor = run.executor
     if executor is None:
         return Outcome("error", "This conversation has no kernel to run the call in."), None
-    # A person approved what they saw; policy and scripts see no file.
+    # A person approved the file that the card showed; policy and scripts see none.
     base = call.preview.base if call.preview is not None and call.by == "user" else ""
     approved = ApprovedCall(
         call.approval_id, call.tool_call_id, call.tool_name, call.tool_input, call.digest, base, call.place
@@ -60,7 +60,7 @@ async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> 
     running = Execution(call.approval_id, execution)
     try:
         with run.calls.executing(call.tool_call_id, running):
-            async with said_to_wait(run, call, executor), timed(run, call, executor, running):
+            async with showing_queue_position(run, call, executor), timed(run, call, executor, running):
                 outcome = await execution
                 return outcome, None if outcome.status == "success" else running.cut
     except KernelGone as gone:
@@ -84,7 +84,7 @@ async def finish(
     shown: Sequence[str] = (),
     cut: Cut | None = None,
 ) -> None:
-    """Commit how a call ended, with the pictures that it has `shown`; `cut` is why we have interrupted it."""
+    """Commit the outcome of a call, with the pictures that it has `shown`; `cut` is why we have interrupted it."""
     if cut is not None:
         outcome = _cut_short(outcome, cut)
     settings = run.settings
@@ -92,7 +92,7 @@ async def finish(
     shortening = partial(
         shorten, call.tool_name, outcome.content, limits, settings.output_directory, outcome.output_file
     )
-    # A text within the limits is kept as it is; a longer one is written to a file.
+    # A text beyond the limits is written to a file.
     kept = shortening() if len(outcome.content) <= limits.characters else await asyncio.to_thread(shortening)
     pictures = NO_PICTURES
     if shown and outcome.status != "unknown":
@@ -121,14 +121,14 @@ async def finish(
 
     run.commit_soon(work)
     if outcome.status == "unknown":
-        run.calls.add_unknown(call.digest)  # what a person says about it will be read with it
+        run.calls.add_unknown(call.digest)  # its text depends on the person's answer, so it is read with it
     else:
         run.calls.add_result(call.tool_call_id, result, pictures.refs)
         run.pictures.add(pictures.data)
 
 
 def _cut_short(outcome: Outcome, cut: Cut) -> Outcome:
-    """A call that we have interrupted ends for our reason, with what it has shown so far."""
+    """The outcome of a call that we have interrupted: our reason, and its output so far."""
     content = f"{cut.reason} {outcome.content}" if outcome.status == "unknown" else f"{cut.reason}\n{outcome.content}"
     if outcome.status == "unknown":
         return replace(outcome, content=content)

@@ -1,4 +1,4 @@
-"""One call under the run's policy: what the tool declares, then what policy makes of it. Fails closed."""
+"""Checks a call against the run's policy, with the verdict of its tool. Fails closed."""
 
 import asyncio
 import logging
@@ -22,16 +22,16 @@ logger = logging.getLogger(__name__)
 _JUDGE_SECONDS = 5.0
 
 
-async def judge(
+async def check_policy(
     run: ActiveRun, tool_name: str, tool_input: str, *, edited: bool, cap: PolicyMode | None = None
 ) -> Judgement:
-    """Judge arguments that are valid, in their canonical form; under a mode no more permissive than `cap`."""
+    """Judge valid arguments in their canonical form, under a mode no more permissive than `cap`."""
     arguments: dict[str, Any] = parse(tool_input)
     declaration = run.registry.declaration(tool_name)
     what = digest(tool_input)
     verdict = await _verdict(run, tool_name, tool_input)
     while True:
-        # The policy of this moment: it may have been switched while the executor was asked.
+        # Read after the executor was asked: the policy may have been switched meanwhile.
         policy = run.policy
         call = JudgedCall(
             tool_name=tool_name,
@@ -40,7 +40,7 @@ async def judge(
             declared=verdict.approval,
             checks_itself=declaration.approval == "dynamic",
             read_only=declaration.read_only,
-            # What may have run already is not run again unasked, whatever rule would allow it.
+            # A call that may have run already always asks, whatever rule would allow it.
             always_asks=edited or run.calls.may_have_run(what),
             parameters=declaration.parameters,
             edits_in_folder=verdict.may_edit,
@@ -54,7 +54,7 @@ async def judge(
 
 
 async def _removed_elsewhere(run: ActiveRun) -> Policy | None:
-    """The policy without saved rules that another process has taken out of force; `None` where there are none."""
+    """The policy without saved rules that another process has removed; `None` where there are none."""
     rules = run.view.policy.rules
     saved = {rule.rule_id for rule in rules if rule.rule_id is not None}
     if not saved:
@@ -66,7 +66,7 @@ async def _removed_elsewhere(run: ActiveRun) -> Policy | None:
         return None
     kept = [rule for rule in rules if rule.rule_id is None or rule.rule_id in in_force]
     policy = Policy(tuple(rule.text for rule in kept), run.policy.default)
-    if not run.policy_lock.locked():  # else somebody is about to show what is in force
+    if not run.policy_lock.locked():  # else its holder is about to show the policy in force
         async with run.policy_lock:
             await run.show_policy(policy, run.view.policy.model_copy(update={"rules": kept}))
     return policy
@@ -78,13 +78,13 @@ def permits(judgement: Judgement, by: DecidedBy | None) -> bool:
 
 
 def asks_executor(run: ActiveRun, tool_name: str) -> bool:
-    """Whether `judge` has to wait for the tool's own callable, or for where a file is."""
+    """Whether `check_policy` has to ask the executor: for the tool's own check, or for where a file is."""
     return run.registry.declaration(tool_name).approval == "dynamic" or tool_name in OPENS_FILES
 
 
 async def _verdict(run: ActiveRun, tool_name: str, tool_input: str) -> ToolVerdict:
-    """What the tool says, and where its file is, are known where the tool is. No clear answer counts as `ask`, and as a
-    place that no rule covers."""
+    """The tool's own verdict and the place of its file, from the executor. Without a clear answer the call asks, and
+    its place is one that no rule covers."""
     declared = run.registry.declaration(tool_name).approval
     verdict = ToolVerdict("ask" if declared == "dynamic" else declared)
     executor = run.executor

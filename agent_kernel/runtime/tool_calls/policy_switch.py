@@ -1,7 +1,7 @@
-"""The policy of a conversation, switched by a person while it goes on.
+"""Switches the policy of a conversation while a run is under way.
 
-A stricter policy counts from before it is in the log, a looser one from after: no call starts under one that the log
-does not know. No waiting call is approved by a switch; those that the new policy denies are denied.
+A stricter policy applies before its commit, a looser one after it, so that no call starts under a policy that the log
+does not have. A switch approves no waiting call; those that the new policy denies are denied.
 """
 
 from agent_kernel.approvals.policy import Policy, exceeds
@@ -16,11 +16,12 @@ from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.runtime.settings import RuntimeSettings
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls.rules import judge_waiting
+from agent_kernel.runtime.tool_calls.rules import check_waiting_calls
 
 
 def refuse_above(settings: RuntimeSettings, mode: PolicyMode, run: ActiveRun | None = None) -> None:
-    """Above what the site allows, or the folder of the run that is under way. Raises `InvalidArguments`."""
+    """Refuse a mode above the cap of the site, or of the folder of the run that is under way. Raises
+    `InvalidArguments`."""
     if exceeds(mode, settings.policy_cap):
         raise InvalidArguments(f"This site allows {settings.policy_cap} at most, not {mode}. Nothing was changed.")
     folder = run.view.policy.folder_cap if run is not None else None
@@ -37,7 +38,7 @@ async def switch(
     mode: PolicyMode,
     decided_by: str | None,
 ) -> PolicySwitchView:
-    """`run` is the one that is under way, if there is one. A switch to what is in force changes nothing."""
+    """`run` is the one that is under way, if any. A switch to the mode in force changes nothing."""
     if run is None:
         before = await _standing(log, settings, row)
         await log.write(lambda transaction: _note(Commit(transaction, row), row, None, before, mode, decided_by))
@@ -46,7 +47,7 @@ async def switch(
             before = run.policy.default
             if before != mode:
                 await _put_in_force(run, before, mode, decided_by)
-                await judge_waiting(run)
+                await check_waiting_calls(run)
     run_id = run.run_id if run is not None else None
     calls = await log.read(lambda sql: tool_calls.list_calls(sql, conversation=row.number))
     waiting = sum(call.state == "awaiting_approval" for call in calls)
@@ -88,7 +89,7 @@ def _note(
     mode: PolicyMode,
     decided_by: str | None,
 ) -> None:
-    """Write it down: for the conversation, the run, the trail and the pages."""
+    """Write the switch: for the conversation, the audit trail and the clients."""
     runs.choose_policy(commit.sql, commit.number, mode)
     if before == mode:
         return

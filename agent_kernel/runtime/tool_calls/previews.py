@@ -1,5 +1,4 @@
-"""What a card shows of a call, with the help of the executor where a file is concerned: only they know what it
-holds."""
+"""Previews for cards. For a change of a file the executor makes it, because only it can read the file."""
 
 import asyncio
 import logging
@@ -22,10 +21,9 @@ Shown = tuple[Preview | None, Sequence[Warning]]
 
 
 async def shown_call(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> Shown:
-    """What the card of valid arguments shows instead of them, and what it warns of: of the file at `place`, which is
-    what the call was judged by.
+    """The preview of valid arguments and its warnings, for the file at `place`, by which the call was judged.
 
-    Raises `InvalidArguments` for a change of a file that nobody is asked about.
+    Raises `InvalidArguments` for a change of a file that is refused without asking.
     """
     found = await read(tool_input, partial(warnings, tool_name, tool_input))
     card = await _file_card(run, tool_name, tool_input, place)
@@ -44,9 +42,9 @@ async def shown_call(run: ActiveRun, tool_name: str, tool_input: str, place: Pla
 
 
 async def with_file_card(run: ActiveRun, call: ToolCallView, place: Place | None) -> ToolCallView:
-    """The call with what it would do to the file as it is now, which is logged before anybody is asked about it.
+    """The call with a preview of its change to the file as it is now, which is logged before a person is asked.
 
-    Raises `InvalidArguments` for a change that nobody is asked about.
+    Raises `InvalidArguments` for a change that is refused without asking.
     """
     if call.tool_name not in CHANGES_FILES:
         return call
@@ -66,5 +64,5 @@ async def _file_card(run: ActiveRun, tool_name: str, tool_input: str, place: Pla
         async with asyncio.timeout(_PREVIEW_SECONDS):
             return await executor.preview(tool_name, tool_input, place)
     except (TimeoutError, KernelGone) as error:
-        logger.debug("Nothing is known of the file: %s", error)
+        logger.debug("The file can't be previewed: %s", error)
         return None

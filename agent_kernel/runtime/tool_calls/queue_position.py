@@ -1,4 +1,4 @@
-"""Says on a call's card that it waits behind the user's own cell, and when it no longer does."""
+"""Shows "queued behind cell N" on a call's card while the call waits for the user's own cell."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,19 +13,19 @@ from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.tools.executor import ToolExecutor
 
 FIRST_LOOK_SECONDS = 0.3
-"""A call that begins sooner is never said to wait."""
+"""A call that begins sooner is never shown as queued."""
 LOOK_SECONDS = 0.5
 
 
 @asynccontextmanager
-async def said_to_wait(run: ActiveRun, call: ToolCallView, executor: ToolExecutor) -> AsyncIterator[None]:
-    """For the time in which the executor has a call that the ledger has as executing."""
+async def showing_queue_position(run: ActiveRun, call: ToolCallView, executor: ToolExecutor) -> AsyncIterator[None]:
+    """Shows the position while a call executes."""
     looks: list[asyncio.Task[None]] = []
 
     def look() -> None:
         looks.append(asyncio.create_task(_watch(run, call, executor), name=f"wait of {call.tool_call_id}"))
 
-    # A timer, because most calls end before a task would be of use.
+    # A timer, because most calls end before a task would have run.
     timer = asyncio.get_running_loop().call_later(FIRST_LOOK_SECONDS, look)
     try:
         yield
@@ -43,7 +43,7 @@ async def _watch(run: ActiveRun, call: ToolCallView, executor: ToolExecutor) -> 
         try:
             cell = await executor.waiting_behind(call.approval_id)
         except KernelGone:
-            return  # the call's own end says so
+            return  # the call's own end will report it
         if cell != shown:
             shown = cell
             await _show(run, call, cell)

@@ -1,4 +1,4 @@
-"""Always-allow rules in the runs that are under way: shown in their headers, and applied to calls that wait."""
+"""Saves and removes always-allow rules, and applies them to the runs that are under way."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ from agent_kernel.log.runs import ConversationRow
 from agent_kernel.protocol.vocabulary import DecidedBy, Scope
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_standing, scope_keys
-from agent_kernel.runtime.tool_calls.policy_check import judge
-from agent_kernel.runtime.tool_calls.tool_call import decide_without_asking
+from agent_kernel.runtime.tool_calls.policy_check import check_policy
+from agent_kernel.runtime.tool_calls.tool_call import commit_verdict
 
 
 def save(
@@ -24,8 +24,8 @@ def save(
     decided_by: str | None,
     user_rules: UserRules | None = None,
 ) -> None:
-    """Put a rule in force, in the transaction of the decision that it came with. Raises `InvalidArguments` where it
-    can't be kept; nothing is decided then."""
+    """Put a rule in force, in the transaction of its decision. Raises `InvalidArguments` where it can't be saved, which
+    rolls the decision back."""
     rule_id, now = add_rule(sql, scope, scope_keys(row)[scope], text, decided_by)
     if scope == "user" and user_rules is not None:
         try:
@@ -64,7 +64,7 @@ def remove(
 
 
 async def rules_changed(runs: Iterable[ActiveRun]) -> None:
-    """A rule was saved or removed. Its scope may reach beyond the conversation in which that was done."""
+    """Apply the rules in force to these runs: a rule's scope may reach beyond its conversation."""
     for run in list(runs):
         await _refresh(run)
 
@@ -77,24 +77,24 @@ async def _refresh(run: ActiveRun) -> None:
         if policy == run.policy and view == run.view.policy:
             return
         await run.show_policy(policy, view)
-        await judge_waiting(run)
+        await check_waiting_calls(run)
 
 
-async def judge_waiting(run: ActiveRun) -> None:
-    """Judge the calls that still wait again: a new rule may cover them, and a stricter policy denies them, so that no
-    card asks for what can't be given. A looser one approves none by itself: who was asked answers."""
+async def check_waiting_calls(run: ActiveRun) -> None:
+    """Check the waiting calls again: a new rule may cover them, and a stricter policy denies them, so that no card asks
+    in vain. A looser mode approves none by itself."""
     number, run_id = run.conversation.number, run.run_id
     calls = await run.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
     for call in calls:
         if call.state != "awaiting_approval":
             continue
-        judgement = await judge(run, call.tool_name, call.tool_input, edited=call.edited, cap="ask")
+        judgement = await check_policy(run, call.tool_name, call.tool_input, edited=call.edited, cap="ask")
         if judgement.approval == "ask":
             continue
-        # Bound to the place that the rule covers: where the path led when the card was shown may be another one.
+        # Bound to the place that the rule covers; when the card was shown the path may have led to another one.
         verdict = tool_calls.Verdict(judgement.approval == "allow", "policy", judgement.reason, place=judgement.place)
         try:
-            decided = await decide_without_asking(run, call, verdict)
+            decided = await commit_verdict(run, call, verdict)
         except (AlreadyDecided, IllegalTransition):
             continue
         run.calls.resolve_decision(decided)

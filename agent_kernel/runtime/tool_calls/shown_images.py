@@ -1,4 +1,4 @@
-"""The pictures that a call shows, from its outputs to what a model may be given of them."""
+"""The pictures in a call's outputs, and their form for models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from agent_kernel.models.images import MEDIA_TYPES, NoPicture
 from agent_kernel.protocol.views import ImageRefs, OutputView
 
 MOST_IMAGES = 8
-"""Of one call. The model is told of the others."""
+"""The most pictures of one call for the model; a note names the number of the others."""
 _MOST_CHARACTERS = 64 * 1024 * 1024
-"""Of all that is held of a call while it runs, in base64. A kernel shows 16 MB of one call at most."""
+"""The most base64 that is held of a call while it runs. A kernel sends 16 MB per call at most."""
 
 
 class ShownImages:
-    """The pictures among a call's outputs as they stand: what was cleared or replaced is gone."""
+    """The current pictures among a call's outputs, without those that were cleared or replaced."""
 
     def __init__(self) -> None:
         self._shown: list[tuple[str | None, str]] = []
@@ -39,28 +39,27 @@ class ShownImages:
             self._shown.append((output.display_id, image))
 
     def take(self) -> list[str]:
-        """What is there at the end, in base64. Nothing is held from then on."""
+        """Remove and return the pictures, in base64."""
         shown, self._shown = self._shown, []
         return [image for _, image in shown if image]
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What becomes of the pictures of a call."""
+    """Pictures in their form for a model."""
 
     refs: ImageRefs = field(default_factory=list)
     data: dict[str, bytes] = field(default_factory=dict)
-    """What the log keeps, by digest; nothing of what no model gets."""
+    """By digest, for the log. Empty for pictures that no model gets."""
     note: str = ""
-    """What the model is told of those that it can't be given."""
+    """Text for the model about those that it can't be given."""
 
 
 NO_PICTURES = Prepared()
 
 
 def prepare(shown: Sequence[str], *, sent: bool) -> Prepared:
-    """Make pictures ready to be `sent` to a model; else only their size is of interest. Takes long: call it in a
-    thread."""
+    """Make pictures ready to be `sent` to a model; else only their sizes are kept. Slow: call it in a thread."""
     refs: ImageRefs = []
     data: dict[str, bytes] = {}
     notes: list[str] = []

@@ -1,4 +1,4 @@
-"""The start of a call together with its decision: one commit, where nothing has to be waited for in between."""
+"""Starts a call in the commit of its decision, where its turn at the kernel is free."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +14,9 @@ def is_for_page(run: ActiveRun, tool_name: str) -> bool:
 
 
 @contextmanager
-def turn_at_once(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool = True) -> Iterator[bool]:
+def reserve_turn(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool = True) -> Iterator[bool]:
     """For the commit of a decision: whether the call can start with it, because its turn at the kernel is free. The
-    block ends with `set_going`, which keeps the turn; where the block fails, the turn is given back."""
+    block calls `start_tasks`, whose task releases the turn; if the block fails, the turn is released here."""
     if not wanted or is_for_page(run, call.tool_name) or not run.calls.scheduler.take(call.read_only):
         yield False
         return
@@ -27,16 +27,16 @@ def turn_at_once(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool 
         raise
 
 
-def set_going(run: ActiveRun, *now: ToolCallView) -> None:
-    """Carry out those of the calls that started with their decision. Not the graph's business: it may not have come
-    to them yet, and waits for these tasks when it does."""
+def start_tasks(run: ActiveRun, *now: ToolCallView) -> None:
+    """Carry out the calls that started with their decision. Their nodes in the graph, which may not have begun yet,
+    wait for these tasks."""
     for call in now:
         if call.state == "executing":
-            task = run.outside_graph(_see_to_its_end(run, call), f"started {call.tool_call_id}")
+            task = run.outside_graph(_carry_out(run, call), f"started {call.tool_call_id}")
             run.calls.add_started(call.tool_call_id, task)
 
 
-async def _see_to_its_end(run: ActiveRun, call: ToolCallView) -> None:
+async def _carry_out(run: ActiveRun, call: ToolCallView) -> None:
     try:
         await carry_out(run, call)
     finally:

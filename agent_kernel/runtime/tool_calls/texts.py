@@ -1,4 +1,4 @@
-"""What the model is told of a call that ended. One text per end; denied is not failed is not done."""
+"""The results of calls in words for the model: one text per outcome, so that denied, failed and done are distinct."""
 
 from typing import assert_never
 
@@ -18,7 +18,7 @@ NOTHING_RAN = "Nothing ran."
 
 
 def outcome_status(state: CallState) -> OutcomeStatus:
-    """The coarse word for a final state."""
+    """The outcome of a final state as `tool_complete` names it."""
     match state:
         case "success" | "denied" | "cancelled" | "unknown":
             return state
@@ -65,7 +65,7 @@ def unknown(reason: str) -> str:
 
 
 def ended(call: ToolCallView, state: CallState, content: str, *, cut: bool = False) -> str:
-    """The text of a call that ran. `cut`: its content begins with why Agent Kernel has interrupted it."""
+    """The text of a call that ran. With `cut`, its content begins with why Agent Kernel interrupted it."""
     text = unknown(content) if state == "unknown" else content
     if state == "error" and not content.startswith(ERROR_PREFIX):
         text = f"{ERROR_PREFIX}: {content}"

@@ -1,4 +1,4 @@
-"""Interrupts a call that takes longer than its tool may: as Cancel does it."""
+"""Interrupts calls: those that exceed the time limit of their tool, and those that are cancelled."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,11 +12,11 @@ from agent_kernel.runtime.tool_calls.queue_position import FIRST_LOOK_SECONDS, L
 from agent_kernel.tools.executor import ToolExecutor
 
 _ANSWER_SECONDS = 2.0
-"""How long the executor has to say whether a call has begun; a kernel that does not answer is taken to be at work."""
+"""How long the executor has to answer whether a call has begun. Without an answer the call counts as begun."""
 
 
 def limit_of(run: ActiveRun, tool_name: str) -> float | None:
-    """Seconds that a call of this tool may run: the smaller one of what the tool declares and what the site says."""
+    """Seconds that a call of this tool may run: the smaller of the tool's own limit and the site's."""
     declared = run.registry.declaration(tool_name).timeout
     limits = [one for one in (declared, run.settings.tool_timeouts.get(tool_name)) if one is not None]
     return min(limits, default=None)
@@ -24,7 +24,7 @@ def limit_of(run: ActiveRun, tool_name: str) -> float | None:
 
 @asynccontextmanager
 async def timed(run: ActiveRun, call: ToolCallView, executor: ToolExecutor, running: Execution) -> AsyncIterator[None]:
-    """For the time in which the executor has a call."""
+    """Limits the time in which the executor has a call."""
     seconds = limit_of(run, call.tool_name)
     if seconds is None:
         yield
@@ -41,7 +41,7 @@ async def _watch(run: ActiveRun, executor: ToolExecutor, running: Execution, sec
     first = min(FIRST_LOOK_SECONDS, seconds)
     await asyncio.sleep(first)
     left = seconds - first
-    while await _is_behind(executor, running):  # the time in which it waits for the user's own cell is not its own
+    while await _is_behind(executor, running):  # waiting for the user's own cell does not count
         left = seconds
         await asyncio.sleep(LOOK_SECONDS)
     await asyncio.sleep(left)
@@ -57,8 +57,8 @@ async def _is_behind(executor: ToolExecutor, running: Execution) -> bool:
 
 
 async def cut_short(run: ActiveRun, running: Execution, cut: Cut | None) -> None:
-    """Interrupt a running call; give it a while to end before its outcome counts as unknown. `cut` says why, where
-    nobody has asked for it. The first reason stays."""
+    """Interrupt a running call, and give it some time to end before its outcome counts as unknown. `cut` is the reason
+    where no person asked for it; the first reason stays."""
     executor = run.executor
     if executor is None:
         return

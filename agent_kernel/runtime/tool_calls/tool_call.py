@@ -1,5 +1,4 @@
-"""The tool node: one call from `proposed` to its outcome. It never raises for what a call does; only cancellation
-passes through."""
+"""The tool node: one call from `proposed` to its outcome. Failures of calls are outcomes, never exceptions."""
 
 import asyncio
 import logging
@@ -14,9 +13,9 @@ from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import texts, transitions
 from agent_kernel.runtime.tool_calls.execution import carry_out, finish
-from agent_kernel.runtime.tool_calls.policy_check import judge, permits
+from agent_kernel.runtime.tool_calls.policy_check import check_policy, permits
 from agent_kernel.runtime.tool_calls.previews import with_file_card
-from agent_kernel.runtime.tool_calls.start import is_for_page, set_going, turn_at_once
+from agent_kernel.runtime.tool_calls.start import is_for_page, reserve_turn, start_tasks
 from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.executor import Outcome
 
@@ -26,7 +25,7 @@ NOBODY = "Nobody was there to ask: this notebook ran without a page."
 
 
 async def run_tool_calls(run: ActiveRun, tool_call_ids: Sequence[str]) -> None:
-    """As `run_tool_call`, all at once. They begin one after another, and others have the event loop between."""
+    """Run several calls concurrently. They begin one after another, with the event loop free in between."""
     if len(tool_call_ids) == 1:
         await run_tool_call(run, tool_call_ids[0])
         return
@@ -36,11 +35,11 @@ async def run_tool_calls(run: ActiveRun, tool_call_ids: Sequence[str]) -> None:
                 group.create_task(run_tool_call(run, tool_call_id), name=f"call {tool_call_id}")
                 await asyncio.sleep(0)
     except BaseExceptionGroup as failed:
-        raise failed.exceptions[0] from None  # as it would be of one call: an unreadable log, say
+        raise failed.exceptions[0] from None  # as for a single call, such as for an unreadable log
 
 
 async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
-    """Decide on a call and run it. Returns when the ledger has its outcome, whoever brought it about."""
+    """Have a call decided, and run it. Returns once the log has its outcome."""
     with run.task():
         try:
             call = run.calls.take_proposed(tool_call_id) or await _read(run, tool_call_id)
@@ -57,7 +56,7 @@ async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
 
 
 async def _decided(run: ActiveRun, call: ToolCallView) -> ToolCallView:
-    """The call once it is decided, by whomever: a person may be quicker than the tool's own judge."""
+    """The call once it is decided: a person may be quicker than the tool's own check."""
     try:
         match call.state:
             case "proposed":
@@ -79,48 +78,48 @@ async def _read(run: ActiveRun, tool_call_id: str) -> ToolCallView:
 async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     while True:
         policy = run.policy
-        judgement = await judge(run, call.tool_name, call.tool_input, edited=False)
+        judgement = await check_policy(run, call.tool_name, call.tool_input, edited=False)
         if judgement.approval == "deny":
             break
         try:
             call = await with_file_card(run, call, judgement.place)
         except InvalidArguments as refusal:
             return await _refuse(run, call, str(refusal))
-        if run.policy is policy:  # else it was switched while the executor was asked
+        if run.policy is policy:  # else the policy was switched while the executor was asked
             break
     match judgement.approval:
         case "deny":
-            return await decide_without_asking(run, call, tool_calls.Verdict(False, "policy", judgement.reason))
+            return await commit_verdict(run, call, tool_calls.Verdict(False, "policy", judgement.reason))
         case "allow":
-            return await decide_without_asking(run, call, tool_calls.Verdict(True, "policy", place=judgement.place))
+            return await commit_verdict(run, call, tool_calls.Verdict(True, "policy", place=judgement.place))
         case "ask" if run.attended:
             return await _ask(run, call.model_copy(update={"place": judgement.place}))
         case "ask":
             verdict = replace(_scripted_verdict(run, call.tool_name), place=judgement.place)
-            return await decide_without_asking(run, call, verdict)
+            return await commit_verdict(run, call, verdict)
 
 
 async def _refuse(run: ActiveRun, call: ToolCallView, fault: str) -> ToolCallView:
-    """A call that can't be put to anybody: the model hears what was wrong with it."""
+    """End a call that can't be shown to a person, with its fault for the model."""
     result = texts.invalid(fault)
     return await run.commit(
         lambda commit: transitions.settle(commit, call.tool_call_id, "invalid", result, reason=fault)
     )
 
 
-async def decide_without_asking(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> ToolCallView:
+async def commit_verdict(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> ToolCallView:
     """Commit a decision, and the start of an approved call with it where its turn is free."""
     denial = texts.denied(f"by {verdict.by}" if verdict.by != "user" else "by the user", verdict.reason)
-    with turn_at_once(run, call, wanted=verdict.approved) as starts:
+    with reserve_turn(run, call, wanted=verdict.approved) as starts:
         now = await run.commit(
-            lambda commit: transitions.decide(commit, call.approval_id, verdict, denial=denial, starts=starts)
+            lambda commit: transitions.apply_verdict(commit, call.approval_id, verdict, denial=denial, starts=starts)
         )
-        set_going(run, now)
+        start_tasks(run, now)
     return now
 
 
 def _scripted_verdict(run: ActiveRun, tool_name: str) -> tool_calls.Verdict:
-    """The next scripted decision that fits, used once; nobody acts unasked where there is none."""
+    """The verdict of the next scripted decision that fits; without one the call is denied."""
     decision = run.next_scripted(tool_name)
     if decision is not None:
         return tool_calls.Verdict(decision.approved, "script", decision.reason)
@@ -138,18 +137,18 @@ async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
 
 
 async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCallView:
-    """Wait for the answer to a request that was shown before a restart."""
+    """Wait for the answer to a request that was shown before the run came back into memory."""
     decision = run.calls.expect_decision(call.approval_id)
     now = await _read(run, call.tool_call_id)
     if now.state != "awaiting_approval":
-        return now  # it was answered between our first look and this one
+        return now  # it was answered between the two reads
     return await _await_decision(run, now, decision)
 
 
 async def _await_decision(
     run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView | None]
 ) -> ToolCallView:
-    """The call as it was decided, or as it is where the run was suspended meanwhile."""
+    """The call as it was decided, or unchanged where the run was suspended."""
     settings = run.settings
     with run.asking(call):
         try:
@@ -184,7 +183,7 @@ async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
 
 
 async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
-    judgement = await judge(run, call.tool_name, call.tool_input, edited=call.edited)
+    judgement = await check_policy(run, call.tool_name, call.tool_input, edited=call.edited)
     moved = call.place not in (None, UNKNOWN) and judgement.place not in (call.place, UNKNOWN)
     if permits(judgement, call.by) and not moved:
         return True

@@ -1,4 +1,4 @@
-"""Moves of a call together with the events that show them: one transaction each."""
+"""State transitions of calls, each in one transaction with the events that show it."""
 
 from typing import Any
 
@@ -79,8 +79,7 @@ def show_end(commit: Commit, call: ToolCallView) -> None:
 
 
 def cut_off(run_id: str, tool_call_id: str) -> ToolCompleteEvent:
-    """The end of a card that was shown while the model wrote a call, for a call that it never finished: the ledger does
-    not know it."""
+    """The end of the card of a call that the model did not finish writing, which the log does not have."""
     return ToolCompleteEvent(
         run_id=run_id,
         tool_call_id=tool_call_id,
@@ -113,7 +112,7 @@ def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None)
     return asked
 
 
-def decide(
+def apply_verdict(
     commit: Commit,
     approval_id: str,
     verdict: tool_calls.Verdict,
@@ -123,7 +122,7 @@ def decide(
     seen_digest: str | None = None,
 ) -> ToolCallView:
     """Commit a decision with what follows from it: the end of the call if it was denied, its start where it `starts` at
-    once. Raises as `ledger.decide`."""
+    once. Raises as `log.tool_calls.decide`."""
     call = tool_calls.decide(commit.sql, approval_id, verdict, denial=denial, seen_digest=seen_digest, starts=starts)
     _show_decision(commit, call, verdict)
     if not verdict.approved:

@@ -1,4 +1,4 @@
-"""Taking back what a call of a file tool wrote. The model is told, or it would build on a file that is no more."""
+"""Undoes the change of a file by a call. The model gets a message, because it would build on that change."""
 
 from dataclasses import dataclass
 
@@ -19,15 +19,15 @@ _PATH_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """A file that was put back, which the log does not have yet."""
+    """An undo that was carried out and is not yet in the log."""
 
     call: ToolCallView
     by: DecidedBy
     decided_by: str | None
 
     @property
-    def told(self) -> str:
-        """What the model hears of it."""
+    def message(self) -> str:
+        """The message to the model."""
         path = str(parse(self.call.tool_input).get("path"))[:_PATH_CHARACTERS]
         return f"I have undone your {self.call.tool_name} call: {path} is as it was before."
 
@@ -66,8 +66,8 @@ async def put_back(executor: ToolExecutor | None, call: ToolCallView, by: Decide
     return Undone(call, by, decided_by)
 
 
-def tell_between_runs(commit: Commit, undone: Undone) -> None:
-    """The model of the next run reads it with all that was said before."""
+def log_between_runs(commit: Commit, undone: Undone) -> None:
+    """Log the message of an undo while no run is under way, for the next run's model."""
     message_id, run_id = new_message_id(), undone.call.run_id
-    append_message(commit.sql, commit.number, message_id, run_id, {"role": "user", "content": undone.told})
-    commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="user", content=undone.told))
+    append_message(commit.sql, commit.number, message_id, run_id, {"role": "user", "content": undone.message})
+    commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="user", content=undone.message))

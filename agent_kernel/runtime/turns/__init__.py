@@ -1,1 +1,1 @@
-"""A turn of the model: what has to be settled before it, its request, and its words on their way to the log."""
+"""A turn of the model: the checks before it, its request, and its answer on the way to the log."""

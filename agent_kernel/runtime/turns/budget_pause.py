@@ -1,8 +1,7 @@
-"""A run that reached a budget, or repeats itself, waits for a person before its next model call; where nobody can be
-asked, it ends.
+"""Pauses a run that reached a budget, or repeats itself, until a person lets it continue; unattended runs end instead.
 
-The pause is part of the run's row, so it outlives the process; a run that waits for long is suspended like one that
-waits for an approval, and takes no task."""
+The pause is part of the run's row, so it outlives the process. A run that waits long is suspended, as one is that
+waits for an approval."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,8 +30,8 @@ async def within_budget(run: ActiveRun) -> bool:
                 await run.fail("BUDGET_EXCEEDED", str(exceeded))
                 return False
             pause = await _pause(run, exceeded)
-        if not await heard(run, pause.pause_id):
-            await give_up(run)
+        if not await wait_for_answer(run, pause.pause_id):
+            await end_paused(run)
         if run.suspended or run.is_ending:
             return False
     run.add_time()
@@ -78,8 +77,7 @@ def _check(run: ActiveRun, limits: BudgetLimits, usage: Usage, seconds: float, o
 
 
 async def wait_for_client(run: ActiveRun) -> bool:
-    """Whether a page shows the conversation, or has, or somebody follows the run without one; else a page is given a
-    while to come."""
+    """Whether a client shows the conversation, or has shown it. Gives a page some time to come where none has."""
     seconds = run.settings.client_seconds
     if not run.attended or run.shown or run.spec.watched or seconds is None:
         return run.attended
@@ -94,9 +92,9 @@ async def wait_for_client(run: ActiveRun) -> bool:
     return bool(run.shown)
 
 
-async def heard(run: ActiveRun, key: str) -> bool:
-    """Wait until a person has said something about `key`, or the run is stopped or suspended. False after the time that
-    a site gives for an answer."""
+async def wait_for_answer(run: ActiveRun, key: str) -> bool:
+    """Wait until a person has answered about `key`, or the run is stopped or suspended. False after the site's time for
+    answers."""
     answer = run.waits.expect(key)
     settings = run.settings
     with run.task():
@@ -127,7 +125,7 @@ async def _pause(run: ActiveRun, exceeded: BudgetExceeded) -> PauseView:
     if exceeded.unpriced:
         run.notify(exceeded.what)
     run.change(paused=pause)
-    # Clients that do not know of pauses learn why nothing moves.
+    # For clients that do not know pauses.
     said = ErrorEvent(
         run_id=run.run_id,
         code="BUDGET_EXCEEDED",
@@ -165,7 +163,7 @@ async def raise_budget(
         at=utc_now(),
         steps=before.usage.steps,
     )
-    # Changed before the commit: a second answer that comes meanwhile finds the first one.
+    # Changed before the commit, so that a second answer finds the first one.
     run.change(paused=None, raises=[*before.raises, step], **raised_to)
 
     def work(commit: Commit) -> None:
@@ -209,8 +207,8 @@ def _raised(
     return {"budget": more}, lifted
 
 
-async def leave(run: ActiveRun, decided_by: str | None) -> None:
-    """Whoever asks for something new has said no to more: a paused run ends."""
+async def end_for_new_message(run: ActiveRun, decided_by: str | None) -> None:
+    """End a paused run because a new message takes its place."""
 
     def noted(commit: Commit) -> None:
         entries.record_message(
@@ -221,11 +219,11 @@ async def leave(run: ActiveRun, decided_by: str | None) -> None:
             decided_by=decided_by,
         )
 
-    await give_up(run, noted)
+    await end_paused(run, noted)
 
 
-async def give_up(run: ActiveRun, noted: Callable[[Commit], None] | None = None) -> None:
-    """End a paused run, because nobody answered. `noted` is for who did, in another way."""
+async def end_paused(run: ActiveRun, noted: Callable[[Commit], None] | None = None) -> None:
+    """End a paused run that got no answer. `noted` adds to the same transaction."""
     pause = run.view.paused
     if pause is None:
         return
@@ -235,7 +233,7 @@ async def give_up(run: ActiveRun, noted: Callable[[Commit], None] | None = None)
 
 
 def refused(run: RunView, pause_id: str) -> AlreadyDecided:
-    """Why nothing is added at this pause; with the answer that it got, where it got one."""
+    """The error for an answer that comes too late, with the first answer where there was one."""
     first: dict[str, Any] = {"run_id": run.run_id, "pause_id": pause_id}
     for given in run.raises:
         if given.pause_id == pause_id:

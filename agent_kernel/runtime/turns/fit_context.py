@@ -1,6 +1,6 @@
-"""The step before a request that keeps it within the model's context, and after one that was refused for its length.
+"""Keeps requests within the model's context: before a request, and after one that was refused for its length.
 
-What was shortened is decided once, kept in the log beside the messages, and told to the user.
+Each compaction is decided once, kept in the log beside the messages, and shown to the user.
 """
 
 from dataclasses import asdict, replace
@@ -16,18 +16,17 @@ from agent_kernel.runtime.state.compaction import Compaction, shorten, tokens_of
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.turns.budget_pause import within_budget
 from agent_kernel.runtime.turns.compaction_plan import last_step, least, plan
-from agent_kernel.runtime.turns.spending import broke_off, spend
+from agent_kernel.runtime.turns.spending import note_unknown_cost, spend
 from agent_kernel.runtime.turns.summary import Summary, left_out, request_for_summary, write_summary
 
 _ANSWER_PART, _ANSWER_TOKENS = 4, 16_384
-"""What is left free for the answer: a part of the context, and at most so many tokens."""
+"""Room for the answer: a part of the context, and at most this many tokens."""
 _REFUSED = 0.9
-"""What a model takes that refused a request and did not say: a part of what that is estimated to have had."""
+"""The assumed context of a model that refused a request without naming its limit, as a part of the request's size."""
 
 
 async def fits(run: ActiveRun) -> bool:
-    """Shorten what the model gets next, where it would exceed the model's context. False where the run is over, or
-    suspended."""
+    """Shorten the next request where it would exceed the model's context. False where the run is over, or suspended."""
     context = facts_of(run.model).context_tokens
     if context is None or run.is_ending:
         return not run.is_ending
@@ -47,7 +46,7 @@ async def fits(run: ActiveRun) -> bool:
 
 
 async def shortened_after(run: ActiveRun, refusal: ContextExceeded) -> bool:
-    """A request was refused for its length. Whether it is now shorter, so that it can be made again."""
+    """Shorten a request that was refused for its length. Whether that was possible."""
     estimated = _estimate(run)
     size = max(refusal.size or 0, estimated * run.transcript.ratio)
     context = refusal.limit or int(size * _REFUSED)
@@ -62,8 +61,8 @@ def learn(run: ActiveRun, input_tokens: int) -> None:
 
 
 def completed(run: ActiveRun, usage: TokenUsage, written: WireMessage) -> TokenUsage:
-    """What a service says of the turn that was asked for last, with an estimate of what it does not say: from the text,
-    as for the model's context. A recorded model took nothing."""
+    """The usage that a service reported for the last turn, with estimates for what it left out. A recorded model uses
+    nothing."""
     if run.model.recorded or (usage.input_tokens and usage.output_tokens):
         return usage
     return _completed(run, usage, _estimate(run), written)
@@ -102,7 +101,7 @@ async def _compact(run: ActiveRun, context: float) -> bool:
         request = request_for_summary(run.transcript.history, before, after, limit)
         written = await run.stoppable(write_summary(run.model, request, limit), "summary")
         if written is None:
-            broke_off(run)
+            note_unknown_cost(run)
             return False
         summary, asked = written, sum(map(tokens_of, request.messages))
         count = len(left_out(before, after))
@@ -118,7 +117,7 @@ async def _compact(run: ActiveRun, context: float) -> bool:
 
 
 async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], summary: Summary, asked: float) -> None:
-    """`asked` is about how many tokens the request for the summary had, where there was one."""
+    """Commit a compaction. `asked` is the estimated size of the request for its summary; 0 without one."""
     write_spent = None
     if asked:
         counted = _completed(run, summary.usage, asked, {"role": "assistant", "content": summary.text})
@@ -136,7 +135,7 @@ async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], su
 
 
 def _newly_cut(run: ActiveRun, before: Compaction, after: Compaction) -> int:
-    """How many results are shorter now that the model gets still."""
+    """How many of the results that the model still gets are shorter now."""
     first = max(after.summarised, before.shortened if after.characters >= before.characters else 0) + 1
     messages = run.transcript.history[first : after.shortened + 1]
     return sum(shorten(message, after.characters) is not message for message in messages)

@@ -17,9 +17,9 @@ from agent_kernel.tools.truncation import TextLimits, truncate
 
 
 async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
-    """Make the tool messages of the step that ended. They are written with the next commit of a message, which saves
-    a commit per step; should the process die before, recovery makes them anew from the ledger. Returns the calls
-    whose outcome is unknown."""
+    """Make the tool messages of the step that ended. The next commit of a message writes them, which saves a commit per
+    step; if the process dies first, recovery makes them anew from the log's calls. Returns the calls whose outcome is
+    unknown."""
     step = run.calls.end_step()
     if not step.calls:
         return []
@@ -44,7 +44,7 @@ async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
 
 
 def _note_step(run: ActiveRun, results: Mapping[str, str]) -> None:
-    """For `Repeats`. A step in which somebody has intervened (`results` is empty) is none that the model repeats."""
+    """Note the step for `Repeats`. One in which a person intervened (`results` is empty) is no repetition."""
     said = next((message for message in reversed(run.transcript.history) if message["role"] == "assistant"), {})
     asked = {call["id"]: call["function"] for call in said.get("tool_calls", ())}
     if results and results.keys() <= asked.keys():
@@ -63,7 +63,7 @@ def write_tool_messages(commit: Commit, run: ActiveRun) -> None:
 def read_tool_messages(
     sql: sqlite3.Connection, conversation: int, tool_call_ids: list[str], step_characters: int
 ) -> list[dict[str, Any]]:
-    """The tool messages of calls, of what the ledger has as their results."""
+    """The tool messages of calls, from their results in the log."""
     results = {one: tool_calls.read_call(sql, conversation, one).result or "" for one in tool_call_ids}
     return tool_messages_for(results, images.shown_by(sql, conversation, tool_call_ids), step_characters)
 
@@ -71,7 +71,7 @@ def read_tool_messages(
 def tool_messages_for(
     results: dict[str, str], shown: Mapping[str, ImageRefs], step_characters: int
 ) -> list[dict[str, Any]]:
-    """One message per call; a step whose results are too long together has each cut to its share."""
+    """One message per call. Where the results are too long together, each is cut to its share."""
     share = step_characters // max(1, len(results))
     total = sum(map(len, results.values()))
     bodies = []
@@ -82,8 +82,8 @@ def tool_messages_for(
     return bodies
 
 
-def leave_messages(commit: Commit, run_id: str) -> list[dict[str, Any]]:
-    """Messages that a run ends without having heard stay in the conversation: the next run's model hears them."""
+def move_unread_messages(commit: Commit, run_id: str) -> list[dict[str, Any]]:
+    """Move messages that a run did not read into the conversation, for the next run's model."""
     bodies = []
     for message in inbox.read_kept(commit.sql, commit.number, run_id):
         message_id = new_message_id()

@@ -1,4 +1,4 @@
-"""The model node: one request, its tokens into the log, its calls into the ledger."""
+"""The model node: one request, with its tokens and calls on the way to the log."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -15,16 +15,16 @@ from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.limits import calls_left
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import texts, transitions
-from agent_kernel.runtime.tool_calls.policy_check import asks_executor, judge
+from agent_kernel.runtime.tool_calls.policy_check import asks_executor, check_policy
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
-from agent_kernel.runtime.tool_calls.start import set_going, turn_at_once
+from agent_kernel.runtime.tool_calls.start import reserve_turn, start_tasks
 from agent_kernel.runtime.turns.budget_pause import within_budget
 from agent_kernel.runtime.turns.fit_context import completed, fits, learn, shortened_after
 from agent_kernel.runtime.turns.messages import answer_calls, write_tool_messages
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
-from agent_kernel.runtime.turns.spending import broke_off, spend
+from agent_kernel.runtime.turns.spending import note_unknown_cost, spend
 from agent_kernel.runtime.turns.stream import TurnStream
-from agent_kernel.runtime.turns.unknown_outcomes import looked_at
+from agent_kernel.runtime.turns.unknown_outcomes import wait_for_answers
 from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
 
@@ -37,7 +37,7 @@ async def call_model(run: ActiveRun) -> list[str]:
     if not run.transcript.is_recalled:
         await run.log.read(run.recall)
     unknown = await answer_calls(run)
-    if run.is_ending or not await looked_at(run, unknown) or not await within_budget(run):
+    if run.is_ending or not await wait_for_answers(run, unknown) or not await within_budget(run):
         return []
     await _take_new_messages(run)
     if not await fits(run):
@@ -56,7 +56,7 @@ async def call_model(run: ActiveRun) -> list[str]:
 
 
 async def _take_new_messages(run: ActiveRun) -> None:
-    """Messages that came while the run was busy go to the model now."""
+    """Commit the messages that arrived while the run was busy, for the next request."""
     while run.inbox:
         message = run.inbox.first
         pictures = await prompt_pictures(run, message.content)
@@ -65,7 +65,7 @@ async def _take_new_messages(run: ActiveRun) -> None:
 
 
 async def take_message(run: ActiveRun, content: str) -> bool:
-    """Keep a person's message for the next model call, in the log. False where the run ended meanwhile."""
+    """Keep a person's message in the log for the next model call. False where the run has ended."""
     run_id = run.run_id
     message = await run.commit(lambda commit: inbox.keep(commit.sql, commit.number, run_id, content))
     if not run.inbox.is_open:
@@ -102,7 +102,7 @@ async def add_user_message(
 
 
 async def _stream_within_context(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
-    """As `_stream`. A request that is refused for its length is shortened and made once more."""
+    """As `_stream`, with a second try for a request that was refused for its length."""
     try:
         return await _stream(run)
     except ContextExceeded as refusal:
@@ -114,8 +114,8 @@ async def _stream_within_context(run: ActiveRun) -> tuple[ModelTurn, list[Logged
 
 
 async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
-    """One turn of the model with its last, unwritten events; `None` where the run was stopped while it streamed, and
-    what had come is kept. Where the run's time was up meanwhile, and there is more now, the model is asked again."""
+    """One turn of the model with its last, unwritten events. `None` where the run was stopped while it streamed; the
+    text so far is kept. Where the run's time ran out meanwhile and was extended, the model is asked again."""
     while True:
         turn = TurnStream(run, new_message_id())
         run.begin_answer(turn.message_id)
@@ -133,26 +133,26 @@ async def _read(run: ActiveRun, turn: TurnStream) -> ModelTurn | None:
         return await run.stoppable(turn.read(), "model")
     except ModelError:
         if turn.begun:
-            broke_off(run)
+            note_unknown_cost(run)
         raise
 
 
 async def _is_asked_again(run: ActiveRun, turn: TurnStream) -> bool:
-    """What becomes of an answer that was cut off."""
+    """Keep or take back an answer that was cut off. Whether the model is asked again."""
     again = run.out_of_time is not None and not run.is_ending and await within_budget(run)
     if again or run.suspended:
         if turn.asked:
             await _take_back(run, turn)
-        return again and await within_budget(run)  # what was taken back counts
+        return again and await within_budget(run)  # the answer that was taken back counts
     if turn.text:
         await _record(run, ModelTurn(content=turn.text, finish_reason="cancelled"), [])
     elif turn.asked:
-        broke_off(run)
+        note_unknown_cost(run)
     return False
 
 
 async def _take_back(run: ActiveRun, turn: TurnStream) -> None:
-    """An answer that was cut off is no part of the conversation: the model is asked again. What it took counts."""
+    """Remove an answer that was cut off from the conversation. Its cost still counts."""
     written = {"role": "assistant", "content": turn.text}
     write_spent = await spend(run, TokenUsage(), 0, steps=0, counted=completed(run, TokenUsage(), written))
     event = MessageEvent(run_id=run.run_id, message_id=turn.message_id, role="assistant", content="")
@@ -178,7 +178,7 @@ async def _record(
     learn(run, turn.usage.input_tokens)
     message_id = run.last_message_id or new_message_id()
     run_id = run.run_id
-    # An adapter that left the pictures out after all has learned that the model takes none.
+    # An adapter may have learned during the request that the model takes no pictures.
     seen = run.pictures.new if run.sends_images else {}
 
     def work(commit: Commit) -> dict[str, ToolCallView]:
@@ -208,7 +208,7 @@ async def _record(
         wanted = [one for one, fault in checked if fault is None and one.approval_id not in beyond]
         starting = await _take_turns(run, wanted, turns)
         proposed = await run.commit(work)
-        set_going(run, *proposed.values())
+        start_tasks(run, *proposed.values())
     run.transcript.note_written()
     run.pictures.noted()
     run.transcript.add(body)
@@ -217,17 +217,17 @@ async def _record(
 
 
 def _propose_beyond(commit: Commit, proposal: tool_calls.Proposal, fault: str | None, why: str) -> ToolCallView:
-    """A call that the budget does not allow any more is never asked about, and never started."""
+    """Propose and deny a call beyond the budget: nobody is asked, and it never starts."""
     call = transitions.propose(commit, proposal, fault)
     if fault is not None:
         return call
     denial = texts.denied("by policy", why)
     verdict = tool_calls.Verdict(False, "policy", why)
-    return transitions.decide(commit, proposal.approval_id, verdict, denial=denial, starts=False)
+    return transitions.apply_verdict(commit, proposal.approval_id, verdict, denial=denial, starts=False)
 
 
 def _note_seen(commit: Commit, seen: dict[str, int]) -> None:
-    """What the model has answered to, it has seen."""
+    """Note the pictures of the request that the model has answered."""
     for tool_call_id, count in seen.items():
         run_id = images.note_seen(commit.sql, commit.number, tool_call_id, count)
         if run_id is not None:
@@ -235,19 +235,19 @@ def _note_seen(commit: Commit, seen: dict[str, int]) -> None:
 
 
 async def _take_turns(run: ActiveRun, proposals: list[tool_calls.Proposal], turns: ExitStack) -> list[str]:
-    """The approvals of the calls that start with the turn; `turns` holds their turns at the kernel."""
+    """The approval ids of the calls that start with this commit; `turns` holds their turns at the kernel."""
     return [
         proposal.approval_id
         async for proposal in in_slices(proposals)
-        if turns.enter_context(turn_at_once(run, proposal, wanted=await _may_start(run, proposal)))
+        if turns.enter_context(reserve_turn(run, proposal, wanted=await _may_start(run, proposal)))
     ]
 
 
 async def _may_start(run: ActiveRun, proposal: tool_calls.Proposal) -> bool:
-    """Whether policy allows a call, and the executor needs not be asked about it before it starts."""
+    """Whether policy allows a call without asking the executor first."""
     if run.stopping is not None or asks_executor(run, proposal.tool_name) or proposal.tool_name in CHANGES_FILES:
         return False
-    return (await judge(run, proposal.tool_name, proposal.tool_input, edited=False)).approval == "allow"
+    return (await check_policy(run, proposal.tool_name, proposal.tool_input, edited=False)).approval == "allow"
 
 
 def _check(run: ActiveRun, call: RequestedCall) -> tuple[tool_calls.Proposal, str | None]:
@@ -292,7 +292,8 @@ def _wire_call(call: RequestedCall) -> dict[str, object]:
 
 
 def _parsable(arguments: str) -> str:
-    """As the model wrote them where they are an object; what stands for one (`null`, an object in a string) as one."""
+    """The arguments unchanged where they are a JSON object, or as one where they stand for one (`null`, an object in a
+    string)."""
     try:
         parsed = parse(arguments)
     except InvalidArguments:

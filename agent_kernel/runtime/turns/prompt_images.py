@@ -1,4 +1,4 @@
-"""The pictures that a prompt names in Markdown, `![](figure.png)`: found in its text, read by the executor."""
+"""Finds the pictures that a prompt names in Markdown, `![](figure.png)`, and reads them through the executor."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -17,13 +17,13 @@ READ_SECONDS = 10.0
 _MARK = "!["
 _MOST_CHARACTERS = 50_000
 _MOST_BRACKETS = 2_000
-"""A prompt with more is not looked into: the parser takes quadratic time for them."""
+"""The most brackets in a prompt that is parsed: the parser takes quadratic time for them."""
 _SHOWN = 100
 
 
 async def prompt_pictures(run: "ActiveRun", prompt: str) -> Prepared:
-    """What the model is given of the pictures of a prompt. The user is told of those that can't be read, and the run
-    goes on without them."""
+    """The pictures of a prompt for the model. A notice names those that can't be read; the run continues without
+    them."""
     if _MARK not in prompt:
         return NO_PICTURES
     names = await asyncio.to_thread(picture_names, prompt)
@@ -44,7 +44,7 @@ async def prompt_pictures(run: "ActiveRun", prompt: str) -> Prepared:
 
 
 def picture_names(prompt: str) -> list[str]:
-    """The addresses of the pictures in a Markdown text, each once, in order. Takes long: call it in a thread."""
+    """The addresses of the pictures in a Markdown text, each once, in order. Slow: call it in a thread."""
     if len(prompt) > _MOST_CHARACTERS or prompt.count("[") > _MOST_BRACKETS:
         return []
     from markdown_it import MarkdownIt

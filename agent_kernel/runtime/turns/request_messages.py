@@ -1,4 +1,4 @@
-"""The messages of one request: which of the pictures that were shown the model gets, and a line for each other."""
+"""The messages of one request, with the newest pictures and a line of text in place of each older one."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,12 @@ from agent_kernel.models.base import IMAGES, WireMessage
 from agent_kernel.runtime.state.run import ActiveRun
 
 MOST_IMAGES, FEW_IMAGES = 20, 10
-"""When a conversation has shown more than the first, the oldest are left out until the second is left: so what a
-request begins with changes with every tenth picture, and a provider's cache of it stays of use in between."""
+"""When a conversation has more pictures than the first, the oldest are left out down to the second. So the beginning of
+requests changes with every tenth picture only, and a provider's cache of it stays valid in between."""
 
 
 async def request_messages(run: ActiveRun) -> Sequence[WireMessage]:
-    """What the model is sent. Afterwards `run.pictures.data` has the pictures to which it refers."""
+    """The messages for the model. Afterwards `run.pictures.data` has the pictures that they refer to."""
     pictures, said = run.pictures, run.transcript.messages()
     at = [index for index, message in enumerate(said) if IMAGES in message]
     if not at:
@@ -30,8 +30,8 @@ async def request_messages(run: ActiveRun) -> Sequence[WireMessage]:
 
 
 def _kept(counts: Sequence[int]) -> list[range]:
-    """Which of the pictures of each message stay, of messages with so many each. The older go first, several at once;
-    what is left depends on the conversation alone, and so is the same after a restart."""
+    """Which pictures of each message stay, given the numbers of pictures per message. The choice depends on the
+    conversation alone, so that it is the same after a restart."""
     total, first = 0, 0
     for count in counts:
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""What a run spends: each turn's tokens and price, added to the run and written as a row of the totals."""
+"""Adds each turn's tokens and price to the run, and writes them as a row of the totals."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,10 +18,10 @@ from agent_kernel.runtime.state.run import ActiveRun
 async def spend(
     run: ActiveRun, reported: TokenUsage, calls: int, *, steps: int = 1, counted: TokenUsage | None = None
 ) -> Callable[[Commit], None]:
-    """Count a turn of the run's model. What is returned writes it, in the commit that writes the turn.
+    """Count a turn of the run's model. Returns the function that writes it in the commit of the turn.
 
-    `steps` is 0 for a turn that the run does not show. `counted` has an estimate of what the service has not reported;
-    nothing is paid by an estimate."""
+    `steps` is 0 for a turn that the run does not show. `counted` has estimates for what the service did not report;
+    prices are never computed from estimates."""
     await ready(run)
     model = run.model
     tokens = counted or reported
@@ -29,7 +29,7 @@ async def spend(
     usage = _added(run.view.usage, tokens, cost, calls, steps)
     estimated = usage.estimated or tokens != reported
     run.change(usage=usage.model_copy(update={"estimated": estimated, "seconds": run.meter.rounded}))
-    turn = None if model.recorded else _row(model, tokens, cost)  # nothing was asked of a model
+    turn = None if model.recorded else _row(model, tokens, cost)  # a cassette costs nothing
 
     def write(commit: Commit) -> None:
         save_spent(commit.sql, run.view)
@@ -41,13 +41,13 @@ async def spend(
 
 
 async def ready(run: ActiveRun) -> None:
-    """Have the table of prices read, where it is needed: not on the event loop."""
+    """Load the table of prices in a thread, where it is needed."""
     if prices.wants_loading(run.model):
         await asyncio.to_thread(prices.load)
 
 
-def broke_off(run: ActiveRun) -> None:
-    """A turn ended before its service said what it took. Where that may have cost something, it is not known what."""
+def note_unknown_cost(run: ActiveRun) -> None:
+    """A turn ended before its service reported the usage: mark the cost as partial where it may have cost something."""
     if prices.price_turn(run.model, TokenUsage()).partial:
         run.change(usage=run.view.usage.model_copy(update={"cost_is_partial": True}))
 
@@ -83,7 +83,7 @@ def _added(usage: Usage, tokens: TokenUsage, cost: TurnCost, calls: int, steps: 
 
 
 def _sum(spent: float | None, more: Decimal | None) -> float | None:
-    """The shortest decimal of a float is the sum that it was made from, so nothing is lost on the wire."""
+    """The sum, exact: the shortest decimal of a float is the sum that it was made from."""
     if more is None:
         return spent
     return float(Decimal(repr(spent or 0.0)) + more.quantize(Decimal(1).scaleb(-COST_DIGITS)))

@@ -1,4 +1,4 @@
-"""A model's turn on its way into the log: text joined into few events, a card for each call that it begins to write."""
+"""TurnStream writes a model's turn to the log: text joined into few events, and a card for each call that begins."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,12 +27,12 @@ from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.turns.request_messages import request_messages
 
 Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
-"""What a stream leaves in the log: text to be joined, and cards that appear or end."""
+"""What a stream writes: text to be joined, and cards that appear or end."""
 
 
 class TurnStream:
-    """Reads one turn. `text` is what has come so far, for a run that is stopped in the middle; `rest` is what the end
-    of the turn left unwritten, to be committed with the turn itself."""
+    """Reads one turn. `text` is the answer so far, for a run that is stopped in the middle; `rest` are the unwritten
+    events at the end, for the commit of the turn."""
 
     def __init__(self, run: ActiveRun, message_id: str) -> None:
         self._run = run
@@ -43,7 +43,7 @@ class TurnStream:
         self.asked = False
         """Whether the model was asked."""
         self.begun = False
-        """Whether anything of an answer has come."""
+        """Whether a part of an answer has arrived."""
         self._batcher: Batcher[Part] = Batcher(self._write, run.settings.token_flush_seconds)
 
     @property
@@ -73,7 +73,7 @@ class TurnStream:
             self._end_unfinished_cards()
             await self._batcher.aclose()
             raise
-        # A card that was not shown yet is shown with its arguments, by the commit of the turn.
+        # A card that was not shown yet is shown by the commit of the turn, with its arguments.
         rest = [part for part in await self._batcher.drain() if not isinstance(part, ToolStateEvent)]
         self.rest = self._events(rest)
         return replace(turn, tool_calls=tuple(self._with_id(*call) for call in enumerate(turn.tool_calls)))
@@ -108,7 +108,7 @@ class TurnStream:
         return replace(call, id=self._ids[index])
 
     def _end_unfinished_cards(self) -> None:
-        """Calls that the model never finished writing are not in the ledger, but their cards are on screen."""
+        """End the cards of calls that the model did not finish; the log does not have these calls."""
         for tool_call_id in self._ids.values():
             self._batcher.add(transitions.cut_off(self._run.run_id, tool_call_id))
 

@@ -1,4 +1,4 @@
-"""The summary that stands in for older messages, asked of the model itself with no tools."""
+"""Asks the model for the summary that replaces older messages."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from agent_kernel.tools.truncation import TextLimits, truncate
 
 SUMMARY_SECONDS = 120.0
 _TRANSCRIPT_BYTES = 400_000
-"""What the model is asked to summarise at most, however large its context: about 100,000 tokens."""
+"""The longest text to summarise, about 100,000 tokens."""
 _RESULT, _ARGUMENTS, _TEXT = 1_000, 2_000, 8_000
 """Characters of each part of the transcript."""
 _INSTRUCTION_TOKENS = 400
@@ -42,10 +42,9 @@ class Summary:
 def request_for_summary(
     history: Sequence[WireMessage], before: Compaction, after: Compaction, limit: float
 ) -> ModelRequest:
-    """What the model is asked: a transcript of what will be left out, in the part of the context that a request may
-    have."""
+    """The request for a summary, with a transcript of the messages that will be left out."""
     instructions = _INSTRUCTIONS.format(words=int(summary_tokens(limit) * _WORDS_PER_TOKEN))
-    transcript = "\n\n".join(_told(history, before, after))
+    transcript = "\n\n".join(_transcript(history, before, after))
     room = min(_TRANSCRIPT_BYTES, int(max(limit - _INSTRUCTION_TOKENS, limit / 2) * BYTES_PER_TOKEN))
     size = len(transcript.encode("utf-8", "replace"))
     if size > room:
@@ -65,7 +64,7 @@ def left_out(before: Compaction, after: Compaction) -> list[int]:
 
 
 async def write_summary(model: Model, request: ModelRequest, limit: float) -> Summary:
-    """Bounded in size and time; never raises what a model's service does wrong."""
+    """Write the summary, bounded in size and time. Errors of the service are returned, not raised."""
     characters = int(summary_tokens(limit) * BYTES_PER_TOKEN)
     try:
         async with asyncio.timeout(SUMMARY_SECONDS):
@@ -99,7 +98,7 @@ async def _read(model: Model, request: ModelRequest, most: int) -> ModelTurn:
     return ModelTurn(content="".join(texts))
 
 
-def _told(history: Sequence[WireMessage], before: Compaction, after: Compaction) -> list[str]:
+def _transcript(history: Sequence[WireMessage], before: Compaction, after: Compaction) -> list[str]:
     parts = [f"Summary of what came before:\n{before.summary}"] if before.summary else []
     if after.prompt:
         parts.extend(_parts(history[after.prompt], "User (stays as it is)"))

@@ -1,7 +1,7 @@
-"""A call whose outcome nobody knows is looked at by a person before the model goes on: the model would build on it.
+"""Calls with an unknown outcome: a person answers about each before the model continues, which would build on it.
 
-What a person says about it is in the ledger, so it outlives the process. Such a call is never run again by itself; the
-same call is asked about, whatever the policy.
+The answer is in the log, so it outlives the process. Such a call is never run again by itself; the same arguments
+always need an approval, whatever the policy.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import UnknownAnswer
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.turns.budget_pause import heard, wait_for_client
+from agent_kernel.runtime.turns.budget_pause import wait_for_answer, wait_for_client
 
 
-async def looked_at(run: ActiveRun, unknown: Sequence[ToolCallView]) -> bool:
-    """Wait until a person has said something about each of these calls of a step; where nobody can be asked, or nobody
-    answers in a site's time, the model is told at once. False where the run is over, or suspended."""
+async def wait_for_answers(run: ActiveRun, unknown: Sequence[ToolCallView]) -> bool:
+    """Wait until a person has answered about each of these calls of a step. Unattended runs, and those without an
+    answer in the site's time, continue. False where the run is over, or suspended."""
     for call in unknown:
-        # Somebody without a page may answer while one is waited for.
+        # An answer may come by HTTP while a page is awaited.
         if not _answered(run, call) and await wait_for_client(run) and not _answered(run, call):
-            await heard(run, call.tool_call_id)
+            await wait_for_answer(run, call.tool_call_id)
         if run.suspended or run.is_ending:
             return False
     return True
@@ -34,7 +34,7 @@ def _answered(run: ActiveRun, call: ToolCallView) -> bool:
 
 
 async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decided_by: str | None) -> None:
-    """Commit what a person says about a call whose outcome is unknown, and let the run go on. The first answer wins.
+    """Commit a person's answer about a call with an unknown outcome, and let the run continue. The first answer wins.
 
     Raises `AlreadyDecided`, and `IllegalTransition` for any other call.
     """
@@ -51,7 +51,7 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
         )
         if said == "continue":
             return None
-        return inbox.keep(commit.sql, commit.number, call.run_id, again(call))
+        return inbox.keep(commit.sql, commit.number, call.run_id, retry_text(call))
 
     message = await run.commit(work)
     if message is not None:
@@ -59,8 +59,8 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
     run.waits.answer(call.tool_call_id)
 
 
-async def leave(run: ActiveRun, decided_by: str | None) -> None:
-    """Whoever asks for something new has looked: the model is told, and goes on."""
+async def continue_all(run: ActiveRun, decided_by: str | None) -> None:
+    """Answer for all calls with an unknown outcome that the run continues: a new message was sent."""
     number, run_id = run.conversation.number, run.run_id
     calls = await run.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
     for call in calls:
@@ -68,6 +68,6 @@ async def leave(run: ActiveRun, decided_by: str | None) -> None:
             await answer(run, call, "continue", decided_by)
 
 
-def again(call: ToolCallView) -> str:
-    """What the model is told where a person wants a call once more."""
+def retry_text(call: ToolCallView) -> str:
+    """The message to the model that asks for a call once more."""
     return f"Try this call again: {call.tool_name} with {call.tool_input}"
