@@ -38,7 +38,7 @@ class RequestImages:
             self.add_encoded({digest: base64.b64encode(raw).decode() for digest, raw in data.items()})
 
     def add_encoded(self, data: Mapping[str, str]) -> None:
-        self._data = self._data | data  # a new one: a request that is under way has the old one
+        self._data = {**self._data, **data}  # a new one: a request that is under way has the old one
 
     def noted(self) -> None:
         """What was new is in the log."""

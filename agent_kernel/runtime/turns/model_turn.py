@@ -1,5 +1,6 @@
 """The model node: one request, with its tokens and calls on the way to the log."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 
@@ -226,7 +227,7 @@ def _propose_beyond(commit: Commit, proposal: tool_calls.Proposal, fault: str | 
     return transitions.apply_verdict(commit, proposal.approval_id, verdict, denial=denial, starts=False)
 
 
-def _note_seen(commit: Commit, seen: dict[str, int]) -> None:
+def _note_seen(commit: Commit, seen: Mapping[str, int]) -> None:
     """Note the pictures of the request that the model has answered."""
     for tool_call_id, count in seen.items():
         run_id = images.note_seen(commit.sql, commit.number, tool_call_id, count)
