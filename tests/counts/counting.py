@@ -76,7 +76,7 @@ class CountedRuntime:
     async def open(cls, path: Path, model: CountedModel, **settings: float) -> "CountedRuntime":
         runtime = await Runtime.open(path, model, RuntimeSettings(**settings))  # type: ignore[arg-type]
         counted = cls(runtime, await runtime.create_conversation())
-        await runtime._host.log.read(lambda sql: sql.set_trace_callback(counted.sql.append))
+        await runtime._resources.log.read(lambda sql: sql.set_trace_callback(counted.sql.append))
         return counted
 
     async def run(
@@ -136,4 +136,4 @@ class CountedRuntime:
             (size,) = sql.execute("PRAGMA page_size").fetchone()
             return int(count * size)
 
-        return await self.runtime._host.log.read(pages)
+        return await self.runtime._resources.log.read(pages)

@@ -22,7 +22,7 @@ from tests.faults.server import Server, until
 
 
 async def set_read_only(before: Stage, on: bool) -> None:
-    log: Log = before.runtime._host.log
+    log: Log = before.runtime._resources.log
     await log.read(lambda sql: sql.execute(f"PRAGMA query_only = {int(on)}").fetchall())
 
 

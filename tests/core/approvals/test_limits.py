@@ -193,7 +193,7 @@ async def test_a_budget_of_a_conversation_counts_all_of_its_runs(stages: Any) ->
         assert said.message.startswith("The budget of this conversation is reached: 3 of 3 tool calls.")
         await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=2), decided_by="ana")
         result = await handle.wait()
-        log = stage.conversation._host.log
+        log = stage.conversation._resources.log
         trail = await log.read(lambda sql: [entry.fields for entry in chain.read_entries(sql)])
     assert result.text == "Two."
     assert result.run.conversation_budget is not None

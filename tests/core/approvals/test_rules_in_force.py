@@ -65,7 +65,7 @@ async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(s
         assert [rule.origin for rule in await stage.runtime.list_rules()] == ["site"]
         with pytest.raises(UnknownRule):
             await stage.runtime.remove_rule(saved.rule_id)
-        entries = await stage.runtime._host.log.read(lambda sql: list(read_entries(sql)))
+        entries = await stage.runtime._resources.log.read(lambda sql: list(read_entries(sql)))
         [_, removed] = [entry.fields for entry in entries if entry.fields["kind"] == "rule"]
         assert (removed["action"], removed["decided_by"], removed["conversation_id"]) == ("removed", "eve", None)
 

@@ -54,7 +54,7 @@ async def test_rules_and_undone_calls_are_in_the_trail_with_who_did_it(stages: A
         always = Decision(approved=True, scope="conversation")
         await stage.conversation.decide(second.approval_id, always, decided_by="ana")
         await handle.wait()
-    log = stage.conversation._host.log
+    log = stage.conversation._resources.log
     told = await log.read(lambda sql: [one.fields for one in chain.read_entries(sql)])
     [undone] = [one for one in told if one["kind"] == "undo"]
     assert (undone["tool_call_id"], undone["decided_by"]) == ("a", "eve")

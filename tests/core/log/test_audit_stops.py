@@ -18,7 +18,7 @@ TWO_CALLS = calls(call("run_python", code="1", call_id="a"), call("run_python", 
 
 
 async def entries(stage: Stage) -> list[dict[str, Any]]:
-    log = stage.conversation._host.log
+    log = stage.conversation._resources.log
     assert await log.read(chain.check) is None
     return await log.read(lambda sql: [entry.fields for entry in chain.read_entries(sql)])
 
@@ -81,7 +81,7 @@ async def test_a_run_that_is_taken_out_of_the_queue_and_a_deleted_conversation_a
         await stage.requests()
         second = await stage.start()
         await handle_command(CancelCommand(type="cancel", run_id=second.run_id), stage.conversation, "eve")
-        log = stage.conversation._host.log
+        log = stage.conversation._resources.log
         await stage.runtime.delete_conversation(stage.conversation.conversation_id, decided_by="ana")
         told = await log.read(lambda sql: [entry.fields for entry in chain.read_entries(sql)])
     noted = [(one["run_id"], one["tool_call_ids"], one["decided_by"]) for one in told if one["kind"] == "stop"]

@@ -124,7 +124,7 @@ async def test_of_two_answers_the_first_counts_and_the_audit_trail_names_it(tmp_
         ]
         first, second = await asyncio.gather(*answers, return_exceptions=True)
         result = await handle.wait()
-        entries = await one.runtime._host.log.read(lambda sql: list(chain.read_entries(sql)))
+        entries = await one.runtime._resources.log.read(lambda sql: list(chain.read_entries(sql)))
         await one.close()
     assert first is None
     assert isinstance(second, AlreadyDecided)
@@ -223,7 +223,7 @@ async def test_who_asks_for_something_new_while_a_run_is_paused_is_in_the_audit_
             await stage.conversation.start_run(spec, stage.executor, asked_by="eve")
         await stage.until(lambda: len(stage.of("complete")) == 2)
         assert (await paused.wait()).run.status == "error"
-        log = stage.conversation._host.log
+        log = stage.conversation._resources.log
         trail = await log.read(lambda sql: [entry.fields for entry in chain.read_entries(sql)])
     [sent] = [entry for entry in trail if entry["kind"] == "message"]
     assert (sent["run_id"], sent["tool_call_ids"]) == (paused.run_id, [])

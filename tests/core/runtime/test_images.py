@@ -42,7 +42,9 @@ async def plotted(stages: Any, model: ScriptedModel, *outputs: OutputView, **opt
 
 
 async def stored(stage: Stage) -> int:
-    (count,) = await stage.runtime._host.log.read(lambda sql: sql.execute("SELECT count(*) FROM images").fetchone())
+    (count,) = await stage.runtime._resources.log.read(
+        lambda sql: sql.execute("SELECT count(*) FROM images").fetchone()
+    )
     return int(count)
 
 
@@ -87,7 +89,7 @@ async def test_the_same_picture_is_in_the_log_once_and_goes_with_the_last_conver
         await (await other.start_run(spec, stage.executor)).wait()
     assert await stored(stage) == 1
     with seeing(PLOT, say("Four.")) as model:
-        stage.runtime._host.models.model = model  # type: ignore[attr-defined]
+        stage.runtime._resources.models.model = model  # type: ignore[attr-defined]
         third = await stage.runtime.create_conversation()
         handle = await third.start_run(
             RunSpec(run_id="s", prompt="Go", tools=(await stage.conversation.tools()), policy="allow"), stage.executor
@@ -124,7 +126,7 @@ async def test_a_model_that_is_changed_to_one_without_eyes_gets_lines_for_what_w
     with seeing(PLOT, say("A red square.")) as model:
         stage, _ = await plotted(stages, model)
     with seeing(say("What square?"), facts=ModelFacts()) as blind:
-        stage.runtime._host.models.model = blind  # type: ignore[attr-defined]
+        stage.runtime._resources.models.model = blind  # type: ignore[attr-defined]
         await (await stage.start("Which colour?")).wait()
     tool = blind.requests[0].messages[3]
     assert tool == {
@@ -245,7 +247,7 @@ async def test_a_run_that_ends_before_its_model_answers_does_not_claim_that_it_h
     assert result.run.status == "error"
     assert [one.seen_images for one in result.tool_calls] == [0]
     with seeing(say("A red square.")) as model:
-        stage.runtime._host.models.model = model  # type: ignore[attr-defined]
+        stage.runtime._resources.models.model = model  # type: ignore[attr-defined]
         result = await (await stage.conversation.retry_run(result.run.run_id)).wait()
     assert refs(model.requests[0]) == [("a", 1)]
     assert [one.seen_images for one in result.tool_calls] == [1]
@@ -272,7 +274,7 @@ async def test_a_result_that_is_cut_to_its_share_keeps_its_picture(stages: Any) 
     with seeing(turn, say("Done."), say("Again.")) as model:
         stage = await stages(model, executor=FunctionExecutor(act), step_characters=1_000)
         await (await stage.start(policy="allow")).wait()
-        stage.runtime._host.histories.take(stage.conversation.row.number)
+        stage.runtime._resources.histories.take(stage.conversation.row.number)
         await (await stage.start("Again?")).wait()
     assert refs(model.requests[1]) == refs(model.requests[2]) == [("a", 1), ("b", 1)]
 
@@ -281,7 +283,7 @@ async def test_a_conversation_is_given_its_own_pictures_only(stages: Any) -> Non
     with seeing(PLOT, say("Done.")) as model:
         stage, _ = await plotted(stages, model)
     [digest] = model.requests[-1].images
-    log = stage.runtime._host.log
+    log = stage.runtime._resources.log
     assert await log.read(lambda sql: images.read(sql, stage.conversation.row.number + 1, [digest])) == {}
     kept = await log.read(lambda sql: images.read(sql, stage.conversation.row.number, [digest, "another"]))
     assert kept == dict(model.requests[-1].images)

@@ -13,7 +13,7 @@ BEGIN SELECT raise(ABORT, 'refused'); END
 async def test_an_answer_to_an_outcome_that_is_not_in_the_log_is_not_kept(stages: Any) -> None:
     with ScriptedModel([call("run_python", code="1", call_id="a"), say("It is 1."), say("Let me see.")]) as model:
         stage = await stages(model)
-        await stage.runtime._host.log.read(lambda sql: sql.execute(REFUSED) and None)
+        await stage.runtime._resources.log.read(lambda sql: sql.execute(REFUSED) and None)
         broken = await (await stage.start(policy="allow")).wait()
         assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
         assert (broken.run.status, broken.text) == ("error", "")

@@ -19,7 +19,7 @@ YES = Decision(approved=True)
 
 
 async def switches(stage: Stage) -> list[dict[str, Any]]:
-    entries = await stage.runtime._host.log.read(lambda sql: list(read_entries(sql)))
+    entries = await stage.runtime._resources.log.read(lambda sql: list(read_entries(sql)))
     return [entry.fields for entry in entries if entry.fields["kind"] == "policy"]
 
 

@@ -47,7 +47,7 @@ async def test_it_is_still_there_for_the_next_run_and_after_it_is_read_from_the_
     with ScriptedModel([say("One."), say("Two.")], facts=SEES) as model:
         stage = await stages(model, executor=FunctionExecutor(files={"figure.png": png_bytes()}))
         await (await stage.start("![](figure.png)")).wait()
-        stage.runtime._host.histories.take(stage.conversation.row.number)
+        stage.runtime._resources.histories.take(stage.conversation.row.number)
         await (await stage.start("And?")).wait()
     assert model.requests[1].images == model.requests[0].images
     assert model.requests[1].messages[1] == model.requests[0].messages[1]

@@ -102,7 +102,7 @@ async def test_a_parked_run_goes_on_with_what_it_had(stages: Any) -> None:
         handle = await ask(stage, "Go two", first)
         [request] = await stage.requests()
         await until_suspended(stage)
-        stage.runtime._host.histories.take(stage.conversation.row.number)
+        stage.runtime._resources.histories.take(stage.conversation.row.number)
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         await handle.wait()
     assert [m["role"] for m in model.requests[-1].messages] == ["system", "user", "assistant", "tool"]
@@ -119,7 +119,7 @@ async def test_a_queued_run_that_was_stopped_took_nobodys_place(stages: Any) -> 
         await stage.conversation.cancel_run(queued.run_id)
         await stage.conversation.decide(request.approval_id, Decision(approved=True))
         await busy.wait()
-        stage.runtime._host.histories.take(stage.conversation.row.number)
+        stage.runtime._resources.histories.take(stage.conversation.row.number)
         await (await ask(stage, "Go on")).wait()
     assert told(model)[0].startswith("Go one")
 

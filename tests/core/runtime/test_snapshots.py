@@ -124,7 +124,7 @@ async def test_a_run_without_a_waiting_call_makes_its_conversation_running(tmp_p
 async def test_no_commit_waits_for_a_long_read(stages: Any, tmp_path: Path) -> None:
     with ScriptedModel([say("Done.")]) as model:
         stage = await stages(model, path=tmp_path / "log.sqlite")
-        log = stage.conversation._host.log
+        log = stage.conversation._resources.log
         loop_is_through = threading.Event()
 
         def long(sql: sqlite3.Connection) -> tuple[int, int]:

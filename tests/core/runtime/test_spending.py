@@ -144,7 +144,7 @@ async def rows(stage: Stage) -> list[tuple[Any, ...]]:
     def read(sql: sqlite3.Connection) -> list[tuple[Any, ...]]:
         return sql.execute("SELECT conversation, model, host, input_tokens, cost, partial FROM turns").fetchall()
 
-    return await stage.runtime._host.log.read(read)
+    return await stage.runtime._resources.log.read(read)
 
 
 async def test_each_turn_is_a_row_that_outlives_its_conversation(stages: Any) -> None:

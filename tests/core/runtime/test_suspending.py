@@ -49,7 +49,7 @@ async def test_a_parked_run_whose_history_is_no_longer_in_memory_goes_on_with_al
             handle = await stage.start(f"prompt {count}")
             request = (await stage.requests(count))[-1]
             await until_suspended(stage)
-            stage.runtime._host.histories.take(stage.conversation.row.number)
+            stage.runtime._resources.histories.take(stage.conversation.row.number)
             await stage.conversation.decide(request.approval_id, Decision(approved=True))
             await handle.wait()
     last = model.requests[-1].messages

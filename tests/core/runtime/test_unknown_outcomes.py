@@ -92,7 +92,7 @@ async def test_of_two_answers_the_first_counts_and_is_in_the_audit_trail(tmp_pat
             return_exceptions=True,
         )
         await handle.wait()
-        entries = await one.runtime._host.log.read(lambda sql: list(chain.read_entries(sql)))
+        entries = await one.runtime._resources.log.read(lambda sql: list(chain.read_entries(sql)))
         await one.close()
     assert [type(one) for one in answers if isinstance(one, Exception)] == [AlreadyDecided]
     [entry] = [entry.fields for entry in entries if entry.fields["kind"] == "unknown"]
