@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from agent_kernel.log.bodies import pack, unpack
+from agent_kernel.log.packing import pack, unpack
 
 
 def add_compaction(sql: sqlite3.Connection, conversation: int, body: dict[str, Any]) -> None:

@@ -202,6 +202,10 @@ MIGRATIONS: tuple[str, ...] = (
     -- Where the path of a file tool's call leads (`Place`, as JSON): what it was judged by, and may open.
     ALTER TABLE tool_calls ADD COLUMN place TEXT;
     """,
+    """
+    -- Long texts are compressed with zlib, each by itself (see `packing`), and audit entries are stored as they are.
+    -- Rows of schemas 1 to 12 stay as they were packed (see `old_packing`).
+    """,
 )
 
 

@@ -1,21 +1,18 @@
-"""Messages, calls and runs as they are told to clients, made of their rows for many conversations at once.
+"""Messages, tool calls, outputs and runs of many conversations at once, as clients get them.
 
-The values have the shape of the protocol's views, but are not validated: what the log holds was, when it was written,
-and to do it again at every look took longer than to read it.
+The values have the shape of the protocol's views, but are not validated: they were when they were written, and to
+validate them again took longer than to read them.
 """
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel
 
-from agent_kernel.log.blocks import IS_OUTPUT, Text, bodies
-from agent_kernel.log.call_rows import CALL, call_values
-from agent_kernel.log.events import MESSAGE, message_body, message_values, outputs_of
+from agent_kernel.log.events import HAS_OUTPUTS, MESSAGE, events_of, message_body, message_values, outputs_of
 from agent_kernel.log.runs import CONVERSATION, RUN, ConversationRow, run_values
+from agent_kernel.log.tool_calls import CALL, call_values
 from agent_kernel.protocol.views import (
     BudgetLimits,
     BudgetRaise,
@@ -46,7 +43,7 @@ _OF_RAISES, _OF_POLICIES, _OF_RULES = _defaults(BudgetRaise), _defaults(PolicyVi
 
 
 def _run(values: Values) -> Values:
-    """With what an earlier version did not write."""
+    """A run's fields, with defaults for those that the version that wrote it did not know."""
     filled = _OF_RUNS | values
     filled["policy"] = _OF_POLICIES | filled["policy"]
     filled["policy"]["rules"] = [_OF_RULES | rule for rule in filled["policy"]["rules"]]
@@ -68,33 +65,21 @@ def list_rows(sql: sqlite3.Connection, after: int, limit: int) -> list[tuple[Con
     return [(ConversationRow(*row), last or 0) for *row, last in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What was said in a conversation."""
-
-    messages: list[Values] = field(default_factory=list)
-    """In order."""
-    texts: dict[int, Text] = field(default_factory=dict)
-    """By position: what blocks were packed against."""
-
-
-def messages(sql: sqlite3.Connection, span: Span) -> dict[int, Said]:
-    """What was said in each conversation."""
-    found: dict[int, Said] = defaultdict(Said)
+def messages(sql: sqlite3.Connection, span: Span) -> dict[int, list[Values]]:
+    """The messages of each conversation, in order."""
+    found: dict[int, list[Values]] = defaultdict(list)
     rows = sql.execute(
-        f"SELECT messages.conversation, position, message_id, messages.run_id, {MESSAGE} "
+        f"SELECT messages.conversation, message_id, messages.run_id, {MESSAGE} "
         "WHERE messages.conversation BETWEEN ? AND ? ORDER BY messages.conversation, position",
         span,
     )
-    for conversation, position, message_id, run_id, *stored in rows:
-        said = found[conversation]
-        body, said.texts[position] = message_body(*stored)
-        said.messages.append(message_values(message_id, run_id, body))
+    for conversation, message_id, run_id, *stored in rows:
+        found[conversation].append(message_values(message_id, run_id, message_body(*stored)))
     return found
 
 
 def calls(sql: sqlite3.Connection, span: Span) -> dict[int, list[Values]]:
-    """Those of each conversation, in the order in which they were proposed; without outputs and offers."""
+    """The tool calls of each conversation, in the order in which they were proposed; without outputs and offers."""
     found: dict[int, list[Values]] = defaultdict(list)
     rows = sql.execute(
         f"SELECT conversation, {CALL} FROM tool_calls WHERE conversation BETWEEN ? AND ? ORDER BY number", span
@@ -104,23 +89,23 @@ def calls(sql: sqlite3.Connection, span: Span) -> dict[int, list[Values]]:
     return found
 
 
-def outputs(sql: sqlite3.Connection, span: Span, said: Mapping[int, Said]) -> dict[int, dict[str, list[Values]]]:
+def outputs(sql: sqlite3.Connection, span: Span) -> dict[int, dict[str, list[Values]]]:
     """The live outputs of each conversation, by call, in order."""
     found: dict[int, dict[str, list[Values]]] = defaultdict(lambda: defaultdict(list))
     rows = sql.execute(
-        f"SELECT conversation, seq, kind, body FROM events WHERE conversation BETWEEN ? AND ? AND {IS_OUTPUT} "
+        f"SELECT conversation, seq, body FROM events WHERE conversation BETWEEN ? AND ? AND {HAS_OUTPUTS} "
         "ORDER BY conversation, seq",
         span,
     )
     for conversation, *row in rows:
-        for _, event in outputs_of(bodies(sql, conversation, tuple(row), said[conversation].texts)):
+        for _, event in outputs_of(events_of(sql, conversation, tuple(row))):
             # An older log's outputs have no metadata.
             found[conversation][event["tool_call_id"]].append({"metadata": {}, **event["output"]})
     return found
 
 
 def runs(sql: sqlite3.Connection, span: Span) -> dict[int, list[Values]]:
-    """Those of each conversation, in order. One that an earlier version stored lacks what its view has got since."""
+    """The runs of each conversation, in order."""
     found: dict[int, list[Values]] = defaultdict(list)
     rows = sql.execute(
         f"SELECT conversation, {RUN} FROM runs WHERE conversation BETWEEN ? AND ? ORDER BY conversation, number", span

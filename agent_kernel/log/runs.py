@@ -10,7 +10,7 @@ from typing import Any, cast
 import orjson
 
 from agent_kernel.errors import CarriedOutElsewhere, IllegalTransition, UnknownConversation, UnknownRun
-from agent_kernel.log.bodies import pack, unpack
+from agent_kernel.log.packing import pack, unpack
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import PolicyMode

@@ -1,13 +1,14 @@
-"""The tool-call ledger: the state machine of a call, enforced in this one place by compare-and-set.
+"""Tool calls: their rows, and the state machine of a call, enforced in this one place by compare-and-set.
 
     proposed -> invalid | denied | awaiting_approval | approved
     awaiting_approval -> approved | denied | superseded | expired | cancelled
     approved -> executing | denied (judged again at execution) | cancelled
     executing -> success | error | cancelled | unknown
 
-A call that has not started can be cancelled or superseded from any state. Moves that nothing can come between are one
-statement: a decision with the start, or a proposal with both. Each function runs inside a transaction of the log
-(`store.Log.write`), so a decision and its event are committed together, before anything acts on them.
+A call that has not started can be cancelled or superseded from any state. Moves that follow each other at once are one
+statement: a decision with the start, or a proposal with both. Each function that changes a call runs inside a
+transaction of the log (`store.Log.write`): the call, its event and its audit entry are committed together, before
+anything acts on them.
 """
 
 import sqlite3
@@ -15,13 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
 from agent_kernel.log.audit import entries
-from agent_kernel.log.bodies import pack
-from agent_kernel.log.call_rows import CALL, call_values, dump_warnings, stored_place, stored_preview
+from agent_kernel.log.packing import pack, unpack
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import Place, Preview, ToolCallView, Warning
-from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope
+from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope, UnknownAnswer
 
 NEXT: dict[CallState, frozenset[CallState]] = {
     "proposed": frozenset({"invalid", "denied", "awaiting_approval", "approved", "cancelled", "superseded"}),
@@ -40,7 +42,19 @@ NEXT: dict[CallState, frozenset[CallState]] = {
 UNDECIDED: tuple[CallState, ...] = ("proposed", "awaiting_approval")
 UNFINISHED: tuple[CallState, ...] = ("proposed", "awaiting_approval", "approved", "executing")
 
+_COLUMNS = (
+    "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
+    "read_only, recorded, warnings, preview, created_at, decided_at, started_at, ended_at, duration_ms, "
+    "result, truncated, output_file, undo, undone, waiting_behind, unknown_answer, "
+    "seen_images, place"
+)
+CALL = f"{_COLUMNS}, (SELECT conversation_id FROM conversations WHERE number = conversation)"
+"""The columns that `call_values` takes, for a SELECT and for RETURNING alike."""
 _SELECT = f"SELECT {CALL} FROM tool_calls"
+_FIELDS = [*_COLUMNS.split(", "), "conversation_id"]
+_FLAGS = [name for name, field in ToolCallView.model_fields.items() if field.annotation is bool]
+_EMPTY_PREVIEW = Preview(kind="text", text="").model_dump()
+"""For the fields that a preview of an older log does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +122,8 @@ def _insert(sql: sqlite3.Connection, conversation: int, proposal: Proposal, colu
     columns = columns | {name: getattr(proposal, name) for name in _PROPOSED}
     columns |= {
         "conversation": conversation,
-        "warnings": dump_warnings(proposal.warnings),
-        "preview": stored_preview(proposal.preview, proposal.tool_input),
+        "warnings": _dump_warnings(proposal.warnings),
+        "preview": _dump_preview(proposal.preview),
     }
     rows = sql.execute(
         f"INSERT INTO tool_calls ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING {CALL}",
@@ -119,12 +133,20 @@ def _insert(sql: sqlite3.Connection, conversation: int, proposal: Proposal, colu
 
 
 def move(
-    sql: sqlite3.Connection, conversation: int, tool_call_id: str, target: CallState, **columns: Any
+    sql: sqlite3.Connection,
+    conversation: int,
+    tool_call_id: str,
+    target: CallState,
+    place: Place | None = None,
+    **columns: Any,
 ) -> ToolCallView:
-    """Compare-and-set: move a call to `target` if its state allows it. An end goes to the audit trail.
+    """Compare-and-set: move a call to `target` if its state allows it, and set columns of its row. An end goes to the
+    audit trail.
 
-    Returns the call as it is then. Raises `IllegalTransition`.
+    Returns the call as it is then. Raises `UnknownToolCall`, `IllegalTransition`.
     """
+    if place is not None:
+        columns["place"] = _dump_place(place)
     moved = _compare_and_set(sql, _key(conversation, tool_call_id), target, columns)
     if moved is None:
         raise _illegal(read_call(sql, conversation, tool_call_id), target)
@@ -188,9 +210,9 @@ def decide(
             "tool_input": verdict.edit.tool_input,
             "digest": verdict.edit.digest,
             "edited": True,
-            "warnings": dump_warnings(verdict.edit.warnings),
-            "preview": stored_preview(verdict.edit.preview, verdict.edit.tool_input),
-            "place": stored_place(verdict.edit.place),
+            "warnings": _dump_warnings(verdict.edit.warnings),
+            "preview": _dump_preview(verdict.edit.preview),
+            "place": _dump_place(verdict.edit.place),
         }
     if not verdict.approved:
         columns |= {"ended_at": now, "result": denial}
@@ -213,7 +235,7 @@ def decide(
 
 
 def _decided(verdict: Verdict, now: str) -> dict[str, Any]:
-    place = {} if verdict.place is None else {"place": stored_place(verdict.place)}
+    place = {} if verdict.place is None else {"place": _dump_place(verdict.place)}
     return {
         "reason": verdict.reason,
         "decided_via": verdict.by,
@@ -299,6 +321,43 @@ def count_waiting(sql: sqlite3.Connection) -> int:
     return int(count)
 
 
+def set_card(
+    sql: sqlite3.Connection, conversation: int, tool_call_id: str, preview: Preview | None, warnings: Sequence[Warning]
+) -> None:
+    """Replace what the card of a call shows in place of its arguments, and what it warns of."""
+    columns = {"preview": _dump_preview(preview), "warnings": _dump_warnings(warnings)}
+    _set(sql, conversation, tool_call_id, columns)
+
+
+def set_waiting(sql: sqlite3.Connection, conversation: int, tool_call_id: str, cell: int | None) -> None:
+    """Note the number of the user's own cell that the kernel runs before a call that is executing."""
+    _set(sql, conversation, tool_call_id, {"waiting_behind": cell})
+
+
+def set_undone(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> None:
+    """Note that what the call wrote was taken back."""
+    _set(sql, conversation, tool_call_id, {"undone": True})
+
+
+def _set(sql: sqlite3.Connection, conversation: int, tool_call_id: str, columns: dict[str, Any]) -> None:
+    """Change columns that decide neither whether nor what the call runs."""
+    sql.execute(
+        f"UPDATE tool_calls SET {', '.join(f'{name} = ?' for name in columns)} "
+        "WHERE conversation = ? AND tool_call_id = ?",
+        (*columns.values(), conversation, tool_call_id),
+    )
+
+
+def answer_unknown(sql: sqlite3.Connection, conversation: int, tool_call_id: str, answer: UnknownAnswer) -> bool:
+    """Note what a person wants done about a call whose outcome is unknown. False if it was answered before."""
+    updated = sql.execute(
+        "UPDATE tool_calls SET unknown_answer = ? "
+        "WHERE conversation = ? AND tool_call_id = ? AND state = 'unknown' AND unknown_answer IS NULL",
+        (answer, conversation, tool_call_id),
+    ).rowcount
+    return updated == 1
+
+
 def _already(call: ToolCallView) -> str:
     who = call.decided_by or {"user": "a person", "policy": "policy", "script": "a script", None: "nobody"}[call.by]
     return (
@@ -308,3 +367,31 @@ def _already(call: ToolCallView) -> str:
 
 def _view(row: Sequence[Any]) -> ToolCallView:
     return ToolCallView.model_validate(call_values(row))
+
+
+def call_values(row: Sequence[Any]) -> dict[str, Any]:
+    """The fields of `ToolCallView`, of a row with the columns `CALL`. Raises `Unreadable`."""
+    values = dict(zip(_FIELDS, row, strict=True))
+    values["by"] = values.pop("decided_via")
+    for name in _FLAGS:
+        values[name] = bool(values[name])
+    values["warnings"] = orjson.loads(values["warnings"])
+    if values["preview"]:
+        values["preview"] = _EMPTY_PREVIEW | orjson.loads(unpack(values["preview"], values["tool_input"].encode()))
+    values["result"] = values["result"] and unpack(values["result"])
+    values["place"] = values["place"] and orjson.loads(values["place"])
+    if values["state"] != "executing":
+        values["waiting_behind"] = None  # it is not cleared when the call ends
+    return values
+
+
+def _dump_preview(preview: Preview | None) -> str | bytes | None:
+    return pack(preview.model_dump_json()) if preview is not None else None
+
+
+def _dump_place(place: Place | None) -> str | None:
+    return place.model_dump_json() if place is not None else None
+
+
+def _dump_warnings(warnings: Sequence[Warning]) -> str:
+    return orjson.dumps([warning.model_dump() for warning in warnings]).decode()

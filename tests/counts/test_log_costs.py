@@ -99,7 +99,7 @@ async def test_a_turn_of_a_long_conversation_is_as_many_statements_as_one_of_a_s
         await counted.run()
     counted.clear()
     await counted.run()
-    assert counted.count() == short
+    assert abs(counted.count() - short) <= 1, "the file with the audit trail's head is updated by the clock"
 
 
 async def test_a_turn_is_a_few_kilobytes_and_no_more_late_than_early(opened: Open) -> None:
@@ -111,7 +111,7 @@ async def test_a_turn_is_a_few_kilobytes_and_no_more_late_than_early(opened: Ope
         sizes.append(await counted.bytes())
     early, late = (sizes[1] - sizes[0]) / 30, (sizes[2] - sizes[1]) / 30
     assert late <= 1.2 * early
-    assert late <= 2_900, "of it some 250 for the tokens and the cost of its two requests, 200 for what is in force"
+    assert late <= 5_100, "1,400 are two audit entries in plain text, 1,400 the events, compressed by themselves"
 
 
 async def test_nothing_is_read_of_earlier_turns_while_calls_run(opened: Open) -> None:

@@ -1,5 +1,9 @@
-"""What the audit trail says of each decision and each end: one function for each kind of entry, called in the
-transaction that does what it tells."""
+"""The kinds of audit entries: one function for each, called in the transaction that does what the entry tells.
+
+There is one for each decision on a tool call and one for each outcome, and one for whatever else a person decides. All
+entries about a call have its `approval_id`. Its arguments, and who decided, are in the decision and not repeated in the
+others; the outcome of a call that was never decided has the arguments.
+"""
 
 import sqlite3
 from collections.abc import Sequence
@@ -14,7 +18,16 @@ from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, Scope, Unkno
 def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -> None:
     """Add a decision, in the transaction that makes it. `call` is as the decision left it."""
     decision = "denied" if call.state == "denied" else "approved"
-    fields = {"at": call.decided_at or utc_now(), "decision": decision, "scope": scope}
+    fields = {
+        "at": call.decided_at or utc_now(),
+        "decision": decision,
+        "scope": scope,
+        "arguments": call.tool_input,
+        "edited": call.edited,
+        "by": call.by,
+        "decided_by": call.decided_by,
+        "reason": call.reason,
+    }
     append(sql, "decision", _of_call(call) | fields)
 
 
@@ -25,13 +38,16 @@ def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> None:
         "state": call.state,
         "started_at": call.started_at,
         "duration_ms": call.duration_ms,
+        "reason": call.reason,
     }
+    if call.by is None:
+        fields["arguments"] = call.tool_input
     append(sql, "outcome", _of_call(call) | fields)
 
 
 def record_undo(sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None, *, by: DecidedBy) -> None:
-    """Add that what a call wrote was taken back. `decided_by` is who did that."""
-    append(sql, "undo", _of_call(call) | {"at": utc_now(), "by": by, "decided_by": decided_by, "reason": None})
+    """Add that what a call wrote was taken back, by the person `decided_by` if one is known."""
+    append(sql, "undo", _of_call(call) | {"at": utc_now(), "by": by, "decided_by": decided_by})
 
 
 def record_stop(
@@ -44,8 +60,8 @@ def record_stop(
     by: DecidedBy,
     decided_by: str | None,
 ) -> None:
-    """Add that somebody stopped a run, or cancelled one call of it. `tool_call_ids` are the calls that this ended
-    before they started, and those that ran and were told to end; how each of them ended is an outcome of its own."""
+    """Add that a run was stopped, or one call of it cancelled. `tool_call_ids` are the calls that this ended before
+    they started, and those that ran and were told to end; the end of each is an outcome entry of its own."""
     fields = {
         "at": utc_now(),
         "conversation_id": conversation_id,
@@ -164,10 +180,5 @@ def _of_call(call: ToolCallView) -> dict[str, Any]:
         "tool_call_id": call.tool_call_id,
         "approval_id": call.approval_id,
         "tool_name": call.tool_name,
-        "arguments": call.tool_input,
         "digest": call.digest,
-        "edited": call.edited,
-        "by": call.by,
-        "decided_by": call.decided_by,
-        "reason": call.reason,
     }

@@ -1,8 +1,8 @@
-"""The head of the audit trail, in a small file beside the log (mode 0600): how many entries there were, and the hash of
-the last. By it an empty trail is told from one that was lost.
+"""The head of the audit trail, in a small file beside the log (mode 0600): the number of entries and the hash of the
+last. It tells an empty trail from one that was lost.
 
-It is replaced as a whole, after the commit whose entries it names: behind the trail by what a crash has kept from it,
-never ahead. So a head that the trail has not got to means that a log was removed, or that an older copy is there.
+The file is replaced as a whole after a commit that added entries. After a crash it may be behind the trail, but never
+ahead. So a head that is not in the trail means that the log was removed, or replaced by an older copy.
 """
 
 import contextlib
@@ -15,22 +15,22 @@ from typing import Any
 
 import orjson
 
-from agent_kernel.log.audit.chain import NO_ENTRY, Head, read_head
+from agent_kernel.log.audit.chain import NO_ENTRY, Head, in_hex, read_head
 from agent_kernel.protocol.events import utc_now
 
 logger = logging.getLogger(__name__)
 VERSION = 1
 MOST_LOST = 20
-"""So many lost trails are kept in mind, the newest."""
+"""The newest lost trails are kept, this many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A trail that the log had once, and what was in its place when that was noticed."""
+    """An audit trail that the log had once, and what was in its place when that was noticed."""
 
     head: Head
     found: int
-    """How many entries there were instead."""
+    """The number of entries there instead."""
     at: str
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class HeadNote:
-    """What the file says. `lost` are trails of before."""
+    """The content of the file."""
 
     head: Head
     lost: tuple[Lost, ...] = ()
@@ -53,7 +53,7 @@ def head_path(log: Path) -> Path:
 
 
 def read_note(log: Path) -> HeadNote | None:
-    """`None` where there is no such file. Raises `ValueError` where it can't be read."""
+    """`None` if there is no such file. Raises `ValueError` if it can't be read."""
     try:
         data = orjson.loads(head_path(log).read_bytes())
         lost = tuple(Lost(_head(one), int(one["found"]), str(one["at"])) for one in data.get("lost", ()))
@@ -88,14 +88,13 @@ def write_note(log: Path, note: HeadNote) -> None:
 
 
 def missing(sql: sqlite3.Connection, head: Head) -> Lost | None:
-    """What the trail lacks of this head; `None` where the trail goes on from it. Reads one row."""
+    """The trail that was lost, if this head is not in the log's trail; `None` if it is. Reads one row."""
     if head.number == 0:
         return None
     if not has_trail(sql):
         return Lost(head, 0, utc_now())
     row = sql.execute("SELECT hash FROM audit WHERE number = ?", (head.number,)).fetchone()
-    stored = row[0].hex() if row is not None and isinstance(row[0], bytes) else row[0] if row is not None else None
-    return None if stored == head.hash else Lost(head, read_head(sql).number, utc_now())
+    return None if row is not None and in_hex(row[0]) == head.hash else Lost(head, read_head(sql).number, utc_now())
 
 
 def trail_head(sql: sqlite3.Connection) -> Head:

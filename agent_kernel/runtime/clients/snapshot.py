@@ -1,4 +1,4 @@
-"""Conversations as JSON for clients and for HTTP, put together from the log's rows (see `log.reading`).
+"""Conversations as JSON for clients and for HTTP, put together from the log's rows (see `log.queries`).
 
 The shape is that of `ConversationView` and `SessionEvent`. Tests hold both against what is made here.
 """
@@ -71,8 +71,8 @@ def _tell(
     if not rows:
         return []
     span = (rows[0][0].number, rows[-1][0].number)
-    said, calls, views = queries.messages(sql, span), queries.calls(sql, span), queries.runs(sql, span)
-    outputs = queries.outputs(sql, span, said)
+    messages, calls = queries.messages(sql, span), queries.calls(sql, span)
+    outputs, views = queries.outputs(sql, span), queries.runs(sql, span)
     told: list[tuple[Values, list[Values]]] = []
     for row, last_seq in rows:
         own = [_offered(call | {"outputs": outputs[row.number][call["tool_call_id"]]}) for call in calls[row.number]]
@@ -83,7 +83,7 @@ def _tell(
             "model": row.model,
             "status": _status(pending, busy=is_busy(row.number)),
             "created_at": row.created_at,
-            "messages": said[row.number].messages,
+            "messages": messages[row.number],
             "tool_calls": own,
             "last_seq": last_seq,
             "runs": views[row.number],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from agent_kernel.errors import InvalidArguments, KernelGone
-from agent_kernel.log import call_notes
+from agent_kernel.log import tool_calls
 from agent_kernel.protocol.views import Place, Preview, ToolCallView, Warning
 from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.run import ActiveRun
@@ -52,7 +52,7 @@ async def with_file_card(run: ActiveRun, call: ToolCallView, place: Place | None
     if shown == call.preview and list(found) == call.warnings:
         return call
     number = run.conversation.number
-    await run.commit(lambda commit: call_notes.set_card(commit.sql, number, call.tool_call_id, shown, found))
+    await run.commit(lambda commit: tool_calls.set_card(commit.sql, number, call.tool_call_id, shown, found))
     return call.model_copy(update={"preview": shown, "warnings": list(found)})
 
 

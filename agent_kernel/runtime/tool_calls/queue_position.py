@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.log import call_notes
+from agent_kernel.log import tool_calls
 from agent_kernel.protocol.events import ToolStateEvent
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.commits import Commit
@@ -54,7 +54,7 @@ async def _watch(run: ActiveRun, call: ToolCallView, executor: ToolExecutor) -> 
 
 async def _show(run: ActiveRun, call: ToolCallView, cell: int | None) -> None:
     def work(commit: Commit) -> None:
-        call_notes.set_waiting(commit.sql, commit.number, call.tool_call_id, cell)
+        tool_calls.set_waiting(commit.sql, commit.number, call.tool_call_id, cell)
         commit.emit(_state(call, cell))
 
     await run.commit(work)

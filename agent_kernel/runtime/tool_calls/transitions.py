@@ -4,7 +4,6 @@ from typing import Any
 
 from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
 from agent_kernel.log import tool_calls
-from agent_kernel.log.call_rows import stored_place
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     ApprovalResponseEvent,
@@ -92,8 +91,7 @@ def cut_off(run_id: str, tool_call_id: str) -> ToolCompleteEvent:
 
 
 def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None) -> ToolCallView:
-    place = {} if call.place is None else {"place": stored_place(call.place)}
-    asked = tool_calls.move(commit.sql, commit.number, call.tool_call_id, "awaiting_approval", **place)
+    asked = tool_calls.move(commit.sql, commit.number, call.tool_call_id, "awaiting_approval", place=call.place)
     commit.emit(
         ApprovalRequestEvent(
             run_id=call.run_id,

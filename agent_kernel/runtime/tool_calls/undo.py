@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agent_kernel.errors import IllegalTransition, ToolFailed, UndoRefused
-from agent_kernel.log import call_notes
+from agent_kernel.log import tool_calls
 from agent_kernel.log.audit import entries
 from agent_kernel.log.events import append_message
 from agent_kernel.protocol.events import MessageEvent, ToolUndoneEvent
@@ -33,7 +33,7 @@ class Undone:
 
     def write(self, commit: Commit) -> None:
         call = self.call
-        call_notes.set_undone(commit.sql, commit.number, call.tool_call_id)
+        tool_calls.set_undone(commit.sql, commit.number, call.tool_call_id)
         entries.record_undo(commit.sql, call, self.decided_by, by=self.by)
         undone = ToolUndoneEvent(run_id=call.run_id, tool_call_id=call.tool_call_id, decided_by=self.decided_by)
         commit.emit(undone)

@@ -7,7 +7,7 @@ always need an approval, whatever the policy.
 from collections.abc import Sequence
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition
-from agent_kernel.log import call_notes, inbox, tool_calls
+from agent_kernel.log import inbox, tool_calls
 from agent_kernel.log.audit import entries
 from agent_kernel.protocol.events import ToolAnsweredEvent
 from agent_kernel.protocol.views import ToolCallView
@@ -42,7 +42,7 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
         raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: its outcome is not in question.")
 
     def work(commit: Commit) -> inbox.KeptMessage | None:
-        if not call_notes.answer_unknown(commit.sql, commit.number, call.tool_call_id, said):
+        if not tool_calls.answer_unknown(commit.sql, commit.number, call.tool_call_id, said):
             first = tool_calls.read_call(commit.sql, commit.number, call.tool_call_id)
             raise AlreadyDecided("Already decided: somebody has answered for this call.", first.model_dump())
         entries.record_unknown_answer(commit.sql, call, said, decided_by)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 from agent_kernel import cli
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import chain
-from agent_kernel.log.bodies import pack_against, unpack
 from agent_kernel.log.migrations import migrate
 from agent_kernel.tools.arguments import digest
 
@@ -74,29 +73,6 @@ def tamper(sql: sqlite3.Connection, *statements: str) -> None:
         sql.execute(statement)
 
 
-def eve_for_ana(sql: sqlite3.Connection) -> Callable[[bytes], bytes]:
-    """The forger who knows how entries are stored: a changed text, compressed as it was."""
-    texts = {entry.number: entry for entry in chain.read_entries(sql)}
-
-    def forge(stored: bytes) -> bytes:
-        for number, entry in texts.items():
-            before = texts.get(number - 1, chain.Entry(0, "", chain.NO_ENTRY))
-            known = (before.text if number % 2 == 0 else "").encode() + before.hash.encode()
-            if unpack_if_so(stored, known) == entry.text:
-                assert "ana" in entry.text
-                return pack_against(entry.text.replace("ana", "eve"), known)
-        raise AssertionError("no such entry")
-
-    return forge
-
-
-def unpack_if_so(stored: bytes, known: bytes) -> str | None:
-    try:
-        return unpack(stored, known)
-    except ValueError:
-        return None
-
-
 def lines(sql: sqlite3.Connection) -> list[dict[str, Any]]:
     return [json.loads(line) for line in chain.export(sql)]
 
@@ -127,8 +103,17 @@ def test_each_decision_and_each_outcome_is_an_entry(sql: sqlite3.Connection) -> 
 
 def test_an_edit_is_recorded_with_the_arguments_that_ran(sql: sqlite3.Connection) -> None:
     approve_and_run(sql, "c4", tool_calls.Verdict(True, "user", edit=tool_calls.Edit(EDITED, digest(EDITED))))
-    for entry in lines(sql)[-2:]:
-        assert (entry["arguments"], entry["digest"], entry["edited"]) == (EDITED, digest(EDITED), True)
+    decision, outcome = lines(sql)[-2:]
+    assert decision["arguments"] == EDITED
+    assert decision["edited"] is True
+    assert [entry["digest"] for entry in (decision, outcome)] == [digest(EDITED)] * 2
+
+
+def test_an_outcome_refers_to_its_decision_and_does_not_repeat_it(sql: sqlite3.Connection) -> None:
+    decision, outcome = lines(sql)[:2]
+    assert outcome.keys().isdisjoint({"arguments", "edited", "by", "decided_by", "scope"})
+    same = ("conversation_id", "run_id", "tool_call_id", "approval_id", "tool_name", "digest")
+    assert [outcome[name] for name in same] == [decision[name] for name in same]
 
 
 @pytest.mark.parametrize("state", ["invalid", "cancelled", "superseded"])
@@ -136,7 +121,7 @@ def test_a_call_that_nobody_decided_has_its_outcome(sql: sqlite3.Connection, sta
     propose(sql, "c4")
     tool_calls.move(sql, 1, "c4", state, reason="Because.")
     last = lines(sql)[-1]
-    assert (last["state"], last["by"], last["reason"], last["started_at"]) == (state, None, "Because.", None)
+    assert (last["state"], last["arguments"], last["reason"], last["started_at"]) == (state, CODE, "Because.", None)
 
 
 def test_a_denial_is_a_decision_and_an_outcome_with_its_reason(sql: sqlite3.Connection) -> None:
@@ -191,9 +176,9 @@ REHASHED = json.dumps({"number": 3, "previous": "x"})
 @pytest.mark.parametrize(
     ("statements", "number", "why"),
     [
-        (["UPDATE audit SET entry = eve_for_ana(entry) WHERE number = 3"], 3, "changed"),
-        (["UPDATE audit SET entry = eve_for_ana(entry) WHERE number = 4"], 4, "changed"),
-        (["UPDATE audit SET entry = replace(entry, x'00', x'01') WHERE number = 3"], 3, "changed"),
+        (["UPDATE audit SET entry = replace(entry, 'ana', 'eve') WHERE number = 3"], 3, "changed"),
+        (["UPDATE audit SET entry = replace(entry, 'success', 'error') WHERE number = 4"], 4, "changed"),
+        (["UPDATE audit SET entry = CAST(entry AS BLOB) WHERE number = 3"], 3, "changed"),
         (["UPDATE audit SET hash = '00' WHERE number = 3"], 3, "changed"),
         (["UPDATE audit SET entry = 'x', hash = '{sha:x}' WHERE number = 3"], 3, "can't be read"),
         ([f"UPDATE audit SET entry = '{REHASHED}', hash = '{{sha:{REHASHED}}}' WHERE number = 3"], 3, "not written"),
@@ -202,7 +187,7 @@ REHASHED = json.dumps({"number": 3, "previous": "x"})
         (
             ["DELETE FROM audit WHERE number = 3", "UPDATE audit SET number = number - 1 WHERE number > 3"],
             3,
-            "not written after",
+            "written as number 4",
         ),
         (
             [
@@ -211,7 +196,7 @@ REHASHED = json.dumps({"number": 3, "previous": "x"})
                 "UPDATE audit SET number = 4 WHERE number = 100",
             ],
             3,
-            "not written after",
+            "written as number 4",
         ),
         (["DELETE FROM audit WHERE number > 4"], 5, "removed, with all that followed it up to 6"),
         (["DELETE FROM audit"], 1, "removed"),
@@ -227,7 +212,6 @@ def test_tampering_is_noticed_and_the_first_bad_entry_is_named(
     why: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    sql.create_function("eve_for_ana", 1, eve_for_ana(sql))
     tamper(sql, *(_with_hash(statement) for statement in statements))
     fault = chain.check(sql)
     assert fault is not None

@@ -12,8 +12,7 @@ import pytest
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log import runs
-from agent_kernel.log.blocks import fold
-from agent_kernel.log.events import Frame, frames_after
+from agent_kernel.log.events import Frame, compress_events, frames_after
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import MOST_TOGETHER, Transaction
 from agent_kernel.protocol.events import TokenEvent
@@ -202,7 +201,7 @@ async def test_a_number_that_another_server_took_is_not_taken_again(opened: Open
         await other.aclose()
 
 
-async def test_a_number_within_a_block_that_another_server_made_is_not_taken_again(
+async def test_a_number_within_a_row_that_another_server_compressed_is_not_taken_again(
     opened: OpenLog, tmp_path: Path
 ) -> None:
     other = await Log.open(tmp_path / "log.sqlite")
@@ -210,7 +209,7 @@ async def test_a_number_within_a_block_that_another_server_made_is_not_taken_aga
         await opened.say("here")
         for _ in range(5):
             await other.write(lambda transaction: say(transaction, "there"))
-        await other.write(lambda transaction: fold(transaction.sql, 1))
+        await other.write(lambda transaction: compress_events(transaction.sql, 1))
         assert await opened.say("here again") == 7
         assert await numbers(opened) == list(range(1, 8))
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_kernel.log import blocks, events, migrations
+from agent_kernel.log import events, migrations
 from agent_kernel.log.audit import chain
 from agent_kernel.log.migrations import MIGRATIONS, migrate
 from agent_kernel.protocol.commands import Decision
@@ -47,7 +47,7 @@ def test_it_is_read_as_it_was_written(old_log: Path) -> None:
         assert sql.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
         assert frames(sql) == FRAMES
         assert chain.check(sql) is None
-        blocks.fold(sql, 1)
+        events.compress_events(sql, 1)
         assert frames(sql) == FRAMES
 
 

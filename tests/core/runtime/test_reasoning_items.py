@@ -10,9 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from agent_kernel.log import blocks
-from agent_kernel.log.bodies import unpack
-from agent_kernel.log.events import read_messages
+from agent_kernel.log.events import events_of, read_messages
+from agent_kernel.log.packing import unpack
 from agent_kernel.models.base import Model, ModelTurn
 from agent_kernel.models.replay import ReplayModel
 from agent_kernel.protocol.commands import Decision
@@ -279,16 +278,16 @@ async def test_the_log_has_it_exactly_once(tmp_path: Path) -> None:
         bodies = [orjson.dumps(body) for _, _, body in read_messages(sql, 1)]
         assert [body.count(b"gAAAA") for body in bodies] == [0, 1, 0, 1]
         assert [body.count(b'"First"') for body in bodies] == [0, 2, 0, 0]  # for people, and in the summary
-        rows = sql.execute("SELECT seq, kind, body FROM events").fetchall()
-        assert any(kind in (blocks.QUIET, blocks.WITH_OUTPUTS) for _, kind, _ in rows)
-        events = [text for row in rows for _, text in blocks.bodies(sql, 1, row)]
+        rows = sql.execute("SELECT seq, body FROM events").fetchall()
+        assert any(isinstance(body, bytes) for _, body in rows)
+        events = [text for row in rows for _, text in events_of(sql, 1, row)]
         assert any('"type":"reasoning"' in text for text in events)
         assert not any("gAAAA" in text for text in events)
         assert stored_texts(sql).count("gAAAA") == 2
 
 
 def stored_texts(sql: sqlite3.Connection) -> str:
-    """All that the log holds outside of its blocks, as text."""
+    """All that the log holds, as text, but for what is no text."""
     tables = [name for (name,) in sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     values = [value for table in tables for row in sql.execute(f'SELECT * FROM "{table}"') for value in row]
     texts = []
@@ -296,7 +295,7 @@ def stored_texts(sql: sqlite3.Connection) -> str:
         try:
             texts.append(unpack(value) if isinstance(value, bytes) else str(value))
         except ValueError:
-            continue  # a block, or another module's bytes
+            continue  # another module's bytes
     return "\n".join(texts)
 
 

@@ -1,4 +1,4 @@
-"""Events that were folded into blocks are the events that were sent: every frame, byte by byte, from any place."""
+"""Events that were compressed are the events that were sent: every frame, byte by byte, from any place."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_kernel.log import blocks, events, runs, tool_calls
-from agent_kernel.log.events import Journal
+from agent_kernel.log import events, runs, tool_calls
+from agent_kernel.log.events import EventWriter, compress_events
 from agent_kernel.log.migrations import migrate
 from agent_kernel.protocol.events import (
     LoggedEvent,
@@ -26,7 +26,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.samp
     ["one\ntwo\r\n", '"type":"tool_output"', "\x00\x1f\x7f\u2028", "run_a", "long " * 4_000, "é" * 40_000]
 )
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["token", "reasoning", "answer", "call", "output", "unit", "fold", "commit"]), TEXTS),
+    st.tuples(st.sampled_from(["token", "reasoning", "answer", "call", "output", "unit", "compress", "commit"]), TEXTS),
     max_size=25,
 )
 
@@ -36,8 +36,8 @@ class Conversations:
 
     def __init__(self, sql: sqlite3.Connection) -> None:
         self.sql = sql
-        self.journal = Journal(sql)
-        self._frames = self.journal.begin()
+        self.writer = EventWriter(sql)
+        self._frames = self.writer.begin()
         self.sent: dict[int, list[str]] = {1: [], 2: []}
         self.outputs: list[str] = []
         self._names = (f"n{number}" for number in range(10_000))
@@ -46,14 +46,14 @@ class Conversations:
             runs.add_conversation(sql, f"conv_{number}", None, None, None)
 
     def emit(self, number: int, event: LoggedEvent) -> None:
-        self.journal.append(number, f"conv_{number}", event)
+        self.writer.append(number, f"conv_{number}", event)
 
     def end_unit(self) -> None:
         """What was emitted since the last one is written together, and sent."""
-        self.journal.flush()
+        self.writer.flush()
         for frame in self._frames:
             self.sent[frame.conversation].append(frame.text)
-        self._frames = self.journal.begin()
+        self._frames = self.writer.begin()
 
     def step(self, what: str, text: str) -> None:
         name = next(self._names)
@@ -73,13 +73,13 @@ class Conversations:
                 self.outputs.append(text)
             case "unit":
                 self.end_unit()
-            case "fold":
+            case "compress":
                 self.end_unit()
-                blocks.fold(self.sql, 1)
+                compress_events(self.sql, 1)
             case "commit":
                 self.end_unit()
-                self.journal.finish()
-                self._frames = self.journal.begin()
+                self.writer.finish()
+                self._frames = self.writer.begin()
 
     def call(self, name: str, result: str) -> None:
         tool_calls.propose(
@@ -142,10 +142,10 @@ def test_messages_are_read_as_they_were_said(results: list[str]) -> None:
         assert said[-1]["content"] == "a shorter text than the call's result"
 
 
-def test_many_events_of_a_run_that_goes_on_are_folded() -> None:
+def test_many_events_of_a_run_that_goes_on_are_compressed() -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as sql:
         log = Conversations(sql)
-        for number in range(10 * blocks.LOOSE + 1):
+        for number in range(10 * events.MOST_LOOSE + 1):
             log.step("token", f"{number} ")
             log.step("commit", "")
         (rows,) = sql.execute("SELECT count(*) FROM events").fetchone()
@@ -161,7 +161,7 @@ def test_an_answer_of_many_pieces_is_stored_as_about_one() -> None:
         for start in range(0, len(words), 5):
             log.step("token", "".join(words[start : start + 5]))
         log.step("answer", "".join(words))
-        log.step("fold", "")
+        log.step("compress", "")
         (stored,) = sql.execute("SELECT sum(length(body)) FROM events").fetchone()
         assert len(log.sent[1]) == 201
         assert stored < 1.2 * len("".join(words))
