@@ -372,8 +372,7 @@ class Conversation:
 
     async def snapshot(self) -> Snapshot:
         """The whole conversation as JSON, calls with their outputs."""
-        busy = self.is_busy
-        return await self._log.read_apart(lambda sql: read_snapshot(sql, self.conversation_id, lambda _: busy))
+        return await self._log.read_apart(lambda sql: read_snapshot(sql, self.conversation_id))
 
     async def view(self) -> ConversationView:
         """The whole conversation, calls with their outputs."""

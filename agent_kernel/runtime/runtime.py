@@ -219,8 +219,7 @@ class Runtime:
     async def list_conversations(self, *, after: str | None = None, limit: int = -1) -> bytes:
         """The conversations as a JSON array, the oldest first. `after` is the id of the one before the first, `limit`
         how many at most. Raises `UnknownConversation`."""
-        busy = {one.row.number for one in self._conversations.values() if one.is_busy}
-        return await self._log.read_apart(lambda sql: read_list(sql, busy.__contains__, after=after, limit=limit))
+        return await self._log.read_apart(lambda sql: read_list(sql, after=after, limit=limit))
 
     async def delete_conversation(self, conversation_id: str, *, decided_by: str | None = None) -> None:
         """Stop its runs and remove it from the log; the decisions stay. Raises `UnknownConversation`,

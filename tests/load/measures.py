@@ -21,9 +21,7 @@ from tests.faults.server import Client, Server, free_port, until
 from tests.load import probe
 from tests.load.model import DONE, plan
 
-SETTLES_WITHIN = 45.0
-"""A WebSocket's ping is due each 30 s. Until then the event loop may keep its cancelled timer, and with the timer's
-context Jupyter Server's word for the current handler."""
+SETTLES_WITHIN = 20.0
 SPARE_FILES = 8
 """A kept connection to the model, a thread's pipe: what may stay open."""
 SPARE_MB = 8
@@ -125,7 +123,8 @@ class LoadedServer:
         return Settled(held.memory_mb, held.files, Counter(alive["objects"]), alive["blocks"], c_mb, signatures_mb)
 
     async def settled(self, before: Settled) -> Settled:
-        """What it holds once it has let go of all, or after a while."""
+        """What it holds once it has let go of all, or after a while. Some things take a few seconds, such as a
+        WebSocket that waits for the other side's good-bye."""
         now = await self.look()
         deadline = time.monotonic() + SETTLES_WITHIN
         while not now.is_as_small_as(before) and time.monotonic() < deadline:

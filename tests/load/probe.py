@@ -8,6 +8,7 @@ C library give back what is free.
 import asyncio
 import ctypes
 import gc
+import heapq
 import sys
 from collections import Counter
 from typing import Any
@@ -51,9 +52,19 @@ def _c_bytes() -> int:
     return int(info.uordblks + info.hblkhd)
 
 
+def _drop_cancelled_timers() -> None:
+    """An event loop keeps up to a hundred timers that were cancelled until they are due, and with their contexts the
+    handlers that Jupyter Server names there: a WebSocket's for the 30 s until its next ping."""
+    loop: Any = asyncio.get_running_loop()
+    loop._scheduled = [handle for handle in loop._scheduled if not handle.cancelled()]
+    heapq.heapify(loop._scheduled)
+    loop._timer_cancelled_count = 0
+
+
 class ProbeHandler(APIHandler):
     @web.authenticated
     async def get(self) -> None:
+        _drop_cancelled_timers()
         gc.collect()
         alive = gc.get_objects()
         counted = Counter(type(one) for one in alive)
@@ -66,7 +77,6 @@ class ProbeHandler(APIHandler):
         ours = {
             f"{kind.__module__}.{kind.__qualname__}": count
             for kind, count in counted.items()
-            # Cancelled timers stay in the event loop's heap until they are due, or are a hundred.
             if str(kind.__module__).split(".")[0].startswith(OURS) and kind is not asyncio.TimerHandle
         }
         trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)

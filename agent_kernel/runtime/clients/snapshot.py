@@ -4,7 +4,7 @@ The shape is that of `ConversationView` and `SessionEvent`. Tests hold both agai
 """
 
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -14,10 +14,9 @@ from agent_kernel.log import events, queries, runs
 from agent_kernel.log.queries import Values
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ToolCallView, ToolView
-from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION
+from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, RunStatus
 
-IsBusy = Callable[[int], bool]
-"""Whether a run of a conversation, by its number, is under way or queued."""
+_OPEN: frozenset[RunStatus] = frozenset({"queued", "running"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +31,18 @@ class Snapshot:
     last_seq: int
 
 
-def read_snapshot(sql: sqlite3.Connection, conversation_id: str, is_busy: IsBusy) -> Snapshot:
+def read_snapshot(sql: sqlite3.Connection, conversation_id: str) -> Snapshot:
     """The whole conversation, calls with their outputs. Raises `UnknownConversation`."""
     row = runs.read_conversation(sql, conversation_id)
-    [(values, pending)] = _tell(sql, [(row, events.last_seq(sql, row.number))], is_busy)
+    [(values, pending)] = _tell(sql, [(row, events.last_seq(sql, row.number))])
     return Snapshot(conversation_id, orjson.dumps(values), pending, values["last_seq"])
 
 
-def read_list(sql: sqlite3.Connection, is_busy: IsBusy, *, after: str | None = None, limit: int = -1) -> bytes:
+def read_list(sql: sqlite3.Connection, *, after: str | None = None, limit: int = -1) -> bytes:
     """A JSON array of conversations, the oldest first: those after one of them, or so many.
     Raises `UnknownConversation`."""
     first = runs.read_conversation(sql, after).number if after is not None else 0
-    return orjson.dumps([values for values, _ in _tell(sql, queries.list_rows(sql, first, limit), is_busy)])
+    return orjson.dumps([values for values, _ in _tell(sql, queries.list_rows(sql, first, limit))])
 
 
 def session_frame(snapshot: Snapshot, tools: Sequence[ToolView]) -> bytes:
@@ -65,7 +64,7 @@ def session_frame(snapshot: Snapshot, tools: Sequence[ToolView]) -> bytes:
 
 
 def _tell(
-    sql: sqlite3.Connection, rows: Sequence[tuple[runs.ConversationRow, int]], is_busy: IsBusy
+    sql: sqlite3.Connection, rows: Sequence[tuple[runs.ConversationRow, int]]
 ) -> list[tuple[Values, list[Values]]]:
     """What `ConversationView` has of each, and its calls that wait. It is as many statements for many as for one."""
     if not rows:
@@ -81,7 +80,7 @@ def _tell(
             "conversation_id": row.conversation_id,
             "kernel_id": row.kernel_id,
             "model": row.model,
-            "status": _status(pending, busy=is_busy(row.number)),
+            "status": _status(pending, views[row.number]),
             "created_at": row.created_at,
             "messages": messages[row.number],
             "tool_calls": own,
@@ -92,8 +91,11 @@ def _tell(
     return told
 
 
-def _status(pending: Collection[Values], *, busy: bool) -> str:
-    return "awaiting_approval" if pending else "running" if busy else "idle"
+def _status(pending: Sequence[Values], views: Sequence[Values]) -> str:
+    """By the rows alone, so that it never says other than the runs beside it."""
+    if pending:
+        return "awaiting_approval"
+    return "running" if any(run["status"] in _OPEN for run in views) else "idle"
 
 
 def _offered(call: Values) -> Values:

@@ -14,11 +14,12 @@ from agent_kernel.errors import UnknownConversation
 from agent_kernel.log.migrations import migrate
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import SessionEvent, server_event_adapter
-from agent_kernel.protocol.views import ConversationView, OutputView, ToolView
-from agent_kernel.runtime.clients.snapshot import Snapshot, read_list, read_snapshot, session_frame
+from agent_kernel.protocol.views import BudgetLimits, ConversationView, OutputView, ToolView
+from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot, session_frame
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage
+from tests.core.runtime.test_budget import until_paused
 
 HERE = Path(__file__).parents[1]
 TOOLS = [ToolView(name="look", description="Look.", parameters={"type": "object"}, approval="allow")]
@@ -92,7 +93,7 @@ def test_a_snapshot_of_an_older_log_says_the_same() -> None:
         sql.executescript((HERE / "log_of_schema_1.sql").read_text(encoding="utf-8"))
         migrate(sql)
         (conversation_id,) = sql.execute("SELECT conversation_id FROM conversations").fetchone()
-        view = assert_as_the_views_say(read_snapshot(sql, conversation_id, lambda _: True))
+        view = assert_as_the_views_say(read_snapshot(sql, conversation_id))
         assert [call.state for call in view.tool_calls] == ["success", "awaiting_approval"]
         assert len(view.tool_calls[0].outputs) == 1
 
@@ -113,12 +114,20 @@ async def test_the_list_has_whole_conversations_in_pages(stages: Any, tmp_path: 
         await stage.runtime.list_conversations(after="nowhere")
 
 
-async def test_a_run_without_a_waiting_call_makes_its_conversation_running(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as sql:
-        migrate(sql)
-        sql.execute("INSERT INTO conversations (conversation_id, created_at) VALUES ('c1', ''), ('c2', '')")
-        told = orjson.loads(read_list(sql, lambda number: number == 2))
-        assert [one["status"] for one in told] == ["idle", "running"]
+async def test_a_conversation_is_running_as_long_as_a_run_beside_it_says_so(stages: Any) -> None:
+    with ScriptedModel([]) as model:
+        stage = await stages(model)
+        await stage.runtime.create_conversation()
+        handle = await stage.start(budget=BudgetLimits(tool_calls=0))
+        await until_paused(stage)
+        assert await statuses(stage) == ["running", "idle"]
+        await stage.conversation.cancel_run(handle.run_id)
+        await handle.wait()
+        assert await statuses(stage) == ["idle", "idle"]
+
+
+async def statuses(stage: Stage) -> list[str]:
+    return [one["status"] for one in orjson.loads(await stage.runtime.list_conversations())]
 
 
 async def test_no_commit_waits_for_a_long_read(stages: Any, tmp_path: Path) -> None:
