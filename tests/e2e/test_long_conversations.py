@@ -9,7 +9,7 @@ from tests.e2e.model import Gate, WrittenModel
 from tests.e2e.records import bundles
 
 SUMMARY = "Asked: look often. Done: sixteen looks, nothing but x. Left: the answer."
-LOOK = call("run_python", code="print('x' * 900)")
+LOOKS = [call("run_python", code=f"print('x' * {900 + number})") for number in range(16)]
 STATE = "run = ak.last_run(); run.status, len(run.messages), [len(c.result) > 890 for c in run.tool_calls].count(True)"
 
 
@@ -17,7 +17,7 @@ def test_a_refused_request_is_summarised_and_the_summary_can_be_read_live_after_
     open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
     answer = Gate(say("It is 42."))
-    model.says(*[LOOK] * 16, failure(400, "Your input exceeds the context window of this model."), say(SUMMARY), answer)
+    model.says(*LOOKS, failure(400, "Your input exceeds the context window of this model."), say(SUMMARY), answer)
     notebook = open_notebook(
         ["%load_ext agent_kernel\nimport agent_kernel as ak", "%%agent --policy allow\nLook often.", STATE]
     )
@@ -33,6 +33,7 @@ def test_a_refused_request_is_summarised_and_the_summary_can_be_read_live_after_
     expect(page.get_by_text(SUMMARY)).to_be_visible()
     answer.open()
     expect(page.locator("[data-role=answer]")).to_contain_text("It is 42.")
+    expect(page.locator(".ak-run[data-status=complete], .agent-record").first).to_be_visible()
     (record,) = [data for data in bundles(notebook.save(), 1) if "data-agent-record" in data.get("text/html", "")]
     assert f"messages</summary>\n<p>{SUMMARY}</p>\n</details>" in record["text/html"]
     notebook.run(2)
