@@ -1,4 +1,4 @@
-"""A conversation: its runs, one after another, and what clients may ask of it."""
+"""A conversation: its runs, one after another, and the operations that clients may request."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
@@ -60,7 +60,7 @@ class Conversation:
         self._feed = Feed(resources.log, row.number, row.conversation_id, last_seq)
         self._queue = RunQueue(resources, row, self._feed)
         self.on_retry: Callable[[RunSpec, RunHandle], None] | None = None
-        """Told of a run that goes on after it had ended, so that its host follows it to its end."""
+        """Called with a run that is tried again, so that the host follows it to its end."""
 
     @property
     def conversation_id(self) -> str:
@@ -76,12 +76,12 @@ class Conversation:
 
     @property
     def in_memory(self) -> bool:
-        """Whether a run is held in memory: one is under way, and not suspended."""
+        """Whether a run is in memory: active, and not suspended."""
         return self._queue.active is not None
 
     @property
     def is_watched(self) -> bool:
-        """Whether a page, or a kernel, follows what happens here."""
+        """Whether a client or a kernel is subscribed."""
         return self._feed.is_followed
 
     @property
@@ -94,7 +94,7 @@ class Conversation:
         return self._feed.subscribe(after_seq)
 
     def client_came(self) -> None:
-        """A page shows this conversation, or somebody without one answers: its runs may wait for a person."""
+        """A client shows this conversation, so that its runs may wait for a person."""
         self._feed.shown.set()
 
     def close(self) -> None:
@@ -115,11 +115,11 @@ class Conversation:
         return self._queue.add(spec, view, executor, scripted)
 
     def continue_run(self, spec: RunSpec, view: RunView, executor: ToolExecutor | None) -> RunHandle:
-        """Go on with a run that an earlier process left open."""
+        """Continue a run that an earlier process left open."""
         return self._queue.add(spec, view, executor)
 
     async def retry_run(self, run_id: str) -> RunHandle:
-        """Go on with the last run, which ended because the model failed. Raises `UnknownRun`, `AlreadyDecided`,
+        """Try the last run again, which ended because the model failed. Raises `UnknownRun`, `AlreadyDecided`,
         `KernelGone`."""
         await self._own_run(run_id)
         spec = await retry.read_spec(self._log, self.row, run_id)
@@ -130,8 +130,8 @@ class Conversation:
         return handle
 
     async def send_message(self, content: str, *, decided_by: str | None = None) -> str:
-        """The `message` command. While a run goes on, the message replaces calls that wait and is heard before the
-        next model call; else it starts a run with the tools of the last one. Returns the run's id."""
+        """The `message` command. During a run the message supersedes waiting calls and is part of the next model call;
+        else it starts a run with the tools of the last one. Returns the run's id."""
         await self._end_pause(decided_by)
         return await self._send(content, decided_by)
 
@@ -171,8 +171,8 @@ class Conversation:
         return decided
 
     async def _find_approval(self, approval_id: str, active: ActiveRun | None) -> ToolCallView:
-        """A call of the run at hand. Says why a decision can't be taken: it is none of this conversation's, or its run
-        is over."""
+        """A call of the active run. Raises `UnknownApproval` for another conversation's, `AlreadyDecided` where its run
+        is over, `CarriedOutElsewhere`."""
         call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
         if call.conversation_id != self.conversation_id:
             raise UnknownApproval(approval_id)
@@ -182,16 +182,16 @@ class Conversation:
         return call
 
     async def remove_rule(self, rule_id: str, *, decided_by: str | None = None, by: DecidedBy = "user") -> None:
-        """Take back an always-allow rule that covers this conversation. A call that it allowed and that has not
-        started is judged without it. Raises `UnknownRule`."""
+        """Remove an always-allow rule that covers this conversation. Calls that have not started are judged without it.
+        Raises `UnknownRule`."""
         kept = self._resources.settings.user_rules
         await self._log.write(lambda t: rules.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept))
         async with self._queue.lease_run():  # a suspended run shows the change as well
             await rules.rules_changed(self._resources.active)
 
     async def switch_policy(self, mode: PolicyMode, *, decided_by: str | None = None) -> PolicySwitchView:
-        """The policy of the run that is under way, and of later prompts that name none. Raises `InvalidArguments` for
-        one above the site's cap, `CarriedOutElsewhere`."""
+        """Switch the policy of the active run, and of later prompts that name none. Raises `InvalidArguments` for a
+        mode above the site's cap, `CarriedOutElsewhere`."""
         policy_switch.refuse_above(self._resources.settings, mode)
         await self.refuse_elsewhere()
         await self._queue.until_begun()
@@ -201,7 +201,7 @@ class Conversation:
                 self._log, self._resources.settings, self.row, active, mode, decided_by
             )
             begun = self._queue.active
-            if begun is not None and begun is not active:  # it has read the policy as it was
+            if begun is not None and begun is not active:  # it has read the policy before the switch
                 await rules.rules_changed([begun])
         return switched
 
@@ -214,7 +214,7 @@ class Conversation:
         without_usd: bool = False,
         decided_by: str | None = None,
     ) -> None:
-        """Let a run that is paused go on with a larger budget. Raises `UnknownRun`, `AlreadyDecided`,
+        """Let a paused run continue with a larger budget. Raises `UnknownRun`, `AlreadyDecided`,
         `InvalidArguments`."""
         async with self._queue.lease_run() as active:
             if active is None or active.run_id != run_id:
@@ -222,14 +222,13 @@ class Conversation:
             await budget_pause.raise_budget(active, pause_id, add, decided_by, without_usd=without_usd)
 
     async def end_paused(self, run_id: str) -> None:
-        """End a run that is paused, because nobody is there to answer. One that is not is left alone."""
+        """End a paused run that has nobody to answer. Does nothing for any other."""
         async with self._queue.lease_run() as active:
             if active is not None and active.run_id == run_id:
                 await budget_pause.end_paused(active)
 
     async def _end_pause(self, decided_by: str | None) -> None:
-        """Whoever asks for something new does not wait: the model hears of unknown outcomes, and a run at its budget
-        ends."""
+        """End a pause for a new message: unknown outcomes go to the model, and a run at its budget ends."""
         if self._queue.is_paused:
             async with self._queue.lease_run() as active:
                 if active is not None:
@@ -243,7 +242,7 @@ class Conversation:
             try:
                 ended = await lifecycle.end_unstarted(self._log, self.row, queued.view, stop)
             except LogUnavailable:
-                self._queue.put_back(queued)  # nothing was cancelled: it can be asked for again
+                self._queue.put_back(queued)  # nothing was cancelled
                 raise
             queued.result.set_result(ended)
             return
@@ -263,7 +262,7 @@ class Conversation:
         return view
 
     async def stop_all(self, stop: Stop) -> None:
-        """Stop the run at hand and empty the queue."""
+        """Stop the active run and empty the queue."""
         for queued in self._queue.waiting_runs():
             await self.cancel_run(queued.spec.run_id, stop)
         async with self._queue.lease_run() as active:
@@ -279,7 +278,7 @@ class Conversation:
     async def answer_unknown(
         self, tool_call_id: str, answer: UnknownAnswer, *, decided_by: str | None = None
     ) -> ToolCallView:
-        """What is to become of a call of the run at hand whose outcome is unknown. Returns the call as it is then.
+        """Answer about a call of the active run with an unknown outcome. Returns the call as it is then.
         Raises `UnknownToolCall`, `AlreadyDecided`, `IllegalTransition`."""
         async with self._queue.lease_run() as active:
             run = await self._run_of(tool_call_id, active)
@@ -288,7 +287,7 @@ class Conversation:
         return await self._read_call(tool_call_id)
 
     async def retry_call(self, tool_call_id: str, *, decided_by: str | None = None) -> str:
-        """Have the model ask for an ended call again; the person is asked before it runs. Returns the run's id.
+        """Have the model propose an ended call again, which then needs an approval. Returns the run's id.
 
         Raises `UnknownToolCall`, `IllegalTransition` for a call that has not ended, `AlreadyDecided`.
         """
@@ -303,7 +302,7 @@ class Conversation:
         return await self._send(unknown_outcomes.retry_text(call), decided_by)
 
     async def undo_call(self, tool_call_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> None:
-        """Put back the file that a call replaced, of a run that goes on or of one that is over. Raises
+        """Restore the file that a call replaced, during its run or after it. Raises
         `UnknownToolCall`, `IllegalTransition`, `UndoRefused`, `KernelGone`, `CarriedOutElsewhere`."""
         async with self._queue.lease_run() as active:
             if active is None:
@@ -318,7 +317,7 @@ class Conversation:
             if now is not None and now.takes_messages and await take_message(now, undone.message):
                 return
         if self._queue.is_busy:
-            # Not among what is still written of the run that ends just now.
+            # Not between the last messages of the run that is just ending.
             self._resources.tasks.spawn(self._log_undo(undone), f"word of an undo in {self.conversation_id}")
         else:
             await self._log_undo(undone)
@@ -328,7 +327,7 @@ class Conversation:
         await self._log.write(lambda transaction: undo.log_between_runs(Commit(transaction, self.row), undone))
 
     async def tool_result(self, tool_call_id: str, output: str) -> None:
-        """A page's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""
+        """A client's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""
         async with self._queue.lease_run() as at_hand:
             active = await self._run_of(tool_call_id, at_hand)
             if not active.calls.answer(tool_call_id, Outcome("success", output)):
@@ -336,7 +335,7 @@ class Conversation:
                 raise AlreadyDecided(f"This call is {call.state} and waits for no answer.", call.model_dump())
 
     async def kernel_interrupted(self, run_id: str | None, stop: Stop) -> None:
-        """The kernel's interrupt is for this run, if it is one of this conversation, or for whatever goes on."""
+        """The kernel was interrupted: stop this run if it is one of this conversation, or all runs without an id."""
         if run_id is None:
             await self.stop_all(stop)
             return
@@ -345,7 +344,7 @@ class Conversation:
 
     async def kernel_gone(self, reason: str, *, restarting: bool, by_user: bool = False) -> None:
         """The kernel died (`restarting`: it comes back by itself), or was restarted or shut down, which is no failure
-        where it was done `by_user`. Waiting calls are cancelled; where it does not come back by itself the runs end."""
+        where done `by_user`. Waiting calls are cancelled; unless the kernel comes back by itself, the runs end."""
         await self._queue.until_begun()
         async with self._queue.lease_run() as active:
             if active is None or active.executor is None:
@@ -379,11 +378,11 @@ class Conversation:
         return ConversationView.model_validate_json((await self.snapshot()).text)
 
     async def standing(self, run_id: str) -> Standing:
-        """How an open run of this conversation stands. Raises `UnknownRun`."""
+        """The progress of an open run of this conversation. Raises `UnknownRun`."""
         return await self._log.read_apart(lambda sql: read_standing(sql, self.row.number, run_id))
 
     async def _run_of(self, tool_call_id: str, active: ActiveRun | None) -> ActiveRun:
-        """The run at hand, if this call is one of its."""
+        """The active run, if this call is one of its."""
         call = await self._read_call(tool_call_id)
         if active is None or active.run_id != call.run_id:
             await self.refuse_elsewhere()
@@ -391,7 +390,7 @@ class Conversation:
         return active
 
     async def refuse_elsewhere(self) -> None:
-        """Raises `CarriedOutElsewhere` where another server on the same log has a run of this conversation open."""
+        """Raises `CarriedOutElsewhere` where another server on the same log carries out a run of this conversation."""
         await self._log.read(lambda sql: runs.refuse_elsewhere(sql, self.row.number))
 
     async def _read_call(self, tool_call_id: str) -> ToolCallView:

@@ -38,16 +38,16 @@ from agent_kernel.tools.executor import ToolExecutor
 
 DEFAULT_SETTINGS = RuntimeSettings()
 MOST_EMPTY = 1_000
-"""So many conversations without a run are kept."""
+"""The most conversations without a run."""
 EMPTY_FOR = timedelta(minutes=10)
-"""One that had no run in this time, and that nobody looks at, gives way to a new one."""
+"""A conversation that had no run in this time, and that no client follows, makes room for a new one."""
 ToolExecutorFor = Callable[[Conversation, RunSpec], Awaitable[ToolExecutor | None]]
 """The executor for a run of a conversation; `None` where its kernel is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What became of the runs that an earlier process left open."""
+    """The runs that an earlier process left open."""
 
     continued: list[tuple[RunSpec, Conversation, RunHandle]]
     ended: list[tuple[RunSpec, Conversation, RunResult]]
@@ -68,7 +68,7 @@ class Runtime:
         self._arrival = asyncio.Condition(self._loading)
         self._closed = False
         self._room = 0
-        """How many conversations can be made before the empty ones are counted again: each look reads all."""
+        """How many conversations can be made before the empty ones are counted again, which reads all."""
 
     @classmethod
     async def open(
@@ -79,7 +79,7 @@ class Runtime:
         *,
         attended: bool = True,
     ) -> Self:
-        """Open the log (in memory where `log_path` is `None`). What an earlier process left open waits for `recover`.
+        """Open the log (in memory where `log_path` is `None`). Runs that were left open wait for `recover`.
 
         `attended=False` where nobody can be asked: see `agent_kernel.approvals.scripted`.
         Raises `ConfigurationError`.
@@ -98,14 +98,14 @@ class Runtime:
         return self._log.fault
 
     def listen_to_audit(self, listener: AuditListener) -> None:
-        """Hand what is added to the audit trail to `listener`, after each commit."""
+        """Pass new audit entries to `listener`, after each commit."""
         self._log.listen_to_audit(listener)
 
     async def recover(self, executor_for: ToolExecutorFor) -> Recovered:
-        """Take up the runs that an earlier process left open. Call it once, before anything else.
+        """Continue the runs that an earlier process left open. Call it once, before anything else.
 
-        Runs whose kernel is gone are ended; those of conversations without a kernel go on. `executor_for` is asked too
-        when a run of before is tried again.
+        Runs whose kernel is gone are ended; those of conversations without a kernel continue. `executor_for` is also
+        called when an earlier run is tried again.
         """
         self._kernels.executor_for = executor_for
         recovered = Recovered([], [])
@@ -128,7 +128,7 @@ class Runtime:
         return recovered
 
     async def aclose(self) -> None:
-        """End all tasks and close the log. Runs that were under way are taken up by `recover` at the next start."""
+        """End all tasks and close the log. At the next start `recover` continues the runs that were under way."""
         async with self._arrival:
             self._closed = True
             self._arrival.notify_all()
@@ -158,7 +158,7 @@ class Runtime:
             return made
 
     async def _make_room(self) -> None:
-        """Forget conversations that never had a run, where there are too many of them."""
+        """Delete conversations that never had a run, where there are too many of them."""
         if self._room > 0:
             self._room -= 1
             return
@@ -191,7 +191,7 @@ class Runtime:
             return await self._load(conversation_id)
 
     async def conversation_soon(self, conversation_id: str, seconds: float) -> Conversation:
-        """A conversation that may be about to be made. Raises `UnknownConversation` after so many seconds."""
+        """A conversation that is perhaps just being created. Raises `UnknownConversation` after this many seconds."""
         async with self._arrival:
             try:
                 return await self._load(conversation_id)
@@ -204,7 +204,7 @@ class Runtime:
                     raise UnknownConversation(conversation_id) from None
 
     async def _load(self, conversation_id: str) -> Conversation:
-        """Under the lock: a second object for the same conversation would take the log's events from the first."""
+        """Called under the lock: a second object for a conversation would take the log's events from the first."""
         known = self._conversations.get(conversation_id)
         if known is not None:
             return known
@@ -222,7 +222,7 @@ class Runtime:
         return await self._log.read_apart(lambda sql: read_list(sql, after=after, limit=limit))
 
     async def delete_conversation(self, conversation_id: str, *, decided_by: str | None = None) -> None:
-        """Stop its runs and remove it from the log; the decisions stay. Raises `UnknownConversation`,
+        """Stop its runs and remove it from the log; the audit trail stays. Raises `UnknownConversation`,
         `CarriedOutElsewhere`."""
         conversation = await self.conversation(conversation_id)
         await conversation.refuse_elsewhere()
@@ -233,26 +233,24 @@ class Runtime:
         await self._log.write(lambda t: runs.delete_conversation(t.sql, conversation_id))
 
     async def approvals(self, state: str | None = None) -> list[ToolCallView]:
-        """Tool calls in a state, or all. `unanswered` are those whose outcome is unknown, of runs that go on, as long
-        as nobody has said what is to become of them."""
+        """Tool calls in a state, or all. `unanswered` are calls of open runs with an unknown outcome and no answer."""
         work = lists.unanswered if state == "unanswered" else partial(tool_calls.list_calls, state=state)
         return [with_offers(call) for call in await self._log.read_apart(work)]
 
     async def list_calls(self, state: str | None = None) -> list[ListedCall]:
-        """As `approvals`, each with where it belongs."""
+        """As `approvals`, each with its notebook, kernel, cell and prompt."""
         return await self._log.read_apart(lambda sql: lists.read_calls(sql, state))
 
     async def list_runs(self, ended: int = lists.ENDED_RUNS) -> list[ListedRun]:
-        """All runs that are queued or running, and so many of those that have ended, of all conversations, the oldest
-        first."""
+        """All open runs and the last `ended` ones that have ended, of all conversations, the oldest first."""
         return await self._log.read_apart(lambda sql: lists.read_runs(sql, ended))
 
     async def rename_notebooks(self, old: str, new: str) -> None:
-        """A notebook, or a folder of some, has another path from now on."""
+        """Follow the renaming of a notebook, or of a folder with notebooks."""
         await self._log.write(lambda t: runs.rename_notebooks(t.sql, old, new))
 
     async def list_rules(self) -> list[ListedRule]:
-        """The rules that are in force somewhere: the site's, and those that people saved, the oldest first."""
+        """The site's rules, and those that people saved, the oldest first."""
         site = [
             ListedRule(tool_name=Rule.parse(text).tool, text=text, origin="site")
             for text in self._resources.settings.site_rules
@@ -260,7 +258,7 @@ class Runtime:
         return [*site, *await self._log.read_apart(all_rules)]
 
     async def remove_rule(self, rule_id: str, *, decided_by: str | None = None) -> None:
-        """Take a saved rule out of force, in the runs that are under way too. Raises `UnknownRule`."""
+        """Remove a saved rule, also from the active runs. Raises `UnknownRule`."""
         await self._log.write(
             lambda t: rules.remove(t.sql, rule_id, decided_by, user_rules=self._resources.settings.user_rules)
         )
@@ -275,14 +273,14 @@ class Runtime:
     async def answer_unknown(
         self, approval_id: str, answer: UnknownAnswer, *, decided_by: str | None = None
     ) -> ToolCallView:
-        """Run again or Continue, for a call whose outcome is unknown. Raises `UnknownApproval`, `AlreadyDecided`,
+        """Answer about a call with an unknown outcome. Raises `UnknownApproval`, `AlreadyDecided`,
         `IllegalTransition`."""
         call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
         conversation = await self.conversation(call.conversation_id)
         return await conversation.answer_unknown(call.tool_call_id, answer, decided_by=decided_by)
 
     async def undo(self, approval_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> ToolCallView:
-        """Put back the file that a call replaced, while the run goes on or after it. Raises `UnknownApproval`,
+        """Restore the file that a call replaced, during its run or after it. Raises `UnknownApproval`,
         `IllegalTransition`, `UndoRefused`, `KernelGone`."""
         call = await self.find_call(approval_id)
         conversation = await self.conversation(call.conversation_id)
@@ -302,7 +300,7 @@ class Runtime:
         return await self.conversation((await self.run(run_id)).conversation_id)
 
     async def run_of_widget(self, widget_model_id: str) -> RunView | None:
-        """The run that a widget shows, if this log knows it."""
+        """The run that a widget shows, if the log has it."""
         return await self._log.read(lambda sql: runs.run_of_widget(sql, widget_model_id))
 
     async def result(self, run_id: str) -> RunResult:
@@ -312,11 +310,11 @@ class Runtime:
         return await self._log.read_apart(lambda sql: read_result(sql, number, runs.read_run(sql, run_id)))
 
     async def usage(self, days: int) -> UsageReport:
-        """What was spent today and on the days before it, so many in all."""
+        """The usage of the last `days` days, today included."""
         return await self._log.read_apart(lambda sql: read_report(sql, days))
 
     async def counts(self) -> Mapping[str, int]:
-        """How many conversations and waiting calls there are."""
+        """The numbers of conversations and waiting calls."""
         return await self._log.read(
             lambda sql: {
                 "conversations": runs.count_conversations(sql),

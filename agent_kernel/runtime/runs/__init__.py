@@ -1,1 +1,1 @@
-"""A run from outside: its beginning and end, its place in the queue, suspended, stopped, recovered, tried again."""
+"""The life of a run as a whole: queue, beginning and end, stop, suspension, recovery, retry."""

@@ -20,15 +20,15 @@ FindExecutor = Callable[[RunSpec], Awaitable[ToolExecutor | None]]
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """What is kept of a run that is over: not its transcript, which is as long as the run was."""
+    """What is kept of a run that has ended."""
 
     spec: RunSpec
     executor: ToolExecutor | None
 
 
 def anew(last: LastRun | None, prompt: str, chosen: PolicyMode | None) -> RunSpec:
-    """The same for another prompt, which no cell of the notebook shows. Of the policy that the last run named and the
-    one that a person has `chosen` for the conversation, the stricter counts."""
+    """The specification for another prompt, which no cell shows. Of the last run's policy and the one that a person has
+    `chosen` for the conversation, the stricter applies."""
     if last is None:
         return RunSpec(run_id=new_run_id(), prompt=prompt)
     policy = last.spec.policy

@@ -56,7 +56,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 
 T = TypeVar("T")
 Unwritten = Callable[[str], Awaitable[None]]
-"""Called with the reason each time the end of a run can't be written."""
+"""Called with the reason whenever the end of a run can't be written."""
 
 
 def queued_view(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunView:
@@ -79,7 +79,7 @@ def queued_view(resources: Resources, row: ConversationRow, spec: RunSpec) -> Ru
 
 
 async def save_queued(log: Log, row: ConversationRow, spec: RunSpec, view: RunView, *, behind: bool) -> None:
-    """Write a run that was asked for. It is shown as queued where it stands `behind` another; else it begins now."""
+    """Write a new run. It is shown as queued where it is `behind` another; else it begins at once."""
 
     def work(commit: Commit) -> None:
         add_run(commit.sql, commit.number, view, stored(spec))
@@ -133,9 +133,8 @@ async def begin(
 
 
 async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, RunSpec]:
-    """What may have changed since the run was asked for: its model, the limits in the notebook's folder, which may only
-    have become tighter, and the rules for all notebooks. Raises `NoModelError`, `ConfigurationError`,
-    `ToolDeclarationError`."""
+    """Resolve the model, and read the limits in the notebook's folder and the rules for all notebooks as they are now.
+    The limits only ever become tighter. Raises `NoModelError`, `ConfigurationError`, `ToolDeclarationError`."""
     resources, row = shared.runtime, shared.row
     name = spec.model or row.model or resources.settings.default_model
     # Resolving may import the openai package, which takes half a second.
@@ -158,7 +157,7 @@ async def log_prompt(run: ActiveRun) -> None:
 
 
 async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunSpec:
-    """With what the files in the notebook's folder ask for now, and what they asked for when the run began."""
+    """The specification with the limits in the notebook's folder now added to those when the run began."""
     read = resources.settings.read_limits
     if read is None:
         return spec
@@ -190,10 +189,10 @@ async def _has_acted(run: ActiveRun, run_ids: Collection[str]) -> bool:
 
 
 async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult | None:
-    """Run to the end, whatever the end is. `None` where the run was suspended."""
+    """Run to the end, of whatever kind. `None` where the run was suspended."""
     broken: Exception | None = None
     try:
-        await compiled()  # what is imported once is not the run's time
+        await compiled()  # importing LangGraph does not count as the run's time
         async with limited_in_time(run):
             await run_to_end(run)
         await run.committed()
@@ -228,7 +227,7 @@ async def _keep_history(resources: Resources, run: ActiveRun, upto: Mark | None 
 
 
 async def until_written(write: Callable[[], Awaitable[T]], unwritten: Unwritten) -> T:
-    """Try again while the log takes nothing: what has ended is not over before the log says so."""
+    """Try again while the log takes nothing: a run has not ended before the log has its end."""
     pause = _FIRST_PAUSE
     while True:
         try:
@@ -240,15 +239,15 @@ async def until_written(write: Callable[[], Awaitable[T]], unwritten: Unwritten)
 
 
 async def _end_broken(run: ActiveRun, error: Exception) -> None:
-    """After a fault of our own, or of the log: say so, and leave nothing open."""
+    """End a run after an internal error, or one of the log, and leave no call open."""
     broke = "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details."
     await run.fail("INTERNAL_ERROR", str(error) if isinstance(error, LogUnavailable) else broke)
-    run.take_back_answers()  # one of them may tell of an outcome that did not reach the log
+    run.take_back_answers()  # one of them may have an outcome that did not reach the log
     await _settle_leftovers(run)
 
 
 async def _settle_leftovers(run: ActiveRun) -> None:
-    """No call stays open, and the model will hear of each."""
+    """End all open calls, each with a tool message for the model."""
 
     def work(commit: Commit) -> None:
         for tool_call_id in events.unfinished_cards(commit.sql, commit.number, run.run_id):
@@ -291,7 +290,7 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
 
 
 async def end_unstarted(log: Log, row: ConversationRow, view: RunView, stop: Stop) -> RunResult:
-    """End a run that never left the queue."""
+    """End a run that is still queued."""
     ended = view.model_copy(update={"status": "cancelled", "ended_at": utc_now()})
     if stop.notice:
         notice = NoticeView(content=stop.notice, at=utc_now(), steps=0)
@@ -300,7 +299,7 @@ async def end_unstarted(log: Log, row: ConversationRow, view: RunView, stop: Sto
 
 
 async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: RunView, message: str) -> RunResult:
-    """End a run that could not begin: no model, a faulty tool. The prompt is logged, so that it is not lost."""
+    """End a run that could not begin: no model, a faulty tool. Its prompt is logged."""
     error = ErrorView(code="LLM_ERROR", message=message)
     ended = view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
     message_id = new_message_id()
@@ -336,5 +335,5 @@ def _complete(view: RunView, message_id: str | None, finish: FinishReason) -> Co
 
 
 async def note_kernel_death(run: ActiveRun, reason: str) -> None:
-    """Tell clients that the kernel died, while the run goes on with the kernel that comes back."""
+    """Show that the kernel died, while the run continues with the restarted kernel."""
     await run.emit(ErrorEvent(run_id=run.run_id, code="KERNEL_DIED", message=reason))

@@ -1,4 +1,4 @@
-"""The runs of one conversation: one after another, the one at hand, and the way back to one that is suspended."""
+"""The queue of a conversation's runs: the active one, those that wait, and the suspended one."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ from agent_kernel.tools.executor import ToolExecutor
 
 
 class RunHandle:
-    """A run that was started. `wait` may be called any number of times."""
+    """A started run. `wait` may be called any number of times."""
 
     def __init__(self, run_id: str, result: asyncio.Future[RunResult]) -> None:
         self.run_id = run_id
@@ -43,11 +43,11 @@ class QueuedRun:
     scripted: Sequence[ScriptedDecision]
     result: asyncio.Future[RunResult]
     begun: asyncio.Event
-    """Set when the run is the one at hand, or could not begin."""
+    """Set when the run is active, or could not begin."""
     suspended: bool = False
-    """Whether it was suspended, and is the one at hand already."""
+    """Whether it was suspended, and is active again already."""
     number: int = 0
-    """Counts the runs in the order in which they were asked for."""
+    """Numbers the runs in the order of their requests."""
 
     @property
     def continued(self) -> bool:
@@ -71,7 +71,7 @@ class RunQueue:
         self._waking = asyncio.Lock()
         self.active: ActiveRun | None = None
         self.last: LastRun | None = None
-        """Of the run at hand or the last one, for prompts that come without a declaration of their own."""
+        """The active run or the last one, for prompts that come without a specification."""
 
     @property
     def is_busy(self) -> bool:
@@ -79,7 +79,7 @@ class RunQueue:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the whole run at hand waits for a person: see `ActiveRun.is_paused`."""
+        """Whether the active or suspended run as a whole waits for a person: see `ActiveRun.is_paused`."""
         if self._suspended is not None:
             return self._suspended.paused
         if self.active is not None:
@@ -108,19 +108,19 @@ class RunQueue:
         return None
 
     def put_back(self, queued: QueuedRun) -> None:
-        """Have a run wait again that was taken out, before those that were asked for later."""
+        """Put a run back that was taken out, before those that were requested later."""
         earlier = [one for one in self._waiting if one.number < queued.number]
         self._waiting.insert(len(earlier), queued)
         self._start_worker()
 
     @asynccontextmanager
     async def lease_run(self) -> AsyncIterator[ActiveRun | None]:
-        """The run under way, for a block in which somebody acts on it: it is not suspended meanwhile. One that was
-        suspended, or that an earlier process left, is taken up again first."""
+        """The active run, for a block that uses it: it is not suspended meanwhile. A suspended run, or one that an
+        earlier process left open, is brought back into memory first."""
         with self._shared.leases.lease():
             async with self._waking:
                 if self.active is not None and self.active.suspended and self._worker is not None:
-                    await asyncio.wait({self._worker})  # its tasks are about to end
+                    await asyncio.wait({self._worker})  # its tasks are ending
                 if self._suspended is not None:
                     await self._restore(self._suspended)
                 beginning = self._current or next(iter(self._waiting), None)
@@ -129,12 +129,12 @@ class RunQueue:
             yield self.active
 
     async def until_begun(self) -> None:
-        """Wait until the run that is being begun is under way, or could not begin."""
+        """Wait until a run that is beginning is active, or could not begin."""
         if self._current is not None:
             await self._current.begun.wait()
 
     async def until_idle(self) -> None:
-        """Wait until nothing is left to do."""
+        """Wait until no run is left."""
         if self._worker is not None:
             await asyncio.wait({self._worker})
 
@@ -187,9 +187,9 @@ class RunQueue:
         queued.begun.set()
         try:
             if queued.suspended:
-                # The graph takes a millisecond to start, in which the decision would wait for Python's lock.
+                # Starting the graph takes a millisecond, which would delay the decision.
                 await self._shared.leases.over()
-            # A rule may have changed between the look at the policy and here, or while the run was suspended.
+            # A rule may have changed since the policy was read, or while the run was suspended.
             await rules.rules_changed([run])
             if queued.continued and not queued.suspended:
                 await rules.check_waiting_calls(run)
@@ -221,7 +221,7 @@ class RunQueue:
         return await lifecycle.until_written(write, partial(self._end_unwritten, queued))
 
     async def _end_unwritten(self, queued: QueuedRun, reason: str) -> None:
-        """The run has ended, and the log can't say so yet: clients and whoever waits are told without it."""
+        """The run has ended, but the log can't be written: inform the clients and the waiters without it."""
         self._feed.announce("INTERNAL_ERROR", f"{reason} The run is stopped.")
         if queued.result.done():
             return

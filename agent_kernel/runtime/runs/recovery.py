@@ -1,4 +1,4 @@
-"""What an earlier process left open: gone on with where the kernel is still there, ended honestly where it is not."""
+"""Recovery of runs that an earlier process left open: made ready to continue, or ended where the kernel is gone."""
 
 from agent_kernel.log import events, runs, tool_calls
 from agent_kernel.log.store import Log
@@ -20,13 +20,13 @@ KERNEL_LOST = "The server restarted, and the notebook's kernel is no longer ther
 
 
 async def interrupted_runs(log: Log) -> list[RunView]:
-    """Runs that an earlier process had queued or begun, oldest first. Another server's that is alive are left alone."""
+    """The runs that an earlier process had queued or begun, oldest first, without those of another live server."""
     return await log.write(lambda transaction: runs.take_unfinished(transaction.sql))
 
 
 async def prepare(log: Log, run: RunView) -> None:
-    """Make a run ready to go on: a call that was executing has an unknown outcome, and is not run again; text and calls
-    that the model had not finished are taken back, because the model will be asked again."""
+    """Make a run ready to continue: a call that was executing gets an unknown outcome, and is not run again; unfinished
+    text and calls of the model are removed, because the model will be asked again."""
 
     def work(transaction: Transaction) -> None:
         commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
@@ -46,8 +46,8 @@ async def close(
     *,
     code: ErrorCode = "KERNEL_DIED",
 ) -> RunResult:
-    """End a run that can't go on. Every call gets its outcome, and the model will hear of each."""
-    # What the model failed at can be tried again.
+    """End a run that can't continue. Every call gets an outcome, and a tool message for the model."""
+    # A run that ended because the model failed can be tried again.
     said = reason if code == "LLM_ERROR" else f"{reason} Run the cell again to go on."
 
     def work(transaction: Transaction) -> RunResult:
@@ -71,7 +71,7 @@ async def close(
 
 
 def _settle(commit: Commit, run: RunView, cancelled: str | None) -> None:
-    """What was executing is unknown; what had not started is cancelled, where there is a reason to."""
+    """End executing calls as unknown, and those that had not started as cancelled where a reason is given."""
     for call in tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run.run_id):
         if call.state == "executing":
             transitions.settle(commit, call.tool_call_id, "unknown", texts.unknown(RESTARTED), reason=RESTARTED)
@@ -81,6 +81,6 @@ def _settle(commit: Commit, run: RunView, cancelled: str | None) -> None:
 
 
 def _end_unfinished_cards(commit: Commit, run: RunView) -> None:
-    """Calls that the model was writing are not in the ledger, but their cards are on screen."""
+    """End the cards of calls that the model did not finish; the log does not have these calls."""
     for tool_call_id in events.unfinished_cards(commit.sql, commit.number, run.run_id):
         commit.emit(transitions.cut_off(run.run_id, tool_call_id))

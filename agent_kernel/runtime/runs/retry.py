@@ -1,6 +1,6 @@
-"""A run that ended because the model failed goes on from where it was: the same run, with the history that it had.
+"""Retry of a run that ended because the model failed: the same run continues with its history.
 
-The log says whether it may, so it may after a restart too. Its executor is found anew: the kernel may have gone.
+Whether it may is read from the log, so it works after a restart too. Its executor is found anew.
 """
 
 import sqlite3
@@ -17,8 +17,8 @@ from agent_kernel.runtime.state.commits import Commit
 
 
 def failed_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunView:
-    """The run, if it is the last one that was heard of in its conversation, and ended because the model failed.
-    Raises `UnknownRun`, `AlreadyDecided`."""
+    """The run, if it is the last one of its conversation and ended because the model failed. Raises `UnknownRun`,
+    `AlreadyDecided`."""
     ended = runs.read_run(sql, run_id)
     if ended.status != "error" or ended.error is None or ended.error.code != "LLM_ERROR":
         raise _refused(run_id, "it did not end because the model failed")
@@ -28,7 +28,7 @@ def failed_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunVi
 
 
 async def read_spec(log: Log, row: ConversationRow, run_id: str) -> RunSpec:
-    """What the run was asked to be, if it may be tried again. Raises as `failed_run`."""
+    """The run's specification, if it may be tried again. Raises as `failed_run`."""
     view, stored = await log.read(
         lambda sql: (failed_run(sql, row.number, run_id), runs.read_spec(sql, run_id)),
     )
@@ -39,8 +39,8 @@ async def read_spec(log: Log, row: ConversationRow, run_id: str) -> RunSpec:
 
 
 async def reopen(log: Log, row: ConversationRow, run_id: str) -> RunView:
-    """Have the run's row say that it goes on, in this process. What the model had not said to its end is taken back,
-    because it will be asked again. Of two who ask, the first does. Raises as `failed_run`."""
+    """Mark the run as running, in this process, and remove the unfinished message of the model, which will be asked
+    again. The first of two requests wins. Raises as `failed_run`."""
 
     def work(commit: Commit) -> RunView:
         ended = failed_run(commit.sql, commit.number, run_id)

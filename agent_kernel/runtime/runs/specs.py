@@ -1,4 +1,4 @@
-"""Run specifications as texts and back, so that another process can go on with a run."""
+"""Serialises run specifications, so that another process can continue a run."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -28,11 +28,11 @@ def limits_text(spec: RunSpec) -> str:
 
 
 def restored(row: StoredSpec, prompt: str) -> RunSpec:
-    """The spec again. The prompt is not stored twice: the run's view has it."""
+    """The specification. The prompt comes from the run's view, because it is stored only once."""
     return replace(_SPEC.validate_json(row.spec), prompt=prompt, tools=_tools(row.tools))
 
 
 @lru_cache(maxsize=32)
 def _tools(text: str) -> tuple[ToolDeclaration, ...]:
-    """Most runs have the tools of another."""
+    """Cached: most runs have the same tools as another."""
     return _TOOLS.validate_json(text)

@@ -1,4 +1,4 @@
-"""Ending calls and runs from outside: Stop, Cancel, a new message, a dead kernel. Every waiting future is answered."""
+"""Stops calls and runs: for Stop, Cancel, a new message, a dead kernel. Every waiting future is resolved."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -19,28 +19,28 @@ from agent_kernel.tools.executor import Outcome
 NEW_MESSAGE = "By your new message."
 
 Noted = Callable[[Commit, Sequence[ToolCallView]], None]
-"""Puts into the audit trail who ends the calls of a run that have not ended, in the transaction that does so."""
+"""Writes audit entries about the unfinished calls of a run, in the transaction that ends them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why something is ended, and who wants that; `by` is `None` where nobody does, as when a kernel has died."""
+    """Why something is ended, and by whom; `by` is `None` without a person, as when a kernel has died."""
 
     reason: str = "By you."
     by: DecidedBy | None = "user"
     decided_by: str | None = None
     replaced: bool = False
-    """Whether calls that have not started end as `superseded`, because another run takes this one's place."""
+    """Whether calls that have not started end as `superseded`, because another run replaces this one."""
     notice: str = ""
-    """What the run tells of it, where the person who reads that need not know."""
+    """A notice for the run's readers, where they may not know the reason."""
 
 
 BY_A_PERSON = Stop()
-"""A person whose name nobody knows."""
+"""By a person without a name."""
 
 
 def stop_for(cause: StopCause) -> Stop:
-    """What a kernel asks for, which knows the notebook's cells."""
+    """The stop that a kernel asks for, which knows the notebook's cells."""
     match cause:
         case "script":
             return Stop(by="script")
@@ -93,7 +93,7 @@ async def supersede(run: ActiveRun, decided_by: str | None) -> None:
 
 
 async def withdraw(run: ActiveRun, target: CallState, reason: str, noted: Noted | None = None) -> list[ToolCallView]:
-    """End the calls that have not started, and wake whoever waits for them. `noted` is called first."""
+    """End the calls that have not started, and wake their tasks. `noted` is called first."""
 
     def work(commit: Commit) -> list[ToolCallView]:
         ours = tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run.run_id)
@@ -129,7 +129,7 @@ async def cancel_call(run: ActiveRun, tool_call_id: str, stop: Stop) -> None:
 
 
 def note(commit: Commit, run: RunView, stop: Stop, tool_call_ids: Sequence[str], *, whole_run: bool = False) -> None:
-    """Put into the audit trail who stopped what, in the transaction that begins to do so."""
+    """Write the audit entry of a stop, in the transaction that begins it."""
     if stop.by is not None:
         entries.record_stop(
             commit.sql,
@@ -143,7 +143,7 @@ def note(commit: Commit, run: RunView, stop: Stop, tool_call_ids: Sequence[str],
 
 
 async def interrupt(run: ActiveRun, tool_call_id: str) -> None:
-    """Interrupt a running call, because somebody has asked for that."""
+    """Interrupt a running call at a person's request."""
     execution = run.calls.execution(tool_call_id)
     if execution is not None:
         await cut_short(run, execution, None)
@@ -156,7 +156,7 @@ def _end(commit: Commit, call: ToolCallView, target: CallState, reason: str) -> 
 
 
 def _result_text(target: CallState, reason: str) -> str:
-    """What the model hears of a call that did not start."""
+    """The result, for the model, of a call that did not start."""
     if target == "superseded":
         return texts.superseded() if reason == NEW_MESSAGE else texts.run_again()
     return texts.cancelled_before_start(reason)

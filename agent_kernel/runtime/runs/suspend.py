@@ -1,6 +1,7 @@
-"""The way back into memory: of a run that was suspended while it only waited for decisions, and of one that an earlier
-process left open. Its first decision, and the call that starts with it, wait for nothing that only the model's next
-turn needs."""
+"""Suspends runs that only wait for decisions, and brings back into memory those and the ones that an earlier process
+left open.
+
+The first decision, and the call that starts with it, wait for nothing that only the model's next turn needs."""
 
 import asyncio
 import sqlite3

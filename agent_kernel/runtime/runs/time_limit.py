@@ -1,6 +1,6 @@
-"""Ends what a run does once the seconds of its budget are used up: a call, a model's answer, calls that have not begun.
+"""Enforces the time budget of a run: interrupts its calls and the model, and cancels calls that have not begun.
 
-The run itself goes on to its next model call, and is paused there as at every other limit.
+The run itself continues to its next model call, and is paused there as at every other limit.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from agent_kernel.runtime.tool_calls.timeouts import cut_short
 
 @asynccontextmanager
 async def limited_in_time(run: ActiveRun) -> AsyncIterator[None]:
-    """For the time in which a run goes on."""
+    """Enforces the limit while a run goes."""
     limit = _TimeLimit(run)
     run.meter.watch(limit.arm)
     if run.view.paused is None:
@@ -37,7 +37,7 @@ class _TimeLimit:
         self._ending: asyncio.Task[None] | None = None
 
     def arm(self) -> None:
-        """Look again when the time may be over; not while the meter stands."""
+        """Set the timer for the remaining time, unless the meter is paused."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -65,7 +65,7 @@ class _TimeLimit:
         try:
             await withdraw(run, "cancelled", why)
         except LogUnavailable:
-            pass  # what could not be ended does not begin either: see `ActiveRun.halted`
+            pass  # calls that could not be ended do not begin either: see `ActiveRun.halted`
         finally:
             await asyncio.gather(*cutting)
 
