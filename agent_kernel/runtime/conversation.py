@@ -20,7 +20,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import BudgetLimits, ConversationView, PolicySwitchView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswer
 from agent_kernel.runtime.clients.feed import Feed, Subscription
-from agent_kernel.runtime.clients.progress import Standing, read_standing
+from agent_kernel.runtime.clients.progress import RunProgress, read_progress
 from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
 from agent_kernel.runtime.runs import last_run, lifecycle, retry
 from agent_kernel.runtime.runs import stop as stopping
@@ -377,9 +377,9 @@ class Conversation:
         """The whole conversation, calls with their outputs."""
         return ConversationView.model_validate_json((await self.snapshot()).text)
 
-    async def standing(self, run_id: str) -> Standing:
+    async def progress(self, run_id: str) -> RunProgress:
         """The progress of an open run of this conversation. Raises `UnknownRun`."""
-        return await self._log.read_apart(lambda sql: read_standing(sql, self.row.number, run_id))
+        return await self._log.read_apart(lambda sql: read_progress(sql, self.row.number, run_id))
 
     async def _run_of(self, tool_call_id: str, active: ActiveRun | None) -> ActiveRun:
         """The active run, if this call is one of its."""

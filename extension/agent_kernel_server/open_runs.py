@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.runtime.clients.progress import Standing
+from agent_kernel.runtime.clients.progress import RunProgress
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel_server.places import NotebookPlaces
@@ -43,10 +43,10 @@ class OpenRun:
         if last == self._seen:
             return
         try:
-            standing = await self.conversation.standing(self.spec.run_id)
+            progress = await self.conversation.progress(self.spec.run_id)
         except AgentKernelError:
             return  # deleted, or the log can't be read just now: what was made stays
-        self.bundle = await asyncio.to_thread(_render, standing, self.spec.prompt_in_cell)
+        self.bundle = await asyncio.to_thread(_render, progress, self.spec.prompt_in_cell)
         self._seen = last
 
 
@@ -170,9 +170,9 @@ def _put_widget(output: dict[str, Any], widget_model_id: str) -> None:
     output["metadata"] = {}
 
 
-def _render(standing: Standing, below_prompt: bool) -> dict[str, str]:
+def _render(progress: RunProgress, below_prompt: bool) -> dict[str, str]:
     """Called in a thread. The renderer is loaded with the first run that is saved, not with the server."""
     from agent_kernel.record.so_far import Ahead, render_so_far
 
-    ahead = Ahead(standing.ahead.prompt, standing.ahead_waits) if standing.ahead is not None else None
-    return render_so_far(standing.run, standing.calls, standing.ended, ahead, below_prompt=below_prompt)
+    ahead = Ahead(progress.ahead.prompt, progress.ahead_waits) if progress.ahead is not None else None
+    return render_so_far(progress.run, progress.calls, progress.ended, ahead, below_prompt=below_prompt)

@@ -11,7 +11,7 @@ from agent_kernel.runtime.clients.lists import wait_of
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunProgress:
     run: RunView
     calls: tuple[ToolCallView, ...]
     """Those that have not ended, or about whose unknown outcome nobody has said anything."""
@@ -23,7 +23,7 @@ class Standing:
     """Whether that one waits for a person."""
 
 
-def read_standing(sql: sqlite3.Connection, conversation: int, run_id: str) -> Standing:
+def read_progress(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunProgress:
     """Raises `UnknownRun`."""
     run = runs.read_run(sql, run_id)
     calls = tool_calls.list_open(sql, conversation)
@@ -36,4 +36,4 @@ def read_standing(sql: sqlite3.Connection, conversation: int, run_id: str) -> St
     for call in own:
         counts[call.state] -= 1
     ended = {state: count for state, count in counts.items() if count > 0}
-    return Standing(run, own, ended, ahead, waits)
+    return RunProgress(run, own, ended, ahead, waits)

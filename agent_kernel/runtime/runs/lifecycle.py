@@ -30,12 +30,12 @@ from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.history import Past
 from agent_kernel.runtime.state.limits import Meter, conversation_budget, filled_up
 from agent_kernel.runtime.state.repeats import Repeats
-from agent_kernel.runtime.state.run import ActiveRun, Progress, RunResult
+from agent_kernel.runtime.state.run import ActiveRun, RunResult, StartingPoint
 from agent_kernel.runtime.tool_calls import texts, transitions
 from agent_kernel.runtime.tool_calls.effective_policy import (
-    Standing,
+    StoredPolicy,
     effective_policy,
-    read_standing,
+    read_stored_policy,
     take_in_user_rules,
 )
 from agent_kernel.runtime.turns.messages import answer_calls, move_unread_messages, read_result, write_tool_messages
@@ -60,7 +60,7 @@ Unwritten = Callable[[str], Awaitable[None]]
 
 
 def queued_view(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunView:
-    _, policy = effective_policy(resources.settings, spec, Standing(spec.policy, []))
+    _, policy = effective_policy(resources.settings, spec, StoredPolicy(spec.policy, []))
     return RunView(
         run_id=spec.run_id,
         conversation_id=row.conversation_id,
@@ -101,20 +101,20 @@ async def begin(
     resources, row, known = shared.runtime, shared.row, spec.limits
     model, spec = await prepare(shared, spec)
     budget = least(resources.settings.conversation_budget, spec.conversation_budget)
-    standing, mark, unknown, whole = await resources.log.read(
+    stored_policy, mark, unknown, whole = await resources.log.read(
         lambda sql: (
-            read_standing(sql, row, spec.run_id),
+            read_stored_policy(sql, row, spec.run_id),
             events.mark(sql, row.number),
             tool_calls.unknown_digests(sql, row.number),
             conversation_budget(budget, earlier_runs(sql, row.number, spec.run_id)),
         )
     )
-    policy, shown = effective_policy(resources.settings, spec, standing)
+    policy, shown = effective_policy(resources.settings, spec, stored_policy)
     past = resources.histories.take(row.number)
     if spec.replaces:
         past = Past()  # all is read again, without what is left out from now on
-    progress = Progress(mark, past, Meter.of(view), Repeats(), unknown=unknown)
-    run = ActiveRun(spec, shared.context(model, executor), view, policy, progress, scripted)
+    start = StartingPoint(mark, past, Meter.of(view), Repeats(), unknown=unknown)
+    run = ActiveRun(spec, shared.context(model, executor), view, policy, start, scripted)
     run.change(
         status="running",
         model=model.name,

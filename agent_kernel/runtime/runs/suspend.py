@@ -21,8 +21,8 @@ from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.history import unanswered_calls
 from agent_kernel.runtime.state.limits import Meter
 from agent_kernel.runtime.state.repeats import Repeats
-from agent_kernel.runtime.state.run import ActiveRun, Progress, RunResult
-from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_standing
+from agent_kernel.runtime.state.run import ActiveRun, RunResult, StartingPoint
+from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy
 from agent_kernel.tools.executor import ToolExecutor
 
 
@@ -102,19 +102,19 @@ async def left_open(
 async def restore(shared: ConversationResources, kept: SuspendedRun) -> ActiveRun:
     """The run as it was. Its history is read when the model is asked again."""
     row, run_id = shared.row, kept.run_id
-    stored, view, standing, messages, calls, unknown = await shared.runtime.log.read(
+    stored, view, stored_policy, messages, calls, unknown = await shared.runtime.log.read(
         lambda sql: (
             runs.read_spec(sql, run_id),
             runs.read_run(sql, run_id),
-            read_standing(sql, row, run_id),
+            read_stored_policy(sql, row, run_id),
             inbox.read_kept(sql, row.number, run_id),
             [tool_calls.read_call(sql, row.number, tool_call_id) for tool_call_id in kept.calls],
             tool_calls.unknown_digests(sql, row.number),
         )
     )
     spec = restored(stored, view.prompt)
-    policy, _ = effective_policy(shared.runtime.settings, spec, standing)
-    progress = Progress(
+    policy, _ = effective_policy(shared.runtime.settings, spec, stored_policy)
+    start = StartingPoint(
         begun=kept.begun,
         past=shared.runtime.histories.take(row.number),
         meter=kept.meter,
@@ -125,7 +125,7 @@ async def restore(shared: ConversationResources, kept: SuspendedRun) -> ActiveRu
         messages=messages,
         unknown=unknown,
     )
-    run = ActiveRun(spec, shared.context(kept.model, kept.executor), view, policy, progress)
+    run = ActiveRun(spec, shared.context(kept.model, kept.executor), view, policy, start)
     if not run.prompted:
         await log_prompt(run)
     return run

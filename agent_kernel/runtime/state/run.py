@@ -72,7 +72,7 @@ class RunContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StartingPoint:
     """How far a run is when it is made: a new one is at its beginning."""
 
     begun: Mark
@@ -99,7 +99,7 @@ class ActiveRun:
         context: RunContext,
         view: RunView,
         policy: Policy,
-        progress: Progress,
+        start: StartingPoint,
         scripted: Sequence[ScriptedDecision] = (),
     ) -> None:
         self.spec = spec
@@ -112,13 +112,13 @@ class ActiveRun:
         self.attended = context.attended
         self.shown = context.shown
         self._context = context
-        self.begun, self.prompted = progress.begun, progress.prompted
+        self.begun, self.prompted = start.begun, start.prompted
         self.registry = ToolRegistry(spec.tools)
 
-        self.meter, self.repeats = progress.meter, progress.repeats
-        self.transcript, self.pictures = Transcript(progress.past), RequestImages()
-        self.calls = Calls(progress.step, progress.waiting, progress.unknown)
-        self.waits, self.inbox = PersonWaits(), Inbox(progress.messages)
+        self.meter, self.repeats = start.meter, start.repeats
+        self.transcript, self.pictures = Transcript(start.past), RequestImages()
+        self.calls = Calls(start.step, start.waiting, start.unknown)
+        self.waits, self.inbox = PersonWaits(), Inbox(start.messages)
         self._commits = Commits(context.log, context.conversation)
 
         self.view = view

@@ -31,7 +31,7 @@ class Window:
     def messages(self, history: Sequence[WireMessage]) -> Sequence[WireMessage]:
         """The messages of a request. The list only grows at its end until the compaction changes."""
         whole = self.compaction == WHOLE
-        said = history if whole else [*history[:1], *self._standing(history), *history[self._head_ends :]]
+        said = history if whole else [*history[:1], *self._shortened_head(history), *history[self._head_ends :]]
         return [message for message in said if message["role"] != LEFT_OUT] if self.has_gaps else said
 
     def change(self, compaction: Compaction) -> None:
@@ -47,8 +47,8 @@ class Window:
     def tokens(self, history: Sequence[WireMessage]) -> float:
         """The estimate for the messages without the system prompt, before the ratio."""
         if not 0 < self._counted <= len(history):
-            standing = [] if self.compaction == WHOLE else self._standing(history)
-            self._tokens = self._sum(standing)
+            shortened = [] if self.compaction == WHOLE else self._shortened_head(history)
+            self._tokens = self._sum(shortened)
             self._counted = 1 if self.compaction == WHOLE else self._head_ends
         self._tokens += self._sum(history[self._counted :])
         self._counted = len(history)
@@ -62,7 +62,7 @@ class Window:
     def _sum(self, messages: Sequence[WireMessage]) -> float:
         return sum(tokens_of(message, pictures=self._pictures) for message in messages)
 
-    def _standing(self, history: Sequence[WireMessage]) -> list[WireMessage]:
+    def _shortened_head(self, history: Sequence[WireMessage]) -> list[WireMessage]:
         if self._head is None:
             self._head, self._head_ends = head(history, self.compaction)
         return self._head

@@ -29,15 +29,15 @@ def scope_keys(conversation: ConversationRow) -> dict[Scope, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StoredPolicy:
     """The log's part in a run's policy."""
 
     mode: PolicyMode | None
     rules: list[RuleView]
 
 
-def read_standing(sql: sqlite3.Connection, row: ConversationRow, run_id: str) -> Standing:
-    return Standing(policy_of_run(sql, run_id), rules_in_force(sql, scope_keys(row)))
+def read_stored_policy(sql: sqlite3.Connection, row: ConversationRow, run_id: str) -> StoredPolicy:
+    return StoredPolicy(policy_of_run(sql, run_id), rules_in_force(sql, scope_keys(row)))
 
 
 async def take_in_user_rules(log: Log, settings: RuntimeSettings) -> None:
@@ -55,19 +55,21 @@ async def take_in_user_rules(log: Log, settings: RuntimeSettings) -> None:
     await log.write(lambda transaction: put_user_rules(transaction.sql, rows))
 
 
-def effective_policy(settings: RuntimeSettings, spec: RunSpec, standing: Standing) -> tuple[Policy, PolicyView]:
+def effective_policy(
+    settings: RuntimeSettings, spec: RunSpec, stored_policy: StoredPolicy
+) -> tuple[Policy, PolicyView]:
     """A site that caps the mode below `allow` also drops the notebook's own allowing rules: a notebook file must not be
     able to approve itself. Raises `ConfigurationError` for a rule that is not understood."""
     limits = spec.limits
     folder_cap = limits.mode if not limits.closed else Policy(default=limits.mode or "ask").capped("ask").default
-    chosen = Policy(default=standing.mode or "ask").capped(settings.policy_cap).capped(folder_cap).default
+    chosen = Policy(default=stored_policy.mode or "ask").capped(settings.policy_cap).capped(folder_cap).default
     own = [_made("code", text) for text in spec.rules]
     dropped = [rule for rule in own if settings.policy_cap not in (None, "allow") and rule.text.startswith("allow")]
     site = [_made("site", text) for text in settings.site_rules]
     folder = [_made("folder", rule.text, rule.file) for rule in limits.rules]
     if limits.closed:
         folder.append(_made("folder", "ask *", ", ".join(limits.files[:_MOST_NAMED])))
-    rules = [*site, *folder, *(rule for rule in own if rule not in dropped), *standing.rules]
+    rules = [*site, *folder, *(rule for rule in own if rule not in dropped), *stored_policy.rules]
     view = PolicyView(
         mode=chosen,
         rules=rules,

@@ -40,7 +40,7 @@ async def switch(
 ) -> PolicySwitchView:
     """`run` is the one that is under way, if any. A switch to the mode in force changes nothing."""
     if run is None:
-        before = await _standing(log, settings, row)
+        before = await _mode_in_force(log, settings, row)
         await log.write(lambda transaction: _note(Commit(transaction, row), row, None, before, mode, decided_by))
     else:
         async with run.policy_lock:
@@ -56,7 +56,7 @@ async def switch(
     )
 
 
-async def _standing(log: Log, settings: RuntimeSettings, row: ConversationRow) -> PolicyMode:
+async def _mode_in_force(log: Log, settings: RuntimeSettings, row: ConversationRow) -> PolicyMode:
     chosen = await log.read(lambda sql: runs.chosen_policy(sql, row.number))
     return Policy(default=chosen or "ask").capped(settings.policy_cap).default
 

@@ -11,7 +11,7 @@ from agent_kernel.log.rules import add_rule, revoke_rule
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.protocol.vocabulary import DecidedBy, Scope
 from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_standing, scope_keys
+from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy, scope_keys
 from agent_kernel.runtime.tool_calls.policy_check import check_policy
 from agent_kernel.runtime.tool_calls.tool_call import commit_verdict
 
@@ -72,8 +72,8 @@ async def rules_changed(runs: Iterable[ActiveRun]) -> None:
 async def _refresh(run: ActiveRun) -> None:
     async with run.policy_lock:
         row, run_id = run.conversation, run.run_id
-        standing = await run.log.read(lambda sql: read_standing(sql, row, run_id))
-        policy, view = effective_policy(run.settings, run.spec, standing)
+        stored_policy = await run.log.read(lambda sql: read_stored_policy(sql, row, run_id))
+        policy, view = effective_policy(run.settings, run.spec, stored_policy)
         if policy == run.policy and view == run.view.policy:
             return
         await run.show_policy(policy, view)
