@@ -9,7 +9,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The last file that `npm run build` writes.
 FRONT_END := widgets/lab/labextension/install.json
-FRONT_END_SOURCES := $(shell find widgets/src widgets/scripts widgets/lab/src widgets/lab/container.ts -type f ! -name "*.gen.ts") widgets/package.json widgets/package-lock.json
+FRONT_END_SOURCES := $(shell find widgets/src widgets/scripts widgets/lab/src widgets/lab/container.ts -type f ! -name "protocol.gen.ts") widgets/package.json widgets/package-lock.json
 LAB_TYPES := widgets/lab/node_modules/.package-lock.json
 PYTEST := $(BIN)/python -m pytest
 # For tests that mostly wait for kernels, servers and browsers: a process for each core, which takes whole files.

@@ -1,11 +1,12 @@
-"""The words of the record. The cards use the same ones."""
+"""The words of the record. Those that stand on the cards as well are in `SHARED`: `npm run types` writes them to
+`widgets/src/text/words.gen.ts`."""
 
 from collections.abc import Mapping
-from typing import Literal, assert_never
+from typing import Any, Final, Literal, assert_never
 
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import BudgetRaise, PauseView, RuleView, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import CallState, ErrorCode, PolicyMode, RunStatus, Scope
+from agent_kernel.protocol.vocabulary import CallState, DecidedBy, ErrorCode, PolicyMode, RunStatus, Scope
 from agent_kernel.tools.review.hidden import reveal
 
 STATES: dict[CallState, str] = {
@@ -32,7 +33,34 @@ COUNTED: tuple[CallState, ...] = (
     "expired",
     "unknown",
 )
-RECORDED = "Recorded demo: no model is called. It cost nothing."
+MODES: dict[PolicyMode, str] = {
+    "ask": "asks before acting",
+    "edit": "edits files here, asks for the rest",
+    "plan": "plan only: reads, never acts",
+    "allow": "acts without asking",
+    "deny": "denies every action",
+}
+RULES = {
+    "allows": "1 always-allow rule",
+    "allow": "{count} always-allow rules",
+    "stops": "1 rule that denies or asks",
+    "stop": "{count} rules that deny or ask",
+}
+SEEN = {
+    "one": "The model has seen this plot.",
+    "all": "The model has seen these {seen} plots.",
+    "some": "The model has seen {seen} of these {shown} plots.",
+}
+DECIDERS: dict[DecidedBy, str] = {"user": "you", "policy": "policy", "script": "a script"}
+ERRORS: dict[ErrorCode, str] = {
+    "LLM_ERROR": "The model did not answer.",
+    "KERNEL_DIED": "The kernel was lost.",
+    "INTERNAL_ERROR": "Something broke in Agent Kernel, not in your code.",
+}
+MODEL_WITH_EFFORT = "{model} · effort {effort}"
+CONTINUES = "continues from [{cell}]"
+RECORDED_DEMO = "Recorded demo: no model is called"
+RECORDED = f"{RECORDED_DEMO}. It cost nothing."
 NOTHING_RAN = "Nothing ran."
 STOPPED = "Stopped, because "
 """How the notice begins that says why a run was stopped: see `stop_for`."""
@@ -61,23 +89,25 @@ def run_word(status: RunStatus) -> str:
 
 def model_words(run: RunView) -> str:
     """`gpt-6-sol`, `gpt-6-sol · effort high`"""
-    return f"{run.model} · effort {run.effort}" if run.effort and not run.recorded else run.model
+    if not run.effort or run.recorded:
+        return run.model
+    return MODEL_WITH_EFFORT.format(model=run.model, effort=run.effort)
 
 
 def continued_words(run: RunView) -> str:
     """`continues from [2]`, or nothing."""
-    return "" if run.continues is None else f"continues from [{run.continues}]"
+    return "" if run.continues is None else CONTINUES.format(cell=run.continues)
 
 
 def policy_words(run: RunView) -> str:
     """`asks before acting, 2 always-allow rules, limited by .agent-kernel.toml: 1 rule`"""
     allowing = sum(rule.text.startswith("allow") for rule in run.policy.rules)
     others = len(run.policy.rules) - allowing
-    parts = [_mode(run.policy.mode)]
+    parts = [MODES[run.policy.mode]]
     if allowing:
-        parts.append(f"{allowing} always-allow {'rule' if allowing == 1 else 'rules'}")
+        parts.append(RULES["allows" if allowing == 1 else "allow"].format(count=allowing))
     if others:
-        parts.append("1 rule that denies or asks" if others == 1 else f"{others} rules that deny or ask")
+        parts.append(RULES["stops" if others == 1 else "stop"].format(count=others))
     if run.policy.limited_by is not None:
         parts.append(f"limited by {reveal(run.policy.limited_by)}")
     return ", ".join(parts)
@@ -108,37 +138,11 @@ def rule_words(rule: RuleView) -> str:
             assert_never(rule.origin)
 
 
-def _mode(mode: PolicyMode) -> str:
-    match mode:
-        case "ask":
-            return "asks before acting"
-        case "edit":
-            return "edits files here, asks for the rest"
-        case "plan":
-            return "plan only: reads, never acts"
-        case "allow":
-            return "acts without asking"
-        case "deny":
-            return "denies every action"
-        case _:
-            assert_never(mode)
-
-
 def error_words(code: ErrorCode) -> str:
     """What an error is called, before its own message."""
-    match code:
-        case "BUDGET_EXCEEDED":  # its message says whether it was reached, or could not be checked
-            return ""
-        case "LLM_ERROR":
-            return "The model did not answer."
-        case "KERNEL_DIED":
-            return "The kernel was lost."
-        case "INTERNAL_ERROR":
-            return "Something broke in Agent Kernel, not in your code."
-        case "INVALID_FORMAT" | "ACCESS_DENIED" | "TOOL_ERROR" | "CONFLICT":
-            return "The run failed."
-        case _:
-            assert_never(code)
+    if code == "BUDGET_EXCEEDED":  # its message says whether it was reached, or could not be checked
+        return ""
+    return ERRORS.get(code, "The run failed.")
 
 
 def paused(pause: PauseView) -> str:
@@ -168,9 +172,8 @@ def raised(step: BudgetRaise) -> str:
 
 def seen_pictures(seen: int, shown: int) -> str:
     """`The model has seen this plot.`"""
-    if seen < shown:
-        return f"The model has seen {seen} of these {shown} plots."
-    return "The model has seen this plot." if seen == 1 else f"The model has seen these {seen} plots."
+    which = "some" if seen < shown else "one" if seen == 1 else "all"
+    return SEEN[which].format(seen=seen, shown=shown)
 
 
 Place = Literal["here", "above", "below", "left out"]
@@ -221,7 +224,7 @@ def decided(call: ToolCallView) -> str:
     """Who decided, as it follows the state's word: `approved by ana`, `allowed by policy`, `by a script`."""
     if call.by is None:
         return ""
-    who = {"policy": "policy", "script": "a script", "user": call.decided_by or "you"}[call.by]
+    who = (call.decided_by if call.by == "user" else None) or DECIDERS[call.by]
     if call.state in ("denied", "superseded", "expired", "invalid"):
         return f"by {who}" if call.state == "denied" else ""
     verb = "allowed" if call.by == "policy" else "approved"
@@ -241,3 +244,19 @@ def duration(milliseconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+SHARED: Final[dict[str, Any]] = {
+    "states": STATES,
+    "modes": MODES,
+    "rules": RULES,
+    "seen": SEEN,
+    "deciders": DECIDERS,
+    "errors": ERRORS,
+    "modelWithEffort": MODEL_WITH_EFFORT,
+    "continues": CONTINUES,
+    "recordedDemo": RECORDED_DEMO,
+    "nothingRan": NOTHING_RAN,
+    "mayHaveRun": MAY_HAVE_RUN,
+}
+"""What cards and record say alike. `{name}` stands for a value."""

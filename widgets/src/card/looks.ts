@@ -1,5 +1,6 @@
 /** What a state is called, and how it looks. */
 import type { CallState } from "../protocol";
+import { SHARED } from "../text/words.gen";
 import type { IconName } from "../ui/icon";
 
 export interface StateLook {
@@ -8,19 +9,23 @@ export interface StateLook {
   readonly tone: string;
 }
 
+function look(state: CallState, icon: IconName, tone: string): StateLook {
+  return { word: SHARED.states[state], icon, tone };
+}
+
 export const CALL_STATES: Readonly<Record<CallState, StateLook>> = {
-  proposed: { word: "Preparing", icon: "prep", tone: "ak-calm" },
-  invalid: { word: "Not valid", icon: "invalid", tone: "ak-bad" },
-  awaiting_approval: { word: "Waiting for you", icon: "wait", tone: "ak-turn" },
-  approved: { word: "Approved, next in line", icon: "clock", tone: "ak-calm" },
-  executing: { word: "Running", icon: "run", tone: "ak-calm ak-spin" },
-  success: { word: "Done", icon: "check", tone: "ak-ok" },
-  error: { word: "Failed", icon: "cross", tone: "ak-bad" },
-  denied: { word: "Denied", icon: "deny", tone: "ak-calm" },
-  cancelled: { word: "Cancelled", icon: "cancel", tone: "ak-calm" },
-  superseded: { word: "Replaced", icon: "skip", tone: "ak-calm" },
-  expired: { word: "Expired", icon: "expired", tone: "ak-calm" },
-  unknown: { word: "Outcome unknown", icon: "unknown", tone: "ak-warn" },
+  proposed: look("proposed", "prep", "ak-calm"),
+  invalid: look("invalid", "invalid", "ak-bad"),
+  awaiting_approval: look("awaiting_approval", "wait", "ak-turn"),
+  approved: look("approved", "clock", "ak-calm"),
+  executing: look("executing", "run", "ak-calm ak-spin"),
+  success: look("success", "check", "ak-ok"),
+  error: look("error", "cross", "ak-bad"),
+  denied: look("denied", "deny", "ak-calm"),
+  cancelled: look("cancelled", "cancel", "ak-calm"),
+  superseded: look("superseded", "skip", "ak-calm"),
+  expired: look("expired", "expired", "ak-calm"),
+  unknown: look("unknown", "unknown", "ak-warn"),
 };
 
 export const ASKING: StateLook = { word: "Waiting for your answer", icon: "ask", tone: "ak-turn" };

@@ -4,16 +4,15 @@ import type { ErrorCode } from "../protocol";
 import type { Problem } from "../state";
 import { timeOfDay } from "../text/format";
 import { visible } from "../text/invisible";
+import { SHARED } from "../text/words.gen";
 
 const TITLES: Readonly<Record<ErrorCode, string>> = {
+  ...SHARED.errors,
   BUDGET_EXCEEDED: "Budget reached.",
-  LLM_ERROR: "The model did not answer.",
-  KERNEL_DIED: "The kernel was lost.",
   CONFLICT: "Already decided.",
   ACCESS_DENIED: "You may not decide here.",
   INVALID_FORMAT: "Not accepted.",
   TOOL_ERROR: "A tool failed.",
-  INTERNAL_ERROR: "Something broke in Agent Kernel, not in your code.",
 };
 
 const MEANINGS: Readonly<Partial<Record<ErrorCode, string>>> = {

@@ -5,6 +5,7 @@ import { streamText } from "../state/outputs";
 import { timeOfDay } from "../text/format";
 import { errorLine } from "../text/traceback";
 import { byWhom } from "../text/words";
+import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { useRun, type CallSignals } from "./context";
 import { Plain } from "../ui/text";
@@ -21,7 +22,7 @@ export function StatusLine({ card, folded }: Props): JSX.Element | null {
       return (
         <div class="ak-sub">
           <p>
-            <Denial call={call} /> <span class="ak-muted">Nothing ran.</span>
+            <Denial call={call} /> <span class="ak-muted">{SHARED.nothingRan}</span>
           </p>
         </div>
       );
@@ -151,7 +152,8 @@ function Denial({ call }: { call: Call }): JSX.Element {
 function Cancellation({ call }: { call: Call }): JSX.Element {
   if (call.name === "ask_user") return <>The model was told that you did not answer.</>;
   const reason = call.reason === null ? "" : `${sentence(call.reason)} `;
-  const meaning = call.startedAt === null ? "Nothing ran." : "The kernel was interrupted; what ran before that stays.";
+  const meaning =
+    call.startedAt === null ? SHARED.nothingRan : "The kernel was interrupted; what ran before that stays.";
   return (
     <>
       <Plain text={reason} />
@@ -185,8 +187,9 @@ function Unknown({ call, asks }: { call: Call; asks: boolean }): JSX.Element {
   return (
     <div class="ak-say">
       <p>
-        {call.reason === null ? "Nobody can say what became of this call." : <Plain text={sentence(call.reason)} />} It
-        may have finished, run in part, or not run at all.{asks && " Look before you choose."}
+        {call.reason === null ? "Nobody can say what became of this call." : <Plain text={sentence(call.reason)} />}{" "}
+        {SHARED.mayHaveRun}
+        {asks && " Look before you choose."}
       </p>
       <p class="ak-muted ak-num">
         {call.startedAt !== null && `Started ${timeOfDay(call.startedAt)}. `}

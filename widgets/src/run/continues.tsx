@@ -1,6 +1,8 @@
 /** Which cell a prompt continues from, and the press that has it begin a new conversation instead. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { filled } from "../text/words";
+import { SHARED } from "../text/words.gen";
 import { beginAnew, canBeginAnew } from "./anew";
 import type { RunView } from "../protocol";
 
@@ -15,7 +17,7 @@ export function Continues({ run, gone }: { run: RunView; gone: boolean }): JSX.E
   return (
     <>
       <span class="ak-continues" title={CONTINUES}>
-        continues from [{run.continues}]
+        {filled(SHARED.continues, { cell: run.continues })}
       </span>
       {!gone && typeof cell === "string" && canBeginAnew() && (
         <button

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
 import { count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
 import { modelWords, policyWords } from "../text/words";
+import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Continues } from "./continues";
 import { useSeconds } from "../ui/seconds";
@@ -62,7 +63,7 @@ export function Header({ controller, prompt }: { controller: RunController; prom
               <Plain text={modelWords(run)} />
             </span>
             <Continues run={run} gone={gone} />
-            {run.recorded && <span class="ak-tag">Recorded demo: no model is called</span>}
+            {run.recorded && <span class="ak-tag">{SHARED.recordedDemo}</span>}
             <button
               type="button"
               class="ak-badge"
