@@ -6,8 +6,9 @@ from IPython.core.error import UsageError
 
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.notebook.execution.undo import KeptChange
-from agent_kernel.notebook.run_state import Host, RunState, WaitingRun
+from agent_kernel.notebook.run_state import Host, RunState
 from agent_kernel.notebook.tools import FOLDER
+from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.tools.review.hidden import reveal
 
 PROMPT_CHARACTERS = 60

@@ -23,11 +23,11 @@ from agent_kernel.notebook.kernel.link import install
 from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
 from agent_kernel.notebook.run import state_of
-from agent_kernel.notebook.run_state import WaitingRun
 from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.notebook.tools import named_tools
 from agent_kernel.notebook.warming import warm_up_here
 from agent_kernel.protocol.ids import new_conversation_id
+from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 

@@ -8,9 +8,9 @@ from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.protocol.kernel import MOST_RULE_CHARACTERS, MOST_RULES
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
-from agent_kernel.runtime.settings import MOST_RULE_CHARACTERS, MOST_RULES
 
 Decision = ScriptedDecision | bool | tuple[bool, str]
 

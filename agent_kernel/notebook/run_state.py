@@ -10,23 +10,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict
-
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.notebook.execution.interrupts import AwaitInterrupted, Notice, RunInterrupted
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.kernel.state import KernelState
-from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import (
-    ErrorView,
-    MessageView,
-    ModelsView,
-    PolicyView,
-    RunView,
-    ToolCallView,
-    Usage,
-    UsageReport,
-)
+from agent_kernel.protocol.kernel import RunDeclaration, RunEnd, failed_run
+from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.tools.function import Tool
@@ -35,31 +25,6 @@ Status = Literal["running", "complete", "cancelled", "error"]
 
 STOP_SECONDS = 5.0
 """How long a cell whose wait was interrupted waits for the end of the run, whose record it shows."""
-
-
-class RunEnd(BaseModel):
-    """What a run came to, as the runtime tells it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    run: RunView
-    text: str
-    messages: list[MessageView]
-    tool_calls: list[ToolCallView]
-    usage: Usage | None = None
-    cleared: bool = False
-    """Whether a page has taken the cards out of their cell. A page would add outputs to such a cell as well."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class WaitingRun:
-    """An open run as its host tells of it."""
-
-    run_id: str
-    tool_names: tuple[str, ...]
-    """Of its calls that wait for a person."""
-    notebook: str | None = None
-    """Where several notebooks use the kernel."""
 
 
 class Host(Protocol):
@@ -287,18 +252,29 @@ class RunState:
             with self._lock:
                 self._listeners.discard(listener)
 
-    def declaration(self) -> dict[str, Any]:
+    def declaration(self) -> RunDeclaration:
         """The run as the server asks for it."""
-        declared = dataclasses.asdict(dataclasses.replace(self.spec, tools=()))
-        return {
-            **declared,
-            "conversation_id": self.conversation_id,
-            "cells_before": self._workshop.cells.before(self.cell),
-            "stop": self.stop_cause,
-            "budget": self.spec.budget.model_dump(mode="json"),
-            "conversation_budget": self.spec.conversation_budget.model_dump(mode="json"),
-            "tools": [dataclasses.asdict(tool) for tool in self.spec.tools],
-        }
+        spec = self.spec
+        return RunDeclaration(
+            run_id=spec.run_id,
+            conversation_id=self.conversation_id,
+            prompt=spec.prompt,
+            model=spec.model,
+            effort=spec.effort,
+            policy=spec.policy,
+            rules=spec.rules,
+            system=spec.system,
+            budget=spec.budget,
+            conversation_budget=spec.conversation_budget,
+            tools=spec.tools,
+            widget_model_id=spec.widget_model_id,
+            replaces=spec.replaces,
+            continues=spec.continues,
+            cell_id=spec.cell_id,
+            cells_before=self._workshop.cells.before(self.cell),
+            prompt_in_cell=spec.prompt_in_cell,
+            stop=self.stop_cause,
+        )
 
     def update(self, view: RunView) -> None:
         """The runtime says how the run stands."""
@@ -311,24 +287,7 @@ class RunState:
 
     def fail(self, message: str) -> None:
         """End a run that never reached a runtime."""
-        error = ErrorView(code="INTERNAL_ERROR", message=message)
-        now = utc_now()
-        view = RunView(
-            run_id=self.run_id,
-            conversation_id=self.conversation_id,
-            prompt=self.prompt,
-            status="error",
-            model=self.spec.model or "",
-            effort=self.spec.effort,
-            recorded=False,
-            policy=PolicyView(mode=self.spec.policy or "ask"),
-            usage=Usage(),
-            budget=self.spec.budget,
-            started_at=now,
-            ended_at=now,
-            error=error,
-        )
-        self.finish(RunEnd(run=view, text="", messages=[], tool_calls=[]))
+        self.finish(failed_run(self.declaration(), message))
 
     def finish(self, end: RunEnd) -> None:
         """The runtime says how the run ended. A repeat changes nothing."""

@@ -16,6 +16,7 @@ from agent_kernel.notebook.execution.executor import approved_place, current_ent
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.execution.values import ToolText
 from agent_kernel.notebook.inspect import inspect_variables
+from agent_kernel.protocol.tools import FileCard
 from agent_kernel.protocol.views import Place
 from agent_kernel.tools.builtin.attachments import attached_name, read_attachment
 from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
@@ -29,7 +30,7 @@ from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts
 from agent_kernel.tools.function import Tool, as_tool
 from agent_kernel.tools.langchain import is_langchain
 from agent_kernel.tools.registry import ToolRegistry
-from agent_kernel.tools.review.file_cards import FileCard, file_card
+from agent_kernel.tools.review.file_cards import file_card
 
 FOLDER = Path.cwd()
 """The notebook's folder: where the kernel was when the extension was loaded. The user's code may leave it later."""

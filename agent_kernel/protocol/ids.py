@@ -32,6 +32,10 @@ def new_pause_id() -> str:
     return f"pause_{uuid.uuid4().hex}"
 
 
+def new_question_id() -> str:
+    return f"ask_{uuid.uuid4().hex}"
+
+
 def new_approval_id() -> ApprovalId:
     """Unguessable: whoever can name an approval could answer it. It is what a call goes by where other conversations'
     calls are; the kernel learns it with the approved call."""

@@ -8,6 +8,7 @@ from agent_kernel.protocol.vocabulary import (
     ApiName,
     BudgetOf,
     CallState,
+    ChangeState,
     DecidedBy,
     Effort,
     ErrorCode,
@@ -368,8 +369,8 @@ class FileChangeView(View):
     run_id: str
     tool_name: str
     path: str
-    state: Literal["as_left", "changed", "undone"]
-    """Of the file: as the call left it, so that it can be put back; changed since; or put back."""
+    state: ChangeState
+    """Of the file, which can be put back where it is as the call left it."""
     changed_at: str | None
     """As `ToolCallView.undo`."""
 

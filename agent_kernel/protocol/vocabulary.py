@@ -23,6 +23,12 @@ CallState = Literal[
 OutcomeStatus = Literal["success", "error", "denied", "cancelled", "unknown"]
 """What a client or the model is told of a call that ended; finer states fold into these."""
 
+ExecutionStatus = Literal["success", "error", "cancelled", "unknown"]
+"""How an executor says that a call ended."""
+
+ChangeState = Literal["as_left", "changed", "undone"]
+"""Whether a file is as a call left it, was changed since, or was put back."""
+
 UnknownAnswer = Literal["continue", "retry"]
 """What a person wants of a call whose outcome is unknown: tell the model so, or have it ask for the call again."""
 

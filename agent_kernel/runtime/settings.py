@@ -10,10 +10,6 @@ from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 from agent_kernel.tools.declaration import ToolDeclaration
 
-MOST_RULES, MOST_RULE_CHARACTERS = 200, 10_000
-"""Limits of a notebook's own rules: a run's header shows each."""
-MOST_REPLACED = 100
-"""The most earlier runs of a cell that a run names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
+from agent_kernel.protocol.tools import FileCard
 from agent_kernel.protocol.views import OutputView, Place
-from agent_kernel.protocol.vocabulary import Approval
-from agent_kernel.tools.review.file_cards import FileCard
+from agent_kernel.protocol.vocabulary import Approval, ExecutionStatus
 
 OutputSink = Callable[[OutputView], None]
 """Called in the runtime's event loop, in order, for each live output of the call."""
@@ -30,13 +30,9 @@ class ApprovedCall:
     """The only one that a file tool's call may open; `None` where it was approved for whatever its path leads to."""
 
 
-ChangeState = Literal["as_left", "changed", "undone"]
-"""Whether a file is as a call left it, was changed since, or was put back."""
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    status: Literal["success", "error", "cancelled", "unknown"]
+    status: ExecutionStatus
     content: str
     """The whole text for the model, untruncated (within the executor's own hard cap)."""
     undo: str | None = None

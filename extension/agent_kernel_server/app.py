@@ -256,7 +256,7 @@ class AgentKernelServer(ExtensionApp):
 
     async def _start_jupyter_server_extension(self, _: Any) -> None:
         assert self.service is not None
-        self.service.kernels.attach_running()
+        self.service.kernels.serve_running()
         self.service.start_recovery()
         if self.warm_up:
             self.service.start_warm_up()

@@ -114,7 +114,7 @@ class Service:
 
     async def _take_up(self, recovered: Recovered) -> None:
         for spec, conversation, handle in recovered.continued:
-            self.kernels.follow(spec, conversation, handle)
+            self.kernels.sync_run(spec, conversation, handle)
         for spec, conversation, result in recovered.ended:
             path = spec.notebook_path or conversation.row.notebook_path
             await self.records.keep(spec, result, path)
@@ -147,7 +147,7 @@ class Service:
             "protocol": PROTOCOL_VERSION,
             "model": await self._model_name(),
             "warmed": self._warmed,
-            "kernels": self.kernels.attached(),
+            "kernels": self.kernels.kernel_ids(),
             "channels": len(self.channels),
             "policy_cap": self._settings.policy_cap,
             "trouble": trouble or (self._runtime.log_fault if self._runtime is not None else None),

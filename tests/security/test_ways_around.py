@@ -216,12 +216,12 @@ def test_who_decided_is_told_apart_from_a_namesake() -> None:
 
 def test_outputs_far_past_a_gap_are_not_kept() -> None:
     shown: list[str] = []
-    feed = LiveOutputs(lambda output: shown.append(output.text or ""))
+    outputs = LiveOutputs(lambda output: shown.append(output.text or ""))
     for index in (1, AHEAD * 2, 10**30):
-        feed.receive(index, OutputView(kind="stream", name="stdout", text=str(index)))
-    assert len(feed._early) == 1
-    assert feed.news.is_set()  # they are collected
-    feed.receive(0, OutputView(kind="stream", name="stdout", text="0"))
+        outputs.receive(index, OutputView(kind="stream", name="stdout", text=str(index)))
+    assert len(outputs._early) == 1
+    assert outputs.collect_now.is_set()  # they are collected
+    outputs.receive(0, OutputView(kind="stream", name="stdout", text="0"))
     assert shown == ["0", "1"]
 
 

@@ -104,13 +104,13 @@ async def test_a_kernel_that_is_shut_down_leaves_no_socket_and_no_task(
     for _ in range(2):
         answer = await jp_fetch("api", "kernels", method="POST", body=json.dumps({"name": "python3"}))
         kernel_id = json.loads(answer.body)["id"]
-        await until(lambda kernel_id=kernel_id: kernel_id in service.kernels.attached())
+        await until(lambda kernel_id=kernel_id: kernel_id in service.kernels.kernel_ids())
         model.add(call("inspect_variables"), say("Done."))
         conversation_id = await api.new_conversation(kernel_id=kernel_id)
         await api.start_run(conversation_id)
         await api.ended(conversation_id)
         await jp_fetch("api", "kernels", kernel_id, method="DELETE")
-        await until(lambda: not service.kernels.attached())
+        await until(lambda: not service.kernels.kernel_ids())
         if before is None:
             before = leftovers()
     await until(lambda: leftovers() <= before)

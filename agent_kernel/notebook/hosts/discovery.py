@@ -8,6 +8,7 @@ from typing import Any
 from agent_kernel.notebook.kernel.environment import is_attended, is_served, kernel_of
 from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.protocol.kernel_events import Hello
 
 ASK_SECONDS = 0.25
 ASK_TRIES = 6
@@ -57,7 +58,7 @@ class _Search:
 
     def _ask(self, link: Link) -> None:
         for _ in range(ASK_TRIES):
-            link.send("hello")
+            link.send(Hello())
             if self._answered.wait(ASK_SECONDS):
                 return
 

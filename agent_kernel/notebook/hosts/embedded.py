@@ -30,9 +30,11 @@ from agent_kernel.notebook.kernel.environment import (
 )
 from agent_kernel.notebook.kernel.self_client import SelfClient
 from agent_kernel.notebook.kernel.state import KernelState
-from agent_kernel.notebook.run_state import RunEnd, RunState, WaitingRun
+from agent_kernel.notebook.run_state import RunState
 from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.kernel import RunEnd
+from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.clients.feed import Subscription
@@ -120,7 +122,10 @@ class EmbeddedHost:
         async def read() -> list[WaitingRun]:
             if self._runtime is None:
                 return []
-            return [WaitingRun(run.run_id, tuple(run.waiting_tools)) for run in await self._runtime.list_runs(ended=0)]
+            return [
+                WaitingRun(run_id=run.run_id, tool_names=tuple(run.waiting_tools))
+                for run in await self._runtime.list_runs(ended=0)
+            ]
 
         return asyncio.run_coroutine_threadsafe(read(), self._loop).result()
 

@@ -1,7 +1,7 @@
 """The live cards of the runs that a host carries out, and when each gives way to its record."""
 
 from agent_kernel.notebook.hosts.live_view import LiveView
-from agent_kernel.notebook.run_state import RunEnd
+from agent_kernel.protocol.kernel import RunEnd
 
 
 class Cards:

@@ -8,7 +8,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from agent_kernel.notebook.kernel.environment import kernel_of
-from agent_kernel.notebook.run_state import RunEnd, RunState
+from agent_kernel.notebook.run_state import RunState
+from agent_kernel.protocol.kernel import RunEnd
 
 Transport = Literal["server", "kernel"]
 Hearing = Literal["usually", "between-cells"]

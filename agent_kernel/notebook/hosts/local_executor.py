@@ -9,9 +9,9 @@ from agent_kernel.notebook.kernel.environment import notebook_path
 from agent_kernel.notebook.kernel.link import judge, waiting_behind, with_undo
 from agent_kernel.notebook.kernel.self_client import SelfClient
 from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.protocol.tools import FileCard
 from agent_kernel.protocol.views import OutputView, Place
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
-from agent_kernel.tools.review.file_cards import FileCard
 
 CLAIM_SECONDS = 0.05
 """A main thread that waits for the run claims a call at once; after this time nobody does, and a message is queued."""

@@ -13,12 +13,13 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.notebook.kernel.cell_requests import CellRequest, read_deleted, read_request, watch_requests
 from agent_kernel.notebook.kernel.environment import kernel_of
+from agent_kernel.protocol.kernel import MOST_CELLS_BEFORE
 
 if TYPE_CHECKING:
     from agent_kernel.notebook.run_state import RunState
 
 _log = logging.getLogger(__name__)
-_NOTED_CELLS, _NOTED_PAGES = 20, 20
+_NOTED_PAGES = 20
 
 
 def request_of(shell: InteractiveShell) -> CellRequest | None:
@@ -78,7 +79,7 @@ class Cells:
     def _note(self, request: CellRequest) -> None:
         ran = self._ran.pop(request.page, ())
         others = (cell_id for cell_id in ran if cell_id != request.cell_id)
-        self._ran[request.page] = (request.cell_id, *others)[:_NOTED_CELLS]
+        self._ran[request.page] = (request.cell_id, *others)[:MOST_CELLS_BEFORE]
         while len(self._ran) > _NOTED_PAGES:
             self._ran.popitem(last=False)
 

@@ -16,12 +16,10 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.notebook.execution.interrupts import own_signal
 from agent_kernel.notebook.kernel.environment import kernel_of
+from agent_kernel.protocol.kernel_code import OWN_CODE
 
 if TYPE_CHECKING:
     from agent_kernel.notebook.run_state import RunState
-
-OWN_CODE = '__import__("agent_kernel.notebook"'
-"""How the code begins that the runtime has queued, to have a call claimed: see `take`."""
 
 QUICK = frozenset({"kernel_info_request", "comm_info_request", "history_request", "is_complete_request"})
 """What pages ask by themselves. An interrupt is never about these, and would cost them their reply."""

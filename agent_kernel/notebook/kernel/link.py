@@ -13,20 +13,69 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 from agent_kernel.errors import ServerSilent, ToolFailed
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.kernel.environment import is_served, notebook_path
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
-from agent_kernel.protocol.views import OutputView, Place, RunView
+from agent_kernel.protocol.ids import new_question_id
+from agent_kernel.protocol.kernel import (
+    REPLY_TYPE,
+    REQUEST_TYPE,
+    AnswerQuestion,
+    AnyRequest,
+    CallOutcome,
+    CallRequest,
+    CollectCall,
+    Collected,
+    Declared,
+    DeclareRun,
+    Deposited,
+    DescribeEnvironment,
+    Done,
+    EnvironmentDescribed,
+    ExecuteCall,
+    FinishRun,
+    InterruptCall,
+    InterruptSent,
+    JudgeCall,
+    Judged,
+    KeptChange,
+    KeptChanges,
+    KernelMessage,
+    KernelRequest,
+    ListChanges,
+    LocateCall,
+    PictureRead,
+    PreviewCall,
+    Previewed,
+    ReadPicture,
+    Refused,
+    Reply,
+    ResumeRun,
+    RunRequest,
+    Serve,
+    ToolRequest,
+    UndoCall,
+    Undone,
+    UpdateRun,
+    WaitingBehind,
+    content_of,
+    read_request,
+)
+from agent_kernel.protocol.kernel_events import (
+    EVENT_TOPIC,
+    EVENT_TYPE,
+    AskInterrupt,
+    CallEnded,
+    CallOutput,
+    KernelInterrupted,
+    RunAnnounced,
+)
+from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.arguments import digest
 from agent_kernel.tools.executor import ApprovedCall, Outcome, ToolVerdict
-
-REQUEST = "agent_kernel_request"
-REPLY = "agent_kernel_reply"
-EVENT = "agent_kernel_event"
-TOPIC = b"agent_kernel"
 
 ANNOUNCE_SECONDS = 1.0
 ANNOUNCE_TRIES = 15
@@ -39,20 +88,20 @@ def install() -> None:
     """Let the server's requests in. Does nothing the second time, or where there is no kernel."""
     state = kernel_state()
     kernel = getattr(state.shell, "kernel", None)
-    if kernel is not None and REQUEST not in kernel.control_handlers:
+    if kernel is not None and REQUEST_TYPE not in kernel.control_handlers:
         link = Link(kernel)
-        kernel.control_handlers[REQUEST] = _Requests(kernel, state, link).handle
-        state.interrupts.tell = lambda run_id: link.send("interrupted", run_id=run_id)
-        heard = _hear_interrupts(kernel)
-        state.interrupts.was_asked_for = lambda seconds: heard(seconds) or _server_knows(state, link, seconds)
+        kernel.control_handlers[REQUEST_TYPE] = _RequestHandler(kernel, state, link).handle
+        state.interrupts.tell = lambda run_id: link.send(KernelInterrupted(run_id=run_id))
+        requested = _watch_interrupt_requests(kernel)
+        state.interrupts.was_asked_for = lambda seconds: requested(seconds) or _server_knows(state, link, seconds)
 
 
-def _hear_interrupts(kernel: Any) -> Callable[[float], bool]:
-    """Whether a client has asked this kernel itself for an interrupt, by a message, within so many seconds."""
+def _watch_interrupt_requests(kernel: Any) -> Callable[[float], bool]:
+    """A function that says whether a client has sent this kernel an interrupt request within so many seconds."""
     last = float("-inf")
     carry_out = kernel.control_handlers.get("interrupt_request")
 
-    def heard(seconds: float) -> bool:
+    def requested(seconds: float) -> bool:
         return time.monotonic() - last <= seconds
 
     async def interrupt(*request: Any) -> None:
@@ -64,19 +113,19 @@ def _hear_interrupts(kernel: Any) -> Callable[[float], bool]:
 
     if carry_out is not None:
         kernel.control_handlers["interrupt_request"] = interrupt
-    return heard
+    return requested
 
 
 def _server_knows(state: KernelState, link: "Link", seconds: float) -> bool:
-    """The server knows of each interrupt that somebody asks Jupyter for. One that is silent is not taken for a no."""
-    through_gateway = not is_served(state.shell)
+    """Whether the server says that somebody has asked Jupyter for an interrupt. A server that is silent has not said
+    no."""
+    question = AskInterrupt(
+        question_id=new_question_id(), through_gateway=not is_served(state.shell), seconds=round(seconds, 3)
+    )
     try:
-        answer = state.questions.ask(
-            link.send, "interrupt", tries=1, seconds=round(seconds, 3), through_gateway=through_gateway
-        )
+        return state.questions.ask(link.send, question, tries=1).asked_for
     except ServerSilent:
         return True
-    return answer.get("asked_for") is not False
 
 
 class Link:
@@ -85,190 +134,165 @@ class Link:
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
 
-    def send(self, event: str, **fields: Any) -> None:
-        self._kernel.session.send(self._kernel.iopub_socket, EVENT, {"event": event, **fields}, ident=TOPIC)
+    def send(self, event: KernelMessage) -> None:
+        self._kernel.session.send(self._kernel.iopub_socket, EVENT_TYPE, content_of(event), ident=EVENT_TOPIC)
 
     def output(self, approval_id: str, index: int, output: OutputView) -> None:
-        self.send("output", approval_id=approval_id, index=index, output=output.model_dump(mode="json"))
+        self.send(CallOutput(approval_id=approval_id, index=index, output=output))
 
     def done(self, approval_id: str, outcome: Outcome) -> bool:  # noqa: ARG002 -- the server collects it
-        self.send("outcome", approval_id=approval_id)
+        self.send(CallEnded(approval_id=approval_id))
         return False
 
-    def announce(
-        self,
-        run_id: str,
-        conversation_id: str,
-        through_gateway: bool,
-        heard: threading.Event,
-        unheard: Callable[[], None],
-    ) -> None:
-        """Say that there is a new run, each second until `heard` is set; `unheard` is called if nobody asks for it.
-
-        `through_gateway` says which server is meant, where a gateway's own server hears it too.
-        """
+    def announce(self, run: RunAnnounced, declared: threading.Event, unheard: Callable[[], None]) -> None:
+        """Say that there is a new run, each second until `declared` is set. `unheard` is called if that never is."""
 
         def repeat() -> None:
             for _ in range(ANNOUNCE_TRIES):
-                self.send("announce", run_id=run_id, conversation_id=conversation_id, through_gateway=through_gateway)
-                if heard.wait(ANNOUNCE_SECONDS):
+                self.send(run)
+                if declared.wait(ANNOUNCE_SECONDS):
                     return
             unheard()
 
         threading.Thread(target=repeat, name="agent-kernel-announce", daemon=True).start()
 
 
-class _Requests:
+class _RequestHandler:
     """Answers the server's requests, in the control thread."""
 
     def __init__(self, kernel: Any, state: KernelState, link: Link) -> None:
         self._kernel = kernel
-        self._kernel_state = state
+        self._state = state
         self._link = link
-        self._operations: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "declare": self._declare,
-            "tools": self._tools,
-            "state": self._state,
-            "finish": self._finish,
-            "again": self._again,
-            "call": self._call,
-            "interrupt": self._interrupt,
-            "collect": self._collect,
-            "judge": self._judge,
-            "preview": self._preview,
-            "waiting": self._waiting,
-            "undo": self._undo,
-            "changes": self._changes,
-            "picture": self._picture,
-            "environment": self._environment,
-            "serve": self._serve,
-            "answer": self._answer,
-        }
 
     async def handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
-        content = parent["content"]
+        reply: Reply | Refused
         try:
-            operation = self._operations[content["op"]]
-            answer = operation(content)
-            reply = {"ok": True, **(await answer if asyncio.iscoroutine(answer) else answer)}
+            reply = await self.reply_to(read_request(parent["content"]))
+            content = content_of(reply)
         except Exception as error:  # noqa: BLE001 -- it becomes the reply
             # The server must hear of any failure; a request without a reply would wait for ever.
             _log.debug("A request of the server failed", exc_info=True)
-            reply = {"ok": False, "error": f"{type(error).__name__}: {error}"}
-        self._kernel.session.send(stream, REPLY, reply, parent, ident)
+            content = content_of(Refused(error=f"{type(error).__name__}: {error}"))
+        self._kernel.session.send(stream, REPLY_TYPE, content, parent, ident)
 
-    def _declare(self, content: dict[str, Any]) -> dict[str, Any]:
-        run = self._kernel_state.run(content["run_id"])
-        run.heard.set()
-        return {"declaration": run.declaration()}
+    async def reply_to(self, request: AnyRequest) -> Reply:
+        match request:
+            case DeclareRun() | UpdateRun() | FinishRun() | ResumeRun():
+                return self._about_run(request)
+            case ExecuteCall() | InterruptCall() | CollectCall() | LocateCall():
+                return self._about_call(request)
+            case JudgeCall() | PreviewCall() | UndoCall() | ListChanges():
+                return await self._about_tool(request)
+            case ReadPicture() | DescribeEnvironment() | Serve() | AnswerQuestion():
+                return await self._about_kernel(request)
+            case _:
+                assert_never(request)
 
-    def _tools(self, _: dict[str, Any]) -> dict[str, Any]:
-        from agent_kernel.notebook.tools import offered_tools
+    def _about_run(self, request: RunRequest) -> Reply:
+        match request:
+            case DeclareRun():
+                run = self._state.run(request.run_id)
+                run.heard.set()
+                return Declared(declaration=run.declaration())
+            case UpdateRun():
+                self._state.run(request.run.run_id).update(request.run)
+            case FinishRun():
+                self._state.run(request.result.run.run_id).finish(request.result)
+            case ResumeRun():
+                self._state.run(request.run_id).go_on()
+            case _:
+                assert_never(request)
+        return Done()
 
-        return {"tools": [dataclasses.asdict(tool.declaration) for tool in offered_tools(self._kernel_state.shell, ())]}
+    def _about_call(self, request: CallRequest) -> Reply:
+        mailbox = self._state.mailbox
+        match request:
+            case ExecuteCall():
+                return self._deposit(request)
+            case InterruptCall():
+                return InterruptSent(sent=mailbox.interrupt(request.approval_id))
+            case CollectCall():
+                found = mailbox.collect(request.approval_id, request.after_index)
+                outcome = found.outcome and with_undo(found.outcome, request.approval_id)
+                return Collected(
+                    state=found.state,
+                    outputs=found.outputs,
+                    outcome=outcome and CallOutcome(**dataclasses.asdict(outcome)),
+                )
+            case LocateCall():
+                return WaitingBehind(cell=waiting_behind(self._state, request.approval_id))
+            case _:
+                assert_never(request)
 
-    def _state(self, content: dict[str, Any]) -> dict[str, Any]:
-        view = RunView.model_validate(content["run"])
-        self._kernel_state.run(view.run_id).update(view)
-        return {}
-
-    def _finish(self, content: dict[str, Any]) -> dict[str, Any]:
-        from agent_kernel.notebook.run_state import RunEnd
-
-        end = RunEnd.model_validate(content["result"])
-        self._kernel_state.run(end.run.run_id).finish(end)
-        return {}
-
-    def _again(self, content: dict[str, Any]) -> dict[str, Any]:
-        self._kernel_state.run(content["run_id"]).go_on()
-        return {}
-
-    def _call(self, content: dict[str, Any]) -> dict[str, Any]:
-        call = ApprovedCall(
-            approval_id=content["approval_id"],
-            tool_call_id=content["tool_call_id"],
-            tool_name=content["tool_name"],
-            arguments_json=content["arguments_json"],
-            digest=content["digest"],
-            base=content.get("base", ""),
-            place=_place(content),
-        )
-        if digest(call.arguments_json) != call.digest:
+    def _deposit(self, request: ExecuteCall) -> Deposited:
+        if digest(request.arguments_json) != request.digest:
             raise ValueError("the arguments are not the ones that were approved; nothing was run")
-        run_id = content.get("run_id")
-        needs_await = self._kernel_state.executor.needs_await(call.tool_name, call.arguments_json, run_id)
-        withdrawn = self._kernel_state.was_interrupted(run_id)
-        late = self._kernel_state.mailbox.deposit(call, self._link, run_id, needs_await, withdrawn=withdrawn)
-        return {"needs_await": needs_await, "late": late}
+        call = ApprovedCall(
+            approval_id=request.approval_id,
+            tool_call_id=request.tool_call_id,
+            tool_name=request.tool_name,
+            arguments_json=request.arguments_json,
+            digest=request.digest,
+            base=request.base,
+            place=request.place,
+        )
+        needs_await = self._state.executor.needs_await(call.tool_name, call.arguments_json, request.run_id)
+        withdrawn = self._state.was_interrupted(request.run_id)
+        late = self._state.mailbox.deposit(call, self._link, request.run_id, needs_await, withdrawn=withdrawn)
+        return Deposited(needs_await=needs_await, late=late)
 
-    def _interrupt(self, content: dict[str, Any]) -> dict[str, Any]:
-        return {"sent": self._kernel_state.mailbox.interrupt(content["approval_id"])}
-
-    def _collect(self, content: dict[str, Any]) -> dict[str, Any]:
-        found = self._kernel_state.mailbox.collect(content["approval_id"], int(content.get("after_index", 0)))
-        outcome = None
-        if found.outcome is not None:
-            outcome = dataclasses.asdict(with_undo(found.outcome, content["approval_id"]))
-        outputs = [output.model_dump(mode="json") for output in found.outputs]
-        return {"state": found.state, "outputs": outputs, "outcome": outcome}
-
-    async def _judge(self, content: dict[str, Any]) -> dict[str, Any]:
-        found = await judge(self._kernel_state, content["tool_name"], content["arguments_json"], content.get("run_id"))
-        place = found.place and found.place.model_dump()
-        return {"approval": found.approval, "place": place, "may_edit": found.may_edit}
-
-    def _serve(self, _: dict[str, Any]) -> dict[str, Any]:
-        self._kernel_state.told_served.set()
-        return {}
-
-    def _answer(self, content: dict[str, Any]) -> dict[str, Any]:
-        self._kernel_state.questions.answer(content["question_id"], content.get("answer"), content.get("refusal"))
-        return {}
-
-    def _waiting(self, content: dict[str, Any]) -> dict[str, Any]:
-        return {"cell": waiting_behind(self._kernel_state, content["approval_id"])}
-
-    def _undo(self, content: dict[str, Any]) -> dict[str, Any]:
+    async def _about_tool(self, request: ToolRequest) -> Reply:
         from agent_kernel.notebook.execution.undo import backups
 
-        try:
-            backups.undo(content["approval_id"])
-        except ToolFailed as refusal:
-            return {"refusal": str(refusal)}
-        return {"refusal": None}
+        match request:
+            case JudgeCall():
+                found = await judge(self._state, request.tool_name, request.arguments_json, request.run_id)
+                return Judged(approval=found.approval, place=found.place, may_edit=found.may_edit)
+            case PreviewCall():
+                from agent_kernel.notebook.tools import preview_of
 
-    async def _changes(self, _: dict[str, Any]) -> dict[str, Any]:
-        from agent_kernel.notebook.execution.undo import backups
+                # A long file takes a while to compare, and the control thread has more to do.
+                card = await asyncio.to_thread(preview_of, request.tool_name, request.arguments_json, request.place)
+                return Previewed(card=card)
+            case UndoCall():
+                try:
+                    backups.undo(request.approval_id)
+                except ToolFailed as refusal:
+                    return Undone(refusal=str(refusal))
+                return Undone()
+            case ListChanges():
+                changes = await asyncio.to_thread(backups.changes)
+                return KeptChanges(
+                    changes=tuple(KeptChange(approval_id=one.approval_id, state=one.state) for one in changes)
+                )
+            case _:
+                assert_never(request)
 
-        changes = await asyncio.to_thread(backups.changes)
-        return {"changes": [{"approval_id": one.approval_id, "state": one.state} for one in changes]}
+    async def _about_kernel(self, request: KernelRequest) -> Reply:
+        match request:
+            case ReadPicture():
+                return await self._read_picture(request)
+            case DescribeEnvironment():
+                return EnvironmentDescribed(text=describe_environment(self._state.shell, request.notebook_path))
+            case Serve():
+                self._state.told_served.set()
+            case AnswerQuestion():
+                self._state.questions.answer(request.question_id, request.answer, request.refusal)
+            case _:
+                assert_never(request)
+        return Done()
 
-    async def _preview(self, content: dict[str, Any]) -> dict[str, Any]:
-        from agent_kernel.notebook.tools import preview_of
-
-        # A long file takes a while to compare, and the control thread has more to do.
-        place = _place(content)
-        card = await asyncio.to_thread(preview_of, content["tool_name"], content["arguments_json"], place)
-        return {"card": None if card is None else card.model_dump()}
-
-    async def _picture(self, content: dict[str, Any]) -> dict[str, Any]:
+    async def _read_picture(self, request: ReadPicture) -> PictureRead:
         from agent_kernel.notebook.tools import picture_of
 
         try:
-            notebook = notebook_path(content.get("notebook_path"))
-            cell_id = self._kernel_state.cell_of(content.get("run_id"))
-            raw = await asyncio.to_thread(picture_of, content["path"], notebook, cell_id)
+            notebook = notebook_path(request.notebook_path)
+            cell_id = self._state.cell_of(request.run_id)
+            raw = await asyncio.to_thread(picture_of, request.path, notebook, cell_id)
         except ToolFailed as refusal:
-            return {"refusal": str(refusal)}
-        return {"data": base64.b64encode(raw).decode()}
-
-    def _environment(self, content: dict[str, Any]) -> dict[str, Any]:
-        return {"text": describe_environment(self._kernel_state.shell, content.get("notebook_path"))}
-
-
-def _place(content: dict[str, Any]) -> Place | None:
-    """What a call was judged by; older servers do not say."""
-    return Place.model_validate(content["place"]) if content.get("place") is not None else None
+            return PictureRead(refusal=str(refusal))
+        return PictureRead(data=base64.b64encode(raw).decode())
 
 
 def waiting_behind(state: KernelState, approval_id: str) -> int | None:

@@ -10,13 +10,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from agent_kernel.notebook.execution.interrupts import own_signal
+from agent_kernel.protocol.kernel import CallPlace
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.executor import ApprovedCall, Outcome
-
-CallPlace = Literal["deposited", "running", "done", "unknown"]
 
 KEPT_CALLS = 64
 """Finished calls whose outputs and outcome can be collected again: an answer may be lost on its way."""

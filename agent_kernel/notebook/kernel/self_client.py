@@ -4,10 +4,10 @@ A queued message keeps the order of cells and calls, which a callback on the eve
 """
 
 import asyncio
-import json
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError
+from agent_kernel.protocol.kernel_code import execute_request, take_code
 
 LOOK_SECONDS = 0.1
 
@@ -22,18 +22,8 @@ class SelfClient:
         self._aborted = False
 
     def queue_take(self, approval_id: str, needs_await: bool) -> None:
-        """Queue code that claims the call on the main thread, and leaves no name behind."""
-        name = "take_async" if needs_await else "take"
-        code = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({json.dumps(approval_id)})'
-        content = {
-            "code": f"await {code}" if needs_await else code,
-            "silent": True,
-            "store_history": False,
-            "user_expressions": {},
-            "allow_stdin": False,
-            "stop_on_error": False,
-        }
-        self._send("execute_request", content)
+        """Queue code that claims the call on the main thread."""
+        self._send("execute_request", execute_request(take_code(approval_id, needs_await=needs_await)))
 
     async def reached(self) -> None:
         """Wait until the main thread has heard what pages have said by now: between cells, or in a cell that waits."""

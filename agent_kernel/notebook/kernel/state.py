@@ -17,7 +17,7 @@ from agent_kernel.notebook.kernel.idle_interrupts import IdleInterrupts
 from agent_kernel.notebook.kernel.ipykernel6 import ShellPolling
 from agent_kernel.notebook.kernel.mailbox import Mailbox
 from agent_kernel.notebook.questions import Questions
-from agent_kernel.runtime.settings import MOST_REPLACED
+from agent_kernel.protocol.kernel import MOST_REPLACED
 from agent_kernel.tools.function import Tool
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from agent_kernel.log.events import append_message
 from agent_kernel.protocol.events import MessageEvent, ToolUndoneEvent
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import FileChangeView, ToolCallView
-from agent_kernel.protocol.vocabulary import DecidedBy
+from agent_kernel.protocol.vocabulary import ChangeState, DecidedBy
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.tools.arguments import parse
-from agent_kernel.tools.executor import ChangeState, ToolExecutor
+from agent_kernel.tools.executor import ToolExecutor
 
 _PATH_CHARACTERS = 300
 

@@ -2,11 +2,10 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from typing import Any
 
 from agent_kernel.errors import ToolFailed
+from agent_kernel.protocol.tools import FileCard
 from agent_kernel.protocol.views import Place, Warning
 from agent_kernel.tools.builtin.changes import ChangeTooLarge, FileChange, planned_change
 from agent_kernel.tools.builtin.line_changes import Change, changed_lines, edited_lines
@@ -20,33 +19,8 @@ _COMPARED_CHARACTERS = 8 * 1024 * 1024
 _SPLIT_LINES = 1_000_000
 _PATH = 300
 _FAILURE = 300
-_WORDS = 1_000
 _LINKS = 3
 _ENCODINGS = {"latin-1": "Latin-1", "utf-8-sig": "UTF-8 with a mark", "utf-16": "UTF-16", "utf-32": "UTF-32"}
-
-
-def _bounded(warning: Warning) -> Warning:
-    if len(warning.title) + len(warning.detail) > _WORDS:
-        raise ValueError(f"a warning has {_WORDS:,} characters at most")
-    return warning
-
-
-class FileCard(BaseModel):
-    """Made where the files are. Bounded, because the other end takes it from a kernel."""
-
-    model_config = ConfigDict(frozen=True)
-
-    diff: str = Field(default="", max_length=200_000)
-    """Empty where nothing could be compared: the card shows the call's arguments."""
-    left_out: str = Field(default="", max_length=200)
-    """What of the diff is not shown."""
-    facts: list[Annotated[str, Field(max_length=_WORDS)]] = Field(default_factory=list, max_length=10)
-    """Sentences for the top of the card."""
-    warnings: list[Annotated[Warning, AfterValidator(_bounded)]] = Field(default_factory=list, max_length=10)
-    base: str = Field(default="", max_length=64)
-    """As `FileChange.base`; empty where nothing was read."""
-    refusal: str = Field(default="", max_length=1_000)
-    """Why nobody is asked; the model is told."""
 
 
 def file_card(root: Path, name: str, arguments: dict[str, Any], place: Place | None = None) -> FileCard | None:

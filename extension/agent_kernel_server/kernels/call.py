@@ -1,39 +1,33 @@
-"""KernelCall is one execution of an approved call in one life of a kernel, from its deposit to its outcome."""
+"""KernelCall carries out one approved call in one process of a kernel, from its deposit to its outcome."""
 
 import asyncio
 from logging import Logger
-from typing import Literal
 
 from agent_kernel.errors import KernelGone
+from agent_kernel.protocol.kernel import CollectCall, ExecuteCall, InterruptCall
+from agent_kernel.protocol.kernel_code import take_code
 from agent_kernel.tools.executor import ApprovedCall, Outcome
-from agent_kernel_server.kernels.link import KernelLink, RequestRefused, Sent
+from agent_kernel_server.kernels.link import KernelLink, RequestFailed, Sent
 from agent_kernel_server.kernels.live_outputs import LiveOutputs
-from agent_kernel_server.kernels.messages import Collected
 
 COLLECT_SECONDS = 5.0
-"""How often a call is asked for, in case that a hint of its end was lost."""
+"""How often the kernel is asked for the outcome, in case the event that announces it was lost."""
 
 INTERRUPT_SECONDS = 2.0
-"""How long an interrupted call is given to stop before nobody waits for it any more."""
+"""How long an interrupted call may take to stop."""
 
 RETRY_SECONDS = 0.05
 
 
-def take_code(approval_id: str, needs_await: bool = False) -> str:
-    """Code that claims a deposited call and leaves no name behind."""
-    name: Literal["take", "take_async"] = "take_async" if needs_await else "take"
-    call = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({approval_id!r})'
-    return f"await {call}" if needs_await else call
-
-
 class KernelCall:
-    def __init__(self, call: ApprovedCall, link: KernelLink, feed: LiveOutputs) -> None:
+    def __init__(self, call: ApprovedCall, link: KernelLink, live_outputs: LiveOutputs) -> None:
         self._call = call
         self._link = link
-        self._feed = feed
+        self._live_outputs = live_outputs
 
-    async def hand_over(self, run_id: str) -> None:
-        """Lay the call down in the kernel and have it claimed there. Raises `KernelGone`, `RequestRefused`."""
+    async def deliver(self, run_id: str) -> None:
+        """Deposit the call in the kernel and have it claimed on the main thread. Raises `RequestFailed`,
+        `KernelGone`."""
         try:
             code, sent = await self._deposit(run_id)
             # A failing cell of the user's aborts what is queued behind it.
@@ -41,86 +35,80 @@ class KernelCall:
                 await asyncio.sleep(RETRY_SECONDS)
                 sent = self._link.execute(code)
         finally:
-            self._feed.news.set()
+            self._live_outputs.collect_now.set()
 
     async def _deposit(self, run_id: str) -> tuple[str, Sent]:
-        """The claiming code that is queued once the call is laid down.
+        """The claiming code, which is queued by the time the call is deposited.
 
-        It is sent together with the deposit, because a round trip costs as much as all else on the way. It waits for
-        the deposit, but not for long, and leaves a call that awaits alone: then other code follows.
+        It is sent together with the deposit, because a round trip costs as much as the rest of the way. It waits a
+        moment for the deposit, and leaves a call that awaits alone. In both cases other code follows.
         """
-        deposit = self._link.ask(
-            "call",
-            {
-                "approval_id": self._call.approval_id,
-                "tool_call_id": self._call.tool_call_id,
-                "tool_name": self._call.tool_name,
-                "arguments_json": self._call.arguments_json,
-                "digest": self._call.digest,
-                "base": self._call.base,
-                "place": self._call.place and self._call.place.model_dump(),
-                "run_id": run_id,
-            },
+        deposit = ExecuteCall(
+            approval_id=self._call.approval_id,
+            tool_call_id=self._call.tool_call_id,
+            tool_name=self._call.tool_name,
+            arguments_json=self._call.arguments_json,
+            digest=self._call.digest,
+            base=self._call.base,
+            place=self._call.place,
+            run_id=run_id,
         )
+        deposit_sent = self._link.send(deposit)
         code = take_code(self._call.approval_id)
-        sent = self._link.execute(code)
+        code_sent = self._link.execute(code)
         try:
-            answer = await self._link.answer(deposit)
+            deposited = await self._link.reply(deposit_sent, deposit.reply_type())
         except BaseException:
-            self._link.forget(sent[0])
+            self._link.forget(code_sent[0])
             raise
-        needs_await = answer.get("needs_await") is True
-        if not needs_await and answer.get("late") is not True:
-            return code, sent
-        self._link.forget(sent[0])
-        code = take_code(self._call.approval_id, needs_await)
+        if not deposited.needs_await and not deposited.late:
+            return code, code_sent
+        self._link.forget(code_sent[0])
+        code = take_code(self._call.approval_id, needs_await=deposited.needs_await)
         return code, self._link.execute(code)
 
-    async def outcome(self, claim: asyncio.Task[None]) -> Outcome:
-        """Wait for the end. Raises `KernelGone`, `RequestRefused`."""
+    async def outcome(self, delivery: asyncio.Task[None]) -> Outcome:
+        """Wait for the end. Raises `RequestFailed`, `KernelGone`."""
         while True:
             try:
                 async with asyncio.timeout(COLLECT_SECONDS):
-                    await self._feed.news.wait()
+                    await self._live_outputs.collect_now.wait()
             except TimeoutError:
                 await self._link.check_alive()
-            claimed = claim.done()
-            if claimed:
-                claim.result()
-            self._feed.news.clear()
-            outcome = await self._collect(claimed)
+            delivered = delivery.done()
+            if delivered:
+                delivery.result()
+            self._live_outputs.collect_now.clear()
+            outcome = await self._collect(delivered)
             if outcome is not None:
                 return outcome
 
-    async def _collect(self, claimed: bool) -> Outcome | None:
-        first = self._feed.next_index
-        answer = Collected.model_validate(
-            await self._link.control("collect", {"approval_id": self._call.approval_id, "after_index": first})
-        )
-        self._feed.repair(first, answer.outputs)
-        if answer.outcome is not None:
-            return Outcome(**answer.outcome.model_dump())
-        if claimed and answer.state == "deposited":
-            # The code that was to claim it has ended without that, as where an interrupt has hit it.
+    async def _collect(self, delivered: bool) -> Outcome | None:
+        first = self._live_outputs.next_index
+        collected = await self._link.request(CollectCall(approval_id=self._call.approval_id, after_index=first))
+        self._live_outputs.fill(first, collected.outputs)
+        if collected.outcome is not None:
+            return Outcome(**collected.outcome.model_dump())
+        if delivered and collected.state == "deposited":
+            # The claiming code has ended without claiming the call, for example because of an interrupt.
             await self.interrupt()
-            return await self._collect(claimed=False)
-        if answer.state == "unknown":
+            return await self._collect(delivered=False)
+        if collected.state == "unknown":
             return Outcome("unknown", "The kernel does not know this call any more: nobody can say whether it ran.")
         return None
 
     async def interrupt(self) -> bool:
-        """Only the kernel knows what its main thread runs, so the kernel itself sends the signal, or withdraws."""
-        answer = await self._link.control("interrupt", {"approval_id": self._call.approval_id})
-        return answer.get("sent") is True
+        """Only the kernel knows what its main thread runs, so it sends the signal itself, or withdraws the call."""
+        return (await self._link.request(InterruptCall(approval_id=self._call.approval_id))).sent
 
     async def stop(self, log: Logger) -> None:
-        """Interrupt a cancelled call and give it a moment to end, so that the next one does not meet it."""
+        """Interrupt a cancelled call and wait a moment for its end, so that the next call does not overlap with it."""
         try:
             async with asyncio.timeout(INTERRUPT_SECONDS):
                 while await self.interrupt():
-                    self._feed.news.clear()
-                    if await self._collect(claimed=False) is not None:
+                    self._live_outputs.collect_now.clear()
+                    if await self._collect(delivered=False) is not None:
                         return
-                    await self._feed.news.wait()
-        except (TimeoutError, KernelGone, RequestRefused) as error:
+                    await self._live_outputs.collect_now.wait()
+        except (TimeoutError, KernelGone, RequestFailed) as error:
             log.debug("The cancelled call %s was not seen to end: %s", self._call.tool_call_id, error)

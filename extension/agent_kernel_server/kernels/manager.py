@@ -1,7 +1,7 @@
-"""ServedKernels attaches to the server's kernels as they start, and lets go of them as they end.
+"""ServedKernels serves the server's kernels from their start to their end.
 
-Jupyter tells of a kernel's death by a callback, and of a start, a restart or a shutdown by an event; neither resolves
-anything that waits for the kernel, so the bridge does.
+Jupyter reports a kernel's death by a callback, and a start, a restart or a shutdown by an event. Neither ends what
+waits for the kernel, so this does.
 """
 
 import asyncio
@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from logging import Logger
 from typing import Any
 
-from jupyter_server.gateway.managers import GatewayKernelManager
-
 from agent_kernel.errors import KernelGone
+from agent_kernel.protocol.kernel import KeptChange
 from agent_kernel.protocol.views import ModelsView
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -19,15 +18,15 @@ from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.executor import KernelExecutor
-from agent_kernel_server.kernels.gateway import GatewayTransport, take_over
+from agent_kernel_server.kernels.gateway import GatewayTransport, is_remote, take_over
 from agent_kernel_server.kernels.kernel import ServedKernel
-from agent_kernel_server.kernels.messages import KeptChange
-from agent_kernel_server.kernels.transport import Listener, Transport, ZmqTransport
+from agent_kernel_server.kernels.transport import Listener, Transport
+from agent_kernel_server.kernels.zmq import ZmqTransport
 from agent_kernel_server.notebooks import RecordKeeper
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
-START_LOOKS, START_PAUSE = 100, 0.05
-"""A kernel's start is told before it can be looked up: how often it is looked for, and the seconds in between."""
+START_TRIES, START_PAUSE = 100, 0.05
+"""A kernel's start is reported before it can be looked up: how often that is tried, and the seconds in between."""
 
 
 class ServedKernels:
@@ -49,67 +48,66 @@ class ServedKernels:
         self._log = log
         self._gateway_seconds = gateway_seconds
         self._tasks = TaskOwner()
-        self._attached: dict[str, ServedKernel] = {}
+        self._kernels: dict[str, ServedKernel] = {}
 
-    def attached(self) -> list[str]:
-        return sorted(self._attached)
+    def kernel_ids(self) -> list[str]:
+        return sorted(self._kernels)
 
     def active_runs(self) -> int:
-        return sum(kernel.active_runs for kernel in self._attached.values())
+        return sum(kernel.active_runs for kernel in self._kernels.values())
 
     def knows(self, kernel_id: str) -> bool:
         return kernel_id in self._manager
 
     async def executor(self, conversation: Conversation, run_id: str) -> KernelExecutor | None:
-        """ToolExecutor in the conversation's kernel; `None` where it has none. Raises `KernelGone`."""
+        """For a run of this conversation; `None` where it has no kernel. Raises `KernelGone`."""
         if conversation.kernel_id is None:
             return None
-        attached = await self._find(conversation.kernel_id)
-        if attached is None:
+        kernel = await self._find(conversation.kernel_id)
+        if kernel is None:
             raise KernelGone("The kernel of this conversation is not running any more.")
-        return await attached.executor(conversation, run_id)
+        return await kernel.executor(conversation, run_id)
 
     async def executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> KernelExecutor | None:
-        """ToolExecutor for a run that an earlier server left open; `None` where its kernel is gone, or was started
-        anew."""
-        attached = await self._find(conversation.kernel_id or "")
+        """For a run that an earlier server left open; `None` where its kernel is gone, or was started anew."""
+        kernel = await self._find(conversation.kernel_id or "")
         declared_by_a_cell = spec.widget_model_id is not None
-        if attached is None or (declared_by_a_cell and not await attached.still_has(spec.run_id)):
+        if kernel is None or (declared_by_a_cell and not await kernel.has_run(spec.run_id)):
             return None
-        return await attached.executor(conversation, spec.run_id, spec)
+        return await kernel.executor(conversation, spec.run_id, spec)
 
     async def changes(self, kernel_id: str) -> Sequence[KeptChange]:
         """See `ServedKernel.changes`; none of a kernel that is not there."""
-        attached = await self._find(kernel_id)
-        return await attached.changes() if attached is not None else ()
+        kernel = await self._find(kernel_id)
+        return await kernel.changes() if kernel is not None else ()
 
     async def _find(self, kernel_id: str) -> ServedKernel | None:
-        """The kernel's owner, also for one at a gateway, which outlives a server that forgets it."""
-        attached = self.attach(kernel_id)
-        if attached is None and await take_over(self._manager, kernel_id, self._log):
-            attached = self.attach(kernel_id)
-        return attached
+        """Also a kernel at a gateway, which outlives the server that started it."""
+        kernel = self.serve(kernel_id)
+        if kernel is None and await take_over(self._manager, kernel_id, self._log):
+            kernel = self.serve(kernel_id)
+        return kernel
 
-    def follow(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
-        """See `ServedKernel.follow`; nothing for a conversation without a kernel."""
-        attached = self._attached.get(conversation.kernel_id or "")
-        if attached is not None:
-            attached.follow(spec, conversation, handle)
+    def sync_run(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
+        """See `ServedKernel.sync_run`; nothing for a conversation without a kernel."""
+        kernel = self._kernels.get(conversation.kernel_id or "")
+        if kernel is not None:
+            kernel.sync_run(spec, conversation, handle)
 
-    def attach_running(self) -> None:
-        """Attach to the kernels that run already, such as those that were started before the extension."""
+    def serve_running(self) -> None:
+        """Serve the kernels that run already, such as those that were started before the extension."""
         for kernel_id in self._manager.list_kernel_ids():
-            self.attach(kernel_id)
+            self.serve(kernel_id)
 
-    def attach(self, kernel_id: str) -> ServedKernel | None:
-        """The owner of this kernel's link; `None` for a kernel that this server does not know."""
-        attached = self._attached.get(kernel_id)
-        if attached is not None or kernel_id not in self._manager:
-            return attached
+    def serve(self, kernel_id: str) -> ServedKernel | None:
+        """The kernel, which is served from here on; `None` for one that this server does not know."""
+        served = self._kernels.get(kernel_id)
+        if served is not None or kernel_id not in self._manager:
+            return served
         kernel = self._manager.get_kernel(kernel_id)
-        attached = ServedKernel(
+        served = self._kernels[kernel_id] = ServedKernel(
             kernel_id,
-            lambda listener: self._reach(kernel, listener),
+            lambda listener: self._open_transport(kernel, listener),
             self._runtime,
             self._list_models,
             self._is_shown,
@@ -117,13 +115,12 @@ class ServedKernels:
             self._log,
             lambda reason: self._lost(kernel_id, reason),
         )
-        self._attached[kernel_id] = attached
-        kernel.add_restart_callback(attached.died, "restart")
+        kernel.add_restart_callback(served.died, "restart")
         kernel.add_restart_callback(lambda: self._lost(kernel_id, "The kernel died."), "dead")
-        return attached
+        return served
 
-    def _reach(self, kernel: Any, listener: Listener) -> Transport:
-        if isinstance(kernel, GatewayKernelManager):
+    def _open_transport(self, kernel: Any, listener: Listener) -> Transport:
+        if is_remote(kernel):
             return GatewayTransport(kernel, listener, self._log, self._gateway_seconds)
         return ZmqTransport(kernel, listener, self._log)
 
@@ -132,34 +129,34 @@ class ServedKernels:
         kernel_id = data.get("kernel_id")
         if not isinstance(kernel_id, str):
             return
-        attached = self._attached.get(kernel_id)
+        kernel = self._kernels.get(kernel_id)
         match data.get("action"), data.get("status") == "success":
             case "start", True:
-                await self._attach_started(kernel_id)
-            case "interrupt", True if attached is not None:
-                attached.interrupts.heard()
-            case "restart", success if attached is not None:
-                attached.restarted(success=success)
+                await self._serve_started(kernel_id)
+            case "interrupt", True if kernel is not None:
+                kernel.interrupts.record()
+            case "restart", success if kernel is not None:
+                kernel.restarted(success=success)
             case "shutdown", True:
                 await self._release(kernel_id, "The kernel was shut down.", by_user=True)
 
-    async def _attach_started(self, kernel_id: str) -> None:
-        for _ in range(START_LOOKS):
+    async def _serve_started(self, kernel_id: str) -> None:
+        for _ in range(START_TRIES):
             if kernel_id in self._manager:
                 break
             await asyncio.sleep(START_PAUSE)
-        self.attach(kernel_id)
+        self.serve(kernel_id)
 
     def _lost(self, kernel_id: str, reason: str) -> None:
         """The kernel died, and could not be started again."""
         self._tasks.spawn(self._release(kernel_id, reason, by_user=False), f"release of {kernel_id}")
 
     async def _release(self, kernel_id: str, reason: str, *, by_user: bool) -> None:
-        attached = self._attached.pop(kernel_id, None)
-        if attached is not None:
-            await attached.aclose(reason, by_user=by_user)
+        kernel = self._kernels.pop(kernel_id, None)
+        if kernel is not None:
+            await kernel.aclose(reason, by_user=by_user)
 
     async def aclose(self) -> None:
         await self._tasks.aclose()
-        for kernel_id in list(self._attached):
+        for kernel_id in list(self._kernels):
             await self._release(kernel_id, "The server was shut down.", by_user=True)

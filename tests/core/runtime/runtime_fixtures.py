@@ -14,6 +14,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.models.base import Model
 from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.tools import FileCard
 from agent_kernel.protocol.views import OutputView, Place
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.runtime.conversation import Conversation
@@ -22,7 +23,6 @@ from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
-from agent_kernel.tools.review.file_cards import FileCard
 
 RUN_PYTHON = ToolDeclaration(
     "run_python",

@@ -6,10 +6,10 @@ import pytest
 
 from agent_kernel.errors import InvalidArguments, KernelGone
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.tools import FileCard
 from agent_kernel.protocol.views import Place, Warning
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.review.file_cards import FileCard
 from tests.core.runtime.runtime_fixtures import FunctionExecutor
 
 WRITE = ToolDeclaration(
