@@ -138,14 +138,14 @@ class AskUndo(Question[Answer]):
 
 
 AnyQuestion = AskUsage | AskModels | AskWaitingRuns | AskInterrupt | AskRemoveRule | AskUndo
-KernelEvent = RunAnnounced | Hello | CallOutput | CallEnded | CancelRun | KernelInterrupted | AnyQuestion
+OtherEvent = RunAnnounced | Hello | CallOutput | CallEnded | CancelRun | KernelInterrupted
+KernelEvent = OtherEvent | AnyQuestion
 
 
 @functools.cache
 def _events() -> TypeAdapter[KernelEvent]:
-    questions = Annotated[AnyQuestion, Field(discriminator="topic")]
-    others = RunAnnounced | Hello | CallOutput | CallEnded | CancelRun | KernelInterrupted
-    return TypeAdapter(Annotated[others | questions, Field(discriminator="event")])
+    questions = Field(discriminator="topic")
+    return TypeAdapter(Annotated[OtherEvent | Annotated[AnyQuestion, questions], Field(discriminator="event")])
 
 
 def read_event(content: dict[str, Any]) -> KernelEvent:

@@ -166,17 +166,15 @@ class _RequestHandler:
         self._link = link
 
     async def handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
-        reply: Reply | Refused
         try:
-            reply = await self.reply_to(read_request(parent["content"]))
-            content = content_of(reply)
+            content = content_of(await self._reply_to(read_request(parent["content"])))
         except Exception as error:  # noqa: BLE001 -- it becomes the reply
             # The server must hear of any failure; a request without a reply would wait for ever.
             _log.debug("A request of the server failed", exc_info=True)
             content = content_of(Refused(error=f"{type(error).__name__}: {error}"))
         self._kernel.session.send(stream, REPLY_TYPE, content, parent, ident)
 
-    async def reply_to(self, request: AnyRequest) -> Reply:
+    async def _reply_to(self, request: AnyRequest) -> Reply:
         match request:
             case DeclareRun() | UpdateRun() | FinishRun() | ResumeRun():
                 return self._about_run(request)
@@ -206,24 +204,24 @@ class _RequestHandler:
         return Done()
 
     def _about_call(self, request: CallRequest) -> Reply:
-        mailbox = self._state.mailbox
         match request:
             case ExecuteCall():
                 return self._deposit(request)
             case InterruptCall():
-                return InterruptSent(sent=mailbox.interrupt(request.approval_id))
+                return InterruptSent(sent=self._state.mailbox.interrupt(request.approval_id))
             case CollectCall():
-                found = mailbox.collect(request.approval_id, request.after_index)
-                outcome = found.outcome and with_undo(found.outcome, request.approval_id)
-                return Collected(
-                    state=found.state,
-                    outputs=found.outputs,
-                    outcome=outcome and CallOutcome(**dataclasses.asdict(outcome)),
-                )
+                return self._collect(request)
             case LocateCall():
                 return WaitingBehind(cell=waiting_behind(self._state, request.approval_id))
             case _:
                 assert_never(request)
+
+    def _collect(self, request: CollectCall) -> Collected:
+        found = self._state.mailbox.collect(request.approval_id, request.after_index)
+        if found.outcome is None:
+            return Collected(state=found.state, outputs=found.outputs)
+        outcome = with_undo(found.outcome, request.approval_id)
+        return Collected(state=found.state, outputs=found.outputs, outcome=CallOutcome(**dataclasses.asdict(outcome)))
 
     def _deposit(self, request: ExecuteCall) -> Deposited:
         if digest(request.arguments_json) != request.digest:

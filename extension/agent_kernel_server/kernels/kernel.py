@@ -2,17 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from logging import Logger
 from typing import assert_never
 from weakref import WeakValueDictionary
 
-from pydantic import BaseModel
-
-from agent_kernel.errors import AgentKernelError, KernelGone, UnknownApproval, UnknownRule
+from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel.protocol.kernel import (
-    AnswerQuestion,
     DeclareRun,
     FinishRun,
     KeptChange,
@@ -22,25 +18,15 @@ from agent_kernel.protocol.kernel import (
     failed_run,
 )
 from agent_kernel.protocol.kernel_events import (
-    Answer,
     AnyQuestion,
-    AskInterrupt,
-    AskModels,
-    AskRemoveRule,
-    AskUndo,
-    AskUsage,
-    AskWaitingRuns,
     CallEnded,
     CallOutput,
     CancelRun,
     Hello,
-    InterruptKnown,
     KernelEvent,
     KernelInterrupted,
     Question,
     RunAnnounced,
-    WaitingRun,
-    WaitingRuns,
 )
 from agent_kernel.protocol.views import ModelsView
 from agent_kernel.protocol.vocabulary import StopCause
@@ -50,6 +36,7 @@ from agent_kernel.runtime.runs.stop import Stop, stop_for
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel_server.kernels.answers import Answers
 from agent_kernel_server.kernels.declarations import CheckedDeclared, spec_of
 from agent_kernel_server.kernels.executor import KernelExecutor
 from agent_kernel_server.kernels.interrupts import Interrupts
@@ -90,7 +77,6 @@ class ServedKernel:
         """`on_gone` is called with the reason when the kernel is found to be lost for good."""
         self.kernel_id = kernel_id
         self._runtime = runtime
-        self._list_models = list_models
         self._is_shown = is_shown
         self._records = records
         self._log = log
@@ -109,12 +95,20 @@ class ServedKernel:
         self._stops: dict[str, StopCause] = {}
         """Of these, the runs that end as soon as they have started, and why."""
         self._misdirected = False
-        self._undoing = asyncio.Lock()
         self._greeting: asyncio.Task[None] | None = None
         self._restart_pending = False
         # The runtime holds them, until they are deleted.
         self._conversations: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
         self._run_sync = RunSync(kernel_id, lambda: self.link, self._page_is_open, records, self._tasks, log)
+        self._answers = Answers(
+            kernel_id,
+            runtime,
+            list_models,
+            records,
+            conversations=self._conversations,
+            open_runs=self._run_sync.runs,
+            was_interrupted=self._was_interrupted,
+        )
         self.interrupts = Interrupts()
         self._transport = open_transport(self)
 
@@ -188,51 +182,10 @@ class ServedKernel:
 
     async def _answer(self, question: AnyQuestion, link: KernelLink) -> None:
         """A repeated question is answered again. The kernel takes the first answer, if it still waits for one."""
-        try:
-            answer = (await self._answer_to(question)).model_dump(mode="json")
-            said = AnswerQuestion(question_id=question.question_id, answer=answer)
-        except AgentKernelError as error:
-            said = AnswerQuestion(question_id=question.question_id, refusal=str(error))
-        await self._run_sync.notify(link, said)
+        await self._run_sync.notify(link, await self._answers.answer(question))
 
-    async def _answer_to(self, question: AnyQuestion) -> BaseModel:
-        """Of the question's `answer_type`."""
-        match question:
-            case AskUsage():
-                return await (await self._runtime()).usage(question.days)
-            case AskModels():
-                return await self._list_models()
-            case AskWaitingRuns():
-                return WaitingRuns(runs=await self._waiting_runs())
-            case AskRemoveRule():
-                await self._remove_rule(question)
-                return Answer()
-            case AskInterrupt():
-                known = not self._transport.reports_interrupts or await self.interrupts.any_within(question.seconds)
-                return InterruptKnown(asked_for=known)
-            case AskUndo():
-                await self._undo(question)
-                return Answer()
-            case _:
-                assert_never(question)
-
-    async def _remove_rule(self, question: AskRemoveRule) -> None:
-        """A rule that is gone was asked for twice."""
-        conversation = self._conversations.get(question.conversation_id)
-        if conversation is None:
-            raise UnknownRule(question.rule_id)
-        with suppress(UnknownRule):
-            await conversation.remove_rule(question.rule_id, by="script")
-
-    async def _undo(self, question: AskUndo) -> None:
-        """A kernel may undo its own calls only. The question is repeated until it is answered."""
-        runtime = await self._runtime()
-        async with self._undoing:
-            call = await runtime.find_call(question.approval_id)
-            if (await runtime.conversation(call.conversation_id)).kernel_id != self.kernel_id:
-                raise UnknownApproval(call.approval_id)
-            if not call.undone:
-                await runtime.undo(call.approval_id, by="script")
+    async def _was_interrupted(self, seconds: float) -> bool:
+        return not self._transport.reports_interrupts or await self.interrupts.any_within(seconds)
 
     async def changes(self) -> tuple[KeptChange, ...]:
         """The changes of files that the kernel can undo, or has undone. Empty where it does not answer in time."""
@@ -244,20 +197,6 @@ class ServedKernel:
         except (TimeoutError, RequestFailed, KernelGone) as error:
             self._log.debug("The kernel did not say what can be undone: %s", error)
             return ()
-
-    async def _waiting_runs(self) -> tuple[WaitingRun, ...]:
-        """The open runs of this kernel, each with its notebook where several use the kernel."""
-        listed = await self._records.places.follow(await (await self._runtime()).list_runs(ended=0))
-        several = len((await self._records.places.by_kernel()).get(self.kernel_id, ())) > 1
-        return tuple(
-            WaitingRun(
-                run_id=run.run_id,
-                tool_names=tuple(run.waiting_tools),
-                notebook=run.notebook if several else None,
-            )
-            for run in listed
-            if run.run_id in self._run_sync.runs
-        )
 
     def _on_announced(self, event: RunAnnounced) -> None:
         if event.run_id in self._announced or len(self._undeclared) >= UNDECLARED_RUNS:
