@@ -74,6 +74,7 @@ MISFITS: dict[str, dict[str, Any]] = {
     "no prompt": declaration("run_x", "conv_x", prompt=None),
     "nothing": {"declaration": None},
     "a list": {"declaration": {"declaration": [[]]}},
+    "a refusal": {"ok": False, "error": "no\nERROR forged line in the server's log"},
 }
 
 
