@@ -11,7 +11,6 @@ from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 from agent_kernel.tools.declaration import ToolDeclaration
 
 
-
 @dataclass(frozen=True, slots=True)
 class RunSpec:
     """One run as it was asked for."""
