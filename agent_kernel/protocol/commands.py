@@ -1,6 +1,10 @@
-"""Commands from a client. Everything in them is untrusted: ids are looked up, arguments validated anew."""
+"""Commands from a client. Everything in them is untrusted: ids are looked up, arguments validated anew.
 
-from typing import Annotated, Any, Literal
+A command may carry an `id` of the client's choice. It then gets one reply that names it as `command_id`: an `error`
+where nothing was done, a `pong`, a `session` that a `resume` has led to, or else an `ack`.
+"""
+
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -10,11 +14,20 @@ MAX_FRAME_BYTES = 1_048_576
 """A larger frame is refused with INVALID_FORMAT; the connection stays."""
 
 
-class Command(BaseModel):
+COMMAND_ID_CHARACTERS = 64
+
+
+class Body(BaseModel):
+    """What a client says, over HTTP and WebSocket alike."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class BudgetAddition(Command):
+class Command(Body):
+    id: str | None = Field(default=None, min_length=1, max_length=COMMAND_ID_CHARACTERS)
+
+
+class BudgetAddition(Body):
     """How much more of each limit a run may spend."""
 
     tokens: int | None = Field(default=None, strict=True, gt=0, le=10**12)
@@ -29,8 +42,8 @@ class MessageCommand(Command):
     content: str = Field(min_length=1)
 
 
-class Decision(Command):
-    """The body of a decision, over HTTP and WebSocket alike."""
+class Decision(Body):
+    """A person's answer to a call that waits for one."""
 
     approved: bool = Field(strict=True)
     reason: str | None = Field(default=None, max_length=10_000)
@@ -43,7 +56,7 @@ class Decision(Command):
     """The digest the person saw. Where it is given and differs from the log's, nothing is decided."""
 
 
-class ApprovalResponseCommand(Decision):
+class ApprovalResponseCommand(Command, Decision):
     type: Literal["approval_response"] = "approval_response"
     approval_id: str
 
@@ -85,20 +98,20 @@ class RuleRemoveCommand(Command):
     rule_id: str
 
 
-class PolicyChoice(Command):
-    """The policy that a conversation is to have, over HTTP and WebSocket alike. It is never above the site's cap."""
+class PolicyChoice(Body):
+    """The policy that a conversation is to have. It is never above the site's cap."""
 
     mode: PolicyMode
 
 
-class PolicyCommand(PolicyChoice):
+class PolicyCommand(Command, PolicyChoice):
     """Switch the policy of this conversation. No waiting call is approved by it."""
 
     type: Literal["policy"] = "policy"
 
 
-class BudgetAnswer(Command):
-    """What is added to the budget of a run that is paused, over HTTP and WebSocket alike."""
+class BudgetAnswer(Body):
+    """What is added to the budget of a run that is paused."""
 
     pause_id: str
     """The pause that the person saw. An answer to an earlier one changes nothing."""
@@ -107,7 +120,7 @@ class BudgetAnswer(Command):
     """Go on without the limit in US dollars."""
 
 
-class BudgetCommand(BudgetAnswer):
+class BudgetCommand(Command, BudgetAnswer):
     """Add to the budget of a run that is paused, and let it go on."""
 
     type: Literal["budget"] = "budget"
@@ -164,3 +177,7 @@ ClientCommand = Annotated[
 ]
 
 client_command_adapter: TypeAdapter[ClientCommand] = TypeAdapter(ClientCommand)
+
+COMMAND_TYPES: frozenset[str] = frozenset(
+    command.model_fields["type"].default for command in get_args(get_args(ClientCommand)[0])
+)

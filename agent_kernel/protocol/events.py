@@ -47,8 +47,15 @@ class Event(BaseModel):
     timestamp: str = Field(default_factory=utc_now)
 
 
-class SessionEvent(Event):
-    """First on connect. It is not logged: its `seq` is that of the last logged event."""
+class Reply(Event):
+    """May answer a command. It is not logged then: its `seq` is that of the last logged event."""
+
+    command_id: str | None = None
+    """The `id` of the command that it answers; `None` for a command without one, and for what answers none."""
+
+
+class SessionEvent(Reply):
+    """First on connect, and in place of the events that a client missed where those are very many. It is not logged."""
 
     type: Literal["session"] = "session"
     protocol: int = PROTOCOL_VERSION
@@ -198,7 +205,9 @@ class ToolAnsweredEvent(Event):
     decided_by: str | None = None
 
 
-class ErrorEvent(Event):
+class ErrorEvent(Reply):
+    """What went wrong in a run, which is logged, or why a command was not carried out."""
+
     type: Literal["error"] = "error"
     code: ErrorCode
     message: str
@@ -214,8 +223,14 @@ class CompleteEvent(Event):
     error: ErrorView | None = None
 
 
-class PongEvent(Event):
+class PongEvent(Reply):
     type: Literal["pong"] = "pong"
+
+
+class AckEvent(Reply):
+    """A command was carried out. Only one that carries an `id` is answered with it."""
+
+    type: Literal["ack"] = "ack"
 
 
 LoggedEvent = (
@@ -237,6 +252,6 @@ LoggedEvent = (
     | ErrorEvent
     | CompleteEvent
 )
-ServerEvent = Annotated[SessionEvent | PongEvent | LoggedEvent, Field(discriminator="type")]
+ServerEvent = Annotated[SessionEvent | PongEvent | AckEvent | LoggedEvent, Field(discriminator="type")]
 
 server_event_adapter: TypeAdapter[ServerEvent] = TypeAdapter(ServerEvent)

@@ -10,8 +10,8 @@ from tornado import web
 
 from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS, RunView
 from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus
-from agent_kernel.runtime.clients.greeting import tool_views
 from agent_kernel.runtime.clients.lists import ENDED_RUNS
+from agent_kernel.runtime.clients.snapshot import tool_views
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel_server.answers import (
     ApprovalHandler,

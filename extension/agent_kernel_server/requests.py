@@ -15,17 +15,12 @@ from agent_kernel.errors import (
     AgentKernelError,
     AlreadyDecided,
     ConfigurationError,
-    DigestMismatch,
-    IllegalTransition,
     InvalidArguments,
-    KernelGone,
     LogUnavailable,
-    NotFound,
-    TooManyConversations,
-    UndoRefused,
 )
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.json_once import loads_once
+from agent_kernel.runtime.clients.commands import reply_for
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel_server.identity import AUTH_RESOURCE, person_of
 from agent_kernel_server.places import ListedT
@@ -46,22 +41,20 @@ class Refusal(Exception):
 
 def refusal_for(error: AgentKernelError) -> Refusal:
     """What HTTP says of an error of the runtime."""
-    message = str(error)
-    if isinstance(error, NotFound):
-        return Refusal(404, message)
-    if isinstance(error, AlreadyDecided):
-        return Refusal(409, message, **error.first)
-    if isinstance(error, DigestMismatch | IllegalTransition | KernelGone | UndoRefused):
-        return Refusal(409, message)
-    if isinstance(error, InvalidArguments):
-        return Refusal(400, message, field="edited_input")
-    if isinstance(error, TooManyConversations):
-        return Refusal(429, message)
-    if isinstance(error, LogUnavailable):
-        return Refusal(503, message)
-    if isinstance(error, ConfigurationError):
-        return Refusal(400, message, field="model")
-    return Refusal(500, message)
+    reply = reply_for(error)
+    return Refusal(reply.status, reply.message, **_fields(error))
+
+
+def _fields(error: AgentKernelError) -> dict[str, Any]:
+    """What the body has besides the message: the decision that counts, or the field that is at fault."""
+    match error:
+        case AlreadyDecided():
+            return error.first
+        case InvalidArguments():
+            return {"field": "edited_input"}
+        case ConfigurationError() if not isinstance(error, LogUnavailable):
+            return {"field": "model"}
+    return {}
 
 
 def invalid_body(error: ValidationError) -> Refusal:

@@ -176,7 +176,7 @@ class Service:
 
     def is_shown(self, run_id: str) -> bool:
         """Whether a page that is open shows a run just now."""
-        return any(run_id in channel.runs_shown for channel in self.channels)
+        return any(channel.shows(run_id) for channel in self.channels)
 
     def has_kernel(self, kernel_id: str) -> bool:
         return self.kernels.knows(kernel_id)

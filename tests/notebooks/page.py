@@ -18,6 +18,8 @@ class Page:
         """`prompt`: only of the run that was asked this."""
         self.kernel = kernel
         self.comm: str | None = None
+        self.sessions: list[dict[str, Any]] = []
+        """The `session` events that came, and `frames` is all else."""
         self.frames: list[dict[str, Any]] = []
         self.batches: list[int] = []
         """How many frames each message brought."""
@@ -82,8 +84,11 @@ class Page:
             if content["data"].get("method") == "update":
                 self.state.update(content["data"]["state"])
                 return
-            frames = content["data"].get("content", {}).get("frames", [])
-            self.frames.extend(json.loads(frame) for frame in frames)
+            frames = [json.loads(frame) for frame in content["data"].get("content", {}).get("frames", [])]
+            if not self.batches:
+                assert frames[0]["type"] == "session"
+            self.sessions += [frame for frame in frames if frame["type"] == "session"]
+            self.frames += [frame for frame in frames if frame["type"] != "session"]
             self.batches.append(len(frames))
         elif message["msg_type"] == "update_display_data":
             self.records.append(content)

@@ -143,14 +143,15 @@ def test_a_page_approves_while_the_cell_blocks(model_kernel: TestKernel) -> None
 
 
 def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_flood(model_kernel: TestKernel) -> None:
-    model_kernel.run("import agent_kernel.runtime.clients.greeting as greeting\ngreeting.REPLAYED_EVENTS = 3")
+    model_kernel.run("import agent_kernel.runtime.clients.session as session\nsession.REPLAYED_EVENTS = 3")
     page = Page(model_kernel)
     cell = model_kernel.send("ak.Agent(model=model).run('What is 6 * 7?').text", allow_stdin=True)
     page.open()
     page.event("approval_request")
-    page.send(type="resume", last_seq=0)
-    session = page.event("session")
-    seen = len(page.frames)
+    seen, greeted = len(page.frames), len(page.sessions)
+    page.send(type="resume", last_seq=1)
+    page.until(lambda: len(page.sessions) > greeted)
+    session = page.sessions[-1]
     assert [call["state"] for call in session["snapshot"]["tool_calls"]] == ["awaiting_approval"]
     asked = session["pending"][0]
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=True, digest=asked["digest"])
@@ -166,8 +167,10 @@ def test_a_second_decision_changes_nothing_and_a_bad_frame_is_answered(model_ker
     cell = model_kernel.send("run = ak.Agent(model=model).run('go')", allow_stdin=True)
     page.open()
     asked = page.event("approval_request")
-    page.send(type="no such command")
+    page.send(type="of a later version")
+    page.send(type="message")
     assert page.event("error")["code"] == "INVALID_FORMAT"
+    assert "content" in page.event("error")["message"]
     page.frames[:] = [frame for frame in page.frames if frame["type"] != "error"]
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=False, reason="not now")
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=True)

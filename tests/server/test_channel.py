@@ -9,7 +9,7 @@ from jupyter_server.auth import Authorizer
 from tornado.httpclient import HTTPClientError
 
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
-from agent_kernel.runtime.clients import greeting
+from agent_kernel.runtime.clients import session
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server import channel
 from agent_kernel_server.app import AgentKernelServer
@@ -54,6 +54,7 @@ async def test_a_page_that_reconnects_gets_what_it_missed_once_and_in_order(
         "conversation_id": conversation_id,
         "run_id": None,
         "timestamp": "",
+        "command_id": None,
     }
 
 
@@ -278,7 +279,7 @@ async def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_f
     # The log says that a run has ended a moment before the conversation is idle.
     view = await api.ended(conversation_id) | {"status": "idle"}
     last = view["last_seq"]
-    monkeypatch.setattr(greeting, "REPLAYED_EVENTS", last - 1)
+    monkeypatch.setattr(session, "REPLAYED_EVENTS", last - 1)
     page = await client(conversation_id)
     await page.next()
     await page.send({"type": "resume", "last_seq": 1})

@@ -137,6 +137,51 @@ describe("a page of an embedded host that was away for very long", () => {
   });
 });
 
+describe("a page of an embedded host", () => {
+  const asked = (sent: unknown[]): string[] =>
+    sent.flatMap((one) => {
+      const { command } = one as { command: { type: string; id: string } };
+      return command.type === "resume" ? [command.id] : [];
+    });
+  const half = (name: string): Recording => {
+    const recording = new Recording(name);
+    recording.say("Half an ans", false);
+    return recording;
+  };
+
+  test("has the whole answer that was being written when it came", async () => {
+    const recording = half("embedded-session");
+    const page = kernelView(recording);
+    await settle();
+    page.say({ ...recording.session(), command_id: asked(page.sent)[0] }, ...recording.frames);
+    await settle();
+    expect(answer(page.root)).toContain("Half an ans");
+    expect(asked(page.sent)).toHaveLength(1);
+    page.close();
+  });
+
+  test("does not begin anew because another page has come, which has the same messages", async () => {
+    const recording = half("embedded-two");
+    const page = kernelView(recording);
+    await settle();
+    page.say({ ...recording.session(), command_id: asked(page.sent)[0] }, ...recording.frames);
+    page.say({ ...recording.session(), command_id: "another page's" }, ...recording.frames);
+    await settle();
+    expect(answer(page.root).split("Half an ans")).toHaveLength(2);
+    page.close();
+  });
+
+  test("of a kernel that greets nobody shows what happens", async () => {
+    const recording = half("embedded-old");
+    const page = kernelView(recording);
+    await settle();
+    page.say(...recording.frames);
+    await settle();
+    expect(answer(page.root)).toContain("Half an ans");
+    page.close();
+  });
+});
+
 describe("frames that come wrong", () => {
   test("a frame that came twice changes nothing", async () => {
     const root = await show((run) => run.say("Once.", false));

@@ -1,13 +1,31 @@
-"""A client's commands, carried out. Both hosts go through here."""
+"""Commands of clients: read from frames, carried out, or refused. HTTP routes refuse from the same table."""
 
-from typing import assert_never
+from dataclasses import dataclass, field
+from typing import Any, assert_never
 
+from pydantic import ValidationError
+
+from agent_kernel.errors import (
+    AgentKernelError,
+    AlreadyDecided,
+    ConfigurationError,
+    DigestMismatch,
+    IllegalTransition,
+    InvalidArguments,
+    KernelGone,
+    LogUnavailable,
+    NotFound,
+    TooManyConversations,
+    UndoRefused,
+)
 from agent_kernel.protocol.commands import (
+    COMMAND_TYPES,
+    MAX_FRAME_BYTES,
     ApprovalResponseCommand,
     BudgetCommand,
     CancelCommand,
     ClientCommand,
-    Decision,
+    Command,
     MessageCommand,
     PingCommand,
     PolicyCommand,
@@ -20,12 +38,112 @@ from agent_kernel.protocol.commands import (
     ToolResultCommand,
     ToolRetryCommand,
     ToolUndoCommand,
+    client_command_adapter,
 )
+from agent_kernel.protocol.json_once import loads_once
 from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.protocol.vocabulary import ErrorCode
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.stop import Stop
 
-CallCommand = ToolResultCommand | ToolCancelCommand | ToolRetryCommand | ToolContinueCommand | ToolUndoCommand
+_CallCommand = ToolResultCommand | ToolCancelCommand | ToolRetryCommand | ToolContinueCommand | ToolUndoCommand
+
+
+class InvalidFrame(Exception):
+    """A frame that is no command; the message says why. `command_id` is the frame's, where that can be read."""
+
+    def __init__(self, message: str, command_id: str | None = None) -> None:
+        super().__init__(message)
+        self.command_id = command_id
+
+
+class NotAllowed(Exception):
+    def __init__(self) -> None:
+        super().__init__("You may look at this conversation, but not act in it.")
+
+
+class TooManyFrames(Exception):
+    def __init__(self, most: int) -> None:
+        super().__init__(f"{most} commands of this page wait to be carried out; this one was not.")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorReply:
+    """Why what a client asked for was not done."""
+
+    code: ErrorCode
+    status: int
+    """The HTTP status that says the same."""
+    message: str
+    tool_call_id: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+_CODES: tuple[tuple[type[Exception], ErrorCode, int], ...] = (
+    (InvalidFrame, "INVALID_FORMAT", 400),
+    (TooManyFrames, "INVALID_FORMAT", 429),
+    (NotAllowed, "ACCESS_DENIED", 403),
+    (NotFound, "INVALID_FORMAT", 404),
+    (InvalidArguments, "INVALID_FORMAT", 400),
+    (AlreadyDecided, "CONFLICT", 409),
+    (UndoRefused, "CONFLICT", 409),
+    (DigestMismatch, "CONFLICT", 409),
+    (IllegalTransition, "CONFLICT", 409),
+    (KernelGone, "KERNEL_DIED", 409),
+    (TooManyConversations, "TOOL_ERROR", 429),
+    (LogUnavailable, "INTERNAL_ERROR", 503),
+    (ConfigurationError, "LLM_ERROR", 400),
+    (AgentKernelError, "TOOL_ERROR", 500),
+)
+"""The first row that fits counts."""
+
+
+def reply_for(error: Exception) -> ErrorReply:
+    """What a client is told of an error. One that nobody foresaw keeps its details in the log of the process."""
+    for kind, code, status in _CODES:
+        if isinstance(error, kind):
+            return ErrorReply(code, status, str(error), *_particulars(error))
+    return ErrorReply("INTERNAL_ERROR", 500, "This command failed; the log of the server, or of the kernel, says why.")
+
+
+def _particulars(error: Exception) -> tuple[str | None, dict[str, Any]]:
+    """The call that an error is about, and its details."""
+    match error:
+        case AlreadyDecided():
+            return error.first.get("tool_call_id"), error.first
+        case UndoRefused():
+            return error.tool_call_id, {}
+        case NotFound():
+            return None, {"unknown": error.identifier}
+    return None, {}
+
+
+def parse_frame(frame: str | bytes) -> ClientCommand | None:
+    """The command in a frame; `None` for a type that this version does not know. Raises `InvalidFrame`."""
+    data = frame.encode("utf-8", "surrogatepass") if isinstance(frame, str) else frame
+    if len(data) > MAX_FRAME_BYTES:
+        raise InvalidFrame(f"A frame may hold {MAX_FRAME_BYTES} bytes; this one holds {len(data)}.")
+    try:
+        values = loads_once(data)
+    except ValueError as error:
+        raise InvalidFrame(f"A frame is a JSON object: {error}") from error
+    if not isinstance(values, dict) or not isinstance(values.get("type"), str):
+        raise InvalidFrame("A frame is a JSON object with a text `type`.")
+    if values["type"] not in COMMAND_TYPES:
+        return None
+    try:
+        return client_command_adapter.validate_python(values)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        name = ".".join(str(part) for part in fault["loc"])
+        raise InvalidFrame(f"{name}: {fault['msg']}", _id_of(values)) from error
+
+
+def _id_of(values: dict[str, Any]) -> str | None:
+    try:
+        return Command.model_validate(values).id
+    except ValidationError:
+        return None
 
 
 async def handle_command(command: ClientCommand, conversation: Conversation, person: str | None = None) -> None:
@@ -34,8 +152,7 @@ async def handle_command(command: ClientCommand, conversation: Conversation, per
         case MessageCommand():
             await conversation.send_message(command.content, decided_by=person)
         case ApprovalResponseCommand():
-            decision = Decision.model_validate(command.model_dump(exclude={"type", "approval_id"}))
-            await conversation.decide(command.approval_id, decision, decided_by=person)
+            await conversation.decide(command.approval_id, command, decided_by=person)
         case ToolResultCommand() | ToolCancelCommand() | ToolRetryCommand() | ToolContinueCommand() | ToolUndoCommand():
             await _handle_call_command(command, conversation, person)
         case RuleRemoveCommand():
@@ -52,12 +169,12 @@ async def handle_command(command: ClientCommand, conversation: Conversation, per
         case CancelCommand():
             await conversation.cancel_run(command.run_id, Stop(decided_by=person))
         case ResumeCommand() | ShownCommand() | PingCommand():
-            return  # answered by the connection itself
+            return  # they are about the connection, and the session's own
         case _:
             assert_never(command)
 
 
-async def _handle_call_command(command: CallCommand, conversation: Conversation, person: str | None) -> None:
+async def _handle_call_command(command: _CallCommand, conversation: Conversation, person: str | None) -> None:
     match command:
         case ToolResultCommand():
             await conversation.tool_result(command.tool_call_id, command.output)

@@ -1,7 +1,7 @@
 """A conversation's committed events, as exact streams for any number of clients.
 
-A subscription has a cursor and yields cursor + 1, cursor + 2, ... A client that keeps up is served from a short memory;
-one that fell behind reads from the log, so a slow client costs nothing and loses nothing.
+A subscription has a cursor and yields cursor + 1, cursor + 2, ... A client that keeps up is served from a short buffer;
+one that has fallen behind reads from the log, so that a slow client costs nothing and loses nothing.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from agent_kernel.protocol.events import ErrorEvent
 from agent_kernel.protocol.vocabulary import ErrorCode
 from agent_kernel.runtime.state.shown import Shown
 
-_REMEMBERED = 512
+_BUFFERED = 512
 _BATCH = 256
-_ASIDES = 8
+_NOTICES = 8
 
 
 class Feed:
@@ -25,7 +25,7 @@ class Feed:
         self._conversation = conversation
         self._conversation_id = conversation_id
         self._recent: deque[Frame] | None = None
-        """Only while there is something to remember: an empty one takes 760 bytes."""
+        """`None` while there is nothing in it: an empty one takes 760 bytes."""
         self._subscriptions: set[Subscription] = set()
         self.last_seq = last_seq
         self.shown = Shown()
@@ -43,7 +43,7 @@ class Feed:
         return subscription
 
     def forget(self) -> None:
-        """Keep no frames in memory; who needs them reads the log."""
+        """Keep no frames in memory; a subscription that needs them reads the log."""
         self._recent = None
 
     @property
@@ -51,7 +51,7 @@ class Feed:
         return bool(self._subscriptions)
 
     def announce(self, code: ErrorCode, message: str) -> None:
-        """Tell the clients that are here what can't be logged."""
+        """Send the clients that are connected an error that can't be logged."""
         event = ErrorEvent(seq=self.last_seq, conversation_id=self._conversation_id, code=code, message=message)
         for subscription in self._subscriptions:
             subscription.announce(event.model_dump_json())
@@ -59,7 +59,7 @@ class Feed:
     def drop(self, subscription: "Subscription") -> None:
         self._subscriptions.discard(subscription)
         if not self._subscriptions:
-            self.forget()  # kept for clients that are here
+            self.forget()  # the buffer is for connected clients
 
     async def after(self, seq: int) -> list[Frame]:
         """The next frames after `seq`; empty when there are none yet."""
@@ -76,11 +76,11 @@ class Feed:
             self.forget()  # another server on the same log wrote in between: the log has all of it
         if self._subscriptions:
             if self._recent is None:
-                self._recent = deque(maxlen=_REMEMBERED)
+                self._recent = deque(maxlen=_BUFFERED)
             self._recent.extend(frames)
         self.last_seq = frames[-1].seq
         for subscription in self._subscriptions:
-            subscription.wake()
+            subscription.notify()
 
 
 class Subscription:
@@ -89,39 +89,45 @@ class Subscription:
     def __init__(self, feed: Feed, cursor: int) -> None:
         self._feed = feed
         self._cursor = cursor
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._closed = False
         self._rewound = False
-        self._asides: deque[str] = deque(maxlen=_ASIDES)
+        self._notices: deque[str] = deque(maxlen=_NOTICES)
+
+    @property
+    def cursor(self) -> int:
+        """The `seq` of the last event that was yielded."""
+        return self._cursor
 
     def announce(self, text: str) -> None:
         """Yield a frame that is no event of the conversation."""
-        self._asides.append(text)
-        self._news.set()
+        self._notices.append(text)
+        self._changed.set()
 
     def rewind(self, last_seq: int) -> None:
         """The next frames are those after `last_seq`."""
         self._cursor = last_seq
         self._rewound = True
-        self._news.set()
+        self._changed.set()
 
-    def wake(self) -> None:
-        self._news.set()
+    def notify(self) -> None:
+        """There may be more to yield."""
+        self._changed.set()
 
     def close(self) -> None:
         self._closed = True
-        self._news.set()
+        self._changed.set()
         self._feed.drop(self)
 
     async def __aiter__(self) -> AsyncIterator[str]:
         while not self._closed:
             self._rewound = False
-            self._news.clear()
+            self._changed.clear()
             frames = await self._feed.after(self._cursor)
-            while self._asides:
-                yield self._asides.popleft()
+            while self._notices:
+                yield self._notices.popleft()
             if not frames and not self._rewound:
-                await self._news.wait()
+                await self._changed.wait()
             for frame in frames:
                 if self._rewound or self._closed:
                     break

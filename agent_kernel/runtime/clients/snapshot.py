@@ -4,7 +4,7 @@ The shape is that of `ConversationView` and `SessionEvent`. Tests hold both agai
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -15,6 +15,7 @@ from agent_kernel.log.queries import Values
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ToolCallView, ToolView
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, RunStatus
+from agent_kernel.tools.declaration import ToolDeclaration
 
 _OPEN: frozenset[RunStatus] = frozenset({"queued", "running"})
 
@@ -34,7 +35,7 @@ class Snapshot:
 def read_snapshot(sql: sqlite3.Connection, conversation_id: str) -> Snapshot:
     """The whole conversation, calls with their outputs. Raises `UnknownConversation`."""
     row = runs.read_conversation(sql, conversation_id)
-    [(values, pending)] = _tell(sql, [(row, events.last_seq(sql, row.number))])
+    [(values, pending)] = _read(sql, [(row, events.last_seq(sql, row.number))])
     return Snapshot(conversation_id, orjson.dumps(values), pending, values["last_seq"])
 
 
@@ -42,17 +43,25 @@ def read_list(sql: sqlite3.Connection, *, after: str | None = None, limit: int =
     """A JSON array of conversations, the oldest first: those after one of them, or so many.
     Raises `UnknownConversation`."""
     first = runs.read_conversation(sql, after).number if after is not None else 0
-    return orjson.dumps([values for values, _ in _tell(sql, queries.list_rows(sql, first, limit))])
+    return orjson.dumps([values for values, _ in _read(sql, queries.list_rows(sql, first, limit))])
 
 
-def session_frame(snapshot: Snapshot, tools: Sequence[ToolView]) -> bytes:
-    """The `session` event with a snapshot."""
+def tool_views(declared: Iterable[ToolDeclaration]) -> list[ToolView]:
+    return [
+        ToolView(name=tool.name, description=tool.description, parameters=tool.parameters, approval=tool.approval)
+        for tool in declared
+    ]
+
+
+def session_frame(snapshot: Snapshot, tools: Sequence[ToolView], command_id: str | None = None) -> bytes:
+    """The `session` event with a snapshot; `command_id` is that of the `resume` that has led to it."""
     return orjson.dumps(
         {
             "seq": snapshot.last_seq,
             "conversation_id": snapshot.conversation_id,
             "run_id": None,
             "timestamp": utc_now(),
+            "command_id": command_id,
             "type": "session",
             "protocol": PROTOCOL_VERSION,
             "tools": [tool.model_dump() for tool in tools],
@@ -63,16 +72,17 @@ def session_frame(snapshot: Snapshot, tools: Sequence[ToolView]) -> bytes:
     )
 
 
-def _tell(
+def _read(
     sql: sqlite3.Connection, rows: Sequence[tuple[runs.ConversationRow, int]]
 ) -> list[tuple[Values, list[Values]]]:
-    """What `ConversationView` has of each, and its calls that wait. It is as many statements for many as for one."""
+    """Each as a `ConversationView`, and its calls that wait for a decision. It takes as many statements for many as for
+    one."""
     if not rows:
         return []
     span = (rows[0][0].number, rows[-1][0].number)
     messages, calls = queries.messages(sql, span), queries.calls(sql, span)
     outputs, views = queries.outputs(sql, span), queries.runs(sql, span)
-    told: list[tuple[Values, list[Values]]] = []
+    found: list[tuple[Values, list[Values]]] = []
     for row, last_seq in rows:
         own = [_offered(call | {"outputs": outputs[row.number][call["tool_call_id"]]}) for call in calls[row.number]]
         pending = [call for call in own if call["state"] == "awaiting_approval"]
@@ -87,8 +97,8 @@ def _tell(
             "last_seq": last_seq,
             "runs": views[row.number],
         }
-        told.append((values, pending))
-    return told
+        found.append((values, pending))
+    return found
 
 
 def _status(pending: Sequence[Values], views: Sequence[Values]) -> str:

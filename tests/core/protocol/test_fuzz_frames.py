@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.models.base import ModelTurn
-from agent_kernel.protocol.commands import MAX_FRAME_BYTES
-from agent_kernel.runtime.clients.commands import handle_command
+from agent_kernel.protocol.commands import COMMAND_TYPES, MAX_FRAME_BYTES
+from agent_kernel.protocol.events import ErrorEvent
+from agent_kernel.runtime.clients.commands import InvalidFrame, handle_command, parse_frame, reply_for
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.testing import ScriptedModel, requested, say
-from agent_kernel_server.dispatch import COMMAND_TYPES, InvalidFrame, parse_frame, reply_for
 from tests.core.runtime.fuzzing import rounds
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, stage
 
@@ -41,6 +41,7 @@ FIELDS = {
     "output": st.text(max_size=5) | JSON,
     "last_seq": st.integers() | JSON,
     "state": JSON,
+    "id": st.text(max_size=70) | JSON,
 }
 COMMANDS = st.fixed_dictionaries(
     {"type": st.sampled_from(sorted(COMMAND_TYPES)) | st.sampled_from(["session", "tool_start", ""]) | JSON},
@@ -63,6 +64,7 @@ def test_a_frame_is_a_command_or_is_refused_in_words(frame: str | bytes) -> None
         command = parse_frame(frame)
     except InvalidFrame as refused:
         assert_short(str(refused))
+        ErrorEvent(code="INVALID_FORMAT", message=str(refused), command_id=refused.command_id).model_dump_json()
     else:
         assert command is None or command.type in COMMAND_TYPES
 

@@ -118,6 +118,7 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
     case "policy": // the run's own view has it
     case "session":
     case "pong":
+    case "ack":
       return state;
     default:
       return unknownEvent(event, state);
