@@ -354,7 +354,6 @@ async def test_a_flood_of_events_arrives_whole(stages: Any, connect: Connect) ->
     stage: Stage = await stages(model, executor=FunctionExecutor(act=show))
     line = connect(stage.conversation)
     await line.next("session")
-    line.say({"type": "resume", "last_seq": 0})
     await (await stage.start()).wait()
     frames = [await line.next()]
     while frames[-1]["type"] != "complete":
