@@ -1,4 +1,4 @@
-"""How conversations were shortened for their models. The messages stay as they are; the newest entry counts."""
+"""How conversations were shortened for their models, as rows. Messages stay as they are; the newest row counts."""
 
 import sqlite3
 from typing import Any

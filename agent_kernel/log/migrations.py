@@ -1,4 +1,7 @@
-"""The schema, as a list of migrations. A released entry is never edited; a change is a new entry."""
+"""The schema, as a list of migrations. A released entry is never edited; a change is a new entry.
+
+What the comments call `blocks` and `bodies` is in `old_packing` today, rows of several events are in `events`.
+"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -226,7 +229,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def is_current(connection: sqlite3.Connection) -> bool:
-    """Whether this version reads the log as it is. Raises `ConfigurationError` for one that a newer version wrote."""
+    """Whether the schema is this version's. Raises `ConfigurationError` for a log that a newer version wrote."""
     return _version(connection) == len(MIGRATIONS)
 
 

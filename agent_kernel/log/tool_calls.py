@@ -74,12 +74,12 @@ class Proposal:
 
 
 _PROPOSED = "tool_call_id", "approval_id", "run_id", "tool_name", "tool_input", "digest", "read_only", "recorded"
-"""What a proposal and its row have in common."""
+"""The fields of a proposal that are columns of its row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A decision on one call, by whoever made it."""
+    """A decision on one call, by policy, a person or a script."""
 
     approved: bool
     by: DecidedBy
@@ -88,7 +88,7 @@ class Verdict:
     scope: Scope = "once"
     edit: "Edit | None" = None
     place: Place | None = None
-    """What a call was judged by that nobody was asked about; the others have it from the request."""
+    """Where the path of a file tool's call leads, if nobody was asked; otherwise the approval request has stored it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> T
 
 
 def propose_started(sql: sqlite3.Connection, conversation: int, proposal: Proposal, verdict: Verdict) -> ToolCallView:
-    """`propose`, `decide` and `begin` in one statement, where nothing can come between them. Raises
+    """`propose`, `decide` and `begin` in one statement, for a call that policy approves at once. Raises
     `IllegalTransition` for a verdict that does not approve."""
     if not verdict.approved:
         raise IllegalTransition(f"The call {proposal.tool_call_id} is not approved and can't become executing.")
@@ -173,8 +173,8 @@ def _compare_and_set(
     origins: Sequence[CallState] = tuple(NEXT),
     digest: str | None = None,
 ) -> ToolCallView | None:
-    """Move the call that has this key from one of the `origins` that allow it, or that allow the state `via` which it
-    passes through; with a `digest`, only for the arguments that have it. `None` where there is no such call."""
+    """Move the call with this key to `target`, from those of the `origins` that may go there, or to the state `via`
+    through which it passes. With a `digest`, only if the call's arguments have it. `None` if there is no such call."""
     if columns.get("result") is not None:
         columns = columns | {"result": pack(columns["result"])}
     assignments = "".join(f", {name} = :{name}" for name in columns)
@@ -199,8 +199,8 @@ def decide(
 ) -> ToolCallView:
     """Commit the first decision on a call that waits for one, or that policy decides at once.
 
-    `denial` becomes the call's result if it is denied. `seen_digest` is what the decider saw; the decision counts for
-    exactly those arguments. An approved call that `starts` is executing then: `begin` in the same statement.
+    `denial` becomes the call's result if it is denied. `seen_digest` is that of the arguments that were shown; the
+    decision counts for exactly those. If it `starts`, an approved call is `executing` then, in the same statement.
     Raises `UnknownApproval`, `AlreadyDecided` (with the first decision), `DigestMismatch`.
     """
     now = utc_now()
@@ -260,7 +260,7 @@ def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest:
 
 
 def unknown_digests(sql: sqlite3.Connection, conversation: int) -> set[str]:
-    """The arguments of the calls of which nobody knows whether they ran."""
+    """The digests of the calls whose outcome is unknown."""
     rows = sql.execute("SELECT digest FROM tool_calls WHERE state = 'unknown' AND conversation = ?", (conversation,))
     return {digest for (digest,) in rows}
 
@@ -297,7 +297,7 @@ def list_calls(
 
 
 def list_open(sql: sqlite3.Connection, conversation: int) -> list[ToolCallView]:
-    """The calls of a conversation that have not ended, or about whose unknown outcome nobody has said anything."""
+    """The calls of a conversation that have not ended, or whose unknown outcome was not answered, in order."""
     rows = sql.execute(
         f"{_SELECT} WHERE conversation = ? AND (state IN {UNFINISHED} OR state = 'unknown' AND unknown_answer IS NULL) "
         "ORDER BY tool_calls.number",

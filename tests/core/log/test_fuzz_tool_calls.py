@@ -1,5 +1,5 @@
-"""The ledger against a model of it: whatever people, policy, crashes and late callers do, in any order, nothing runs
-undecided, twice or with other arguments, and the audit trail says exactly what happened."""
+"""The state machine of tool calls against a model of it: whatever people, policy, crashes and late callers do, in any
+order, nothing runs undecided, twice or with other arguments, and the audit trail says exactly what happened."""
 
 import sqlite3
 import tempfile
@@ -45,7 +45,7 @@ class Call:
         return not tool_calls.NEXT[self.state]
 
 
-class Ledger(RuleBasedStateMachine):
+class ToolCalls(RuleBasedStateMachine):
     calls = Bundle("calls")
 
     def __init__(self) -> None:
@@ -240,5 +240,5 @@ class Ledger(RuleBasedStateMachine):
         self._folder.cleanup()
 
 
-TestTheLedger = Ledger.TestCase
-TestTheLedger.settings = rounds(40, 500, stateful_step_count=40)
+TestToolCalls = ToolCalls.TestCase
+TestToolCalls.settings = rounds(40, 500, stateful_step_count=40)

@@ -1,4 +1,4 @@
-"""The ledger's state machine: each invariant of a tool call, broken on purpose."""
+"""The state machine of tool calls: each invariant, broken on purpose."""
 
 import asyncio
 import sqlite3
