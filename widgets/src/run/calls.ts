@@ -1,9 +1,22 @@
 /** One call on one view, as signals. */
-import { computed, signal } from "@preact/signals";
+import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { CallSignals, Panel } from "../card/context";
-import { asksWhatNow, callOf, emptyCall, needsYou } from "../state";
+import type { Fold } from "../card/folding";
+import type { PendingDecision } from "../channel/decisions";
+import { asksWhatNow, callOf, emptyCall, needsYou, type RunState } from "../state";
 import { retryOf, undoOf, type Asked } from "./followUps";
-import type { RunStore } from "./store";
+
+/** What a call depends on of its run. */
+interface CallsRun {
+  readonly state: ReadonlySignal<RunState>;
+  /** By approval, what this page has decided and the runtime has not confirmed. */
+  readonly decisions: ReadonlySignal<ReadonlyMap<string, PendingDecision>>;
+  readonly goesOn: ReadonlySignal<boolean>;
+  readonly off: ReadonlySignal<boolean>;
+  /** The id of the call that has the full frame. */
+  readonly current: ReadonlySignal<string | null>;
+  readonly folds: ReadonlySignal<ReadonlyMap<string, Fold>>;
+}
 
 export class CallModel implements CallSignals {
   readonly panel = signal<Panel>("none");
@@ -13,7 +26,7 @@ export class CallModel implements CallSignals {
 
   constructor(
     readonly id: string,
-    private readonly run: RunStore,
+    private readonly run: CallsRun,
   ) {}
 
   readonly call = computed(() => callOf(this.run.state.value, this.id) ?? emptyCall(this.id, "", 0));

@@ -1,6 +1,5 @@
 /** Words for a run's model, its policy and who decided. */
 import type { RunView } from "../protocol";
-import type { Decider } from "../state";
 import { SHARED } from "./words.gen";
 
 /** The model, and how much it was asked to reason. A recording reasons as it did. */
@@ -22,7 +21,12 @@ export function seenWords(seen: number, shown: number): string {
   return filled(SHARED.seen[seen < shown ? "some" : seen === 1 ? "one" : "all"], { seen, shown });
 }
 
-/** "you", "ana", "this site's policy": as the end of "Approved by". */
+interface Decider {
+  readonly kind: "you" | "other" | "policy" | "script";
+  readonly name: string | null;
+}
+
+/** "you", "ana", "policy": as the end of "Approved by". */
 export function byWhom(decider: Decider): string {
   if (decider.kind === "other") return decider.name ?? "another tab";
   return SHARED.deciders[decider.kind === "you" ? "user" : decider.kind];
