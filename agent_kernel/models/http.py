@@ -66,7 +66,7 @@ class HttpModel:
         """`told` says what is known of the model: see `Catalogue`. `takes_tools` is false where the configuration says
         so; `used` is called after each turn."""
         self._name = name or wire_name
-        self._client = client
+        self.client = client
         self._api: Api = api or ChatApi()
         self._retry = retry or RetryPolicy()
         self._clock = clock or SystemClock()
@@ -74,7 +74,7 @@ class HttpModel:
         self._site = Site(connection.base_url, connection.key_setting, connection.address_setting, wire_name)
         self._context_tokens: int | None = None
         """Learned where the service refused a request and named it."""
-        self._target = Target(wire_name, origin=f"{self._site.where} {wire_name}")
+        self.target = Target(wire_name, origin=f"{self._site.where} {wire_name}")
         self._told = told
         self._used = used
         self._secrets = secrets
@@ -82,7 +82,7 @@ class HttpModel:
         self._beside = beside
 
     def __repr__(self) -> str:
-        return f"HttpModel({self._target.wire_name!r} at {self._site.where})"
+        return f"HttpModel({self.target.wire_name!r} at {self._site.where})"
 
     @property
     def name(self) -> str:
@@ -92,8 +92,8 @@ class HttpModel:
     def facts(self) -> ModelFacts:
         told = self._told()
         return ModelFacts(
-            wire_name=self._target.wire_name,
-            base_url=self._client.connection.base_url,
+            wire_name=self.target.wire_name,
+            base_url=self.client.connection.base_url,
             images=told.images is True and self._fallbacks.takes_images,
             tools=told.tools is not False and self._fallbacks.takes_tools,
             context_tokens=self._context_tokens or told.context_tokens,
@@ -105,7 +105,7 @@ class HttpModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem]:
         """Stream one turn. Raises `ModelRefused`, `ModelUnavailable` and `ConfigurationError`."""
-        redaction = Redaction({*self._client.secrets(), *self._secrets()})
+        redaction = Redaction({*self.client.secrets(), *self._secrets()})
         async with aclosing(self._stream(request)) as items:
             async for item in items:
                 for clean in redaction.take(item):
@@ -152,10 +152,10 @@ class HttpModel:
             await self._clock.sleep(delay)
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        await self.client.aclose()
 
     def _body(self, request: ModelRequest) -> bytes:
-        body = self._api.body(request, self._target)
+        body = self._api.body(request, self.target)
         try:
             return orjson.dumps(body)
         except TypeError:  # half a character from a tool's output, or an integer above 64 bits in a schema
@@ -169,8 +169,8 @@ class HttpModel:
     async def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
         if refuses_tools(fault):
             await self._beside.look()
-        amendment = self._api.amended(request, fault, self._target)  # first: it knows more of what is refused
-        amendment = amendment or self._fallbacks.amended(request, fault, self._api, self._client.secrets())
+        amendment = self._api.amended(request, fault, self.target)  # first: it knows more of what is refused
+        amendment = amendment or self._fallbacks.amended(request, fault, self._api, self.client.secrets())
         if amendment is not None and amendment.api is not None:
             self._api = amendment.api
         return amendment
@@ -178,7 +178,7 @@ class HttpModel:
     async def _explained(self, fault: Fault, tries: int, *, said_something: bool) -> ModelError:
         if is_about_the_name(fault):
             await self._beside.look()
-        secrets = self._client.secrets()
+        secrets = self.client.secrets()
         site = replace(self._site, api=self._api.name)
         offered = self._beside.names()
         error = explain(fault, site, tries=tries, said_something=said_something, secrets=secrets, offered=offered)
@@ -187,7 +187,7 @@ class HttpModel:
         return error
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
-        reader = self._api.reader(self._target)
+        reader = self._api.reader(self.target)
         async with self._respond(body, reader) as (chunks, line), aclosing(_gathered(chunks, line)) as gathered:
             size = 0
             async for chunk in gathered:
@@ -208,7 +208,7 @@ class HttpModel:
     ) -> AsyncIterator[tuple[AsyncIterator[bytes], asyncio.ReadTransport | None]]:
         """The body of the answer, in the pieces the network delivers, and the line on which they come. All that can go
         wrong becomes a `Fault`."""
-        client = await self._client.get()
+        client = await self.client.get()
 
         import aiohttp
         import httpx2
@@ -221,7 +221,7 @@ class HttpModel:
             yield unpacked(response), line_of(response)
         except (httpx2.RequestError, aiohttp.ClientError, OSError) as error:
             if not reader.whole:
-                raise network_fault(error, self._client.connection.idle_seconds) from None
+                raise network_fault(error, self.client.connection.idle_seconds) from None
         finally:
             if response is not None:
                 await response.aclose()

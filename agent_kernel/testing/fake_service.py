@@ -83,8 +83,10 @@ class FakeService:
         """The base URL as the variable of its provider holds it."""
         return self.url
 
-    def add(self, *scripted: Scripted) -> None:
-        self._script.extend(scripted)
+    def add(self, *scripted: Scripted, first: bool = False) -> None:
+        """More answers, after those that are left, or `first`."""
+        place = self._position if first else len(self._script)
+        self._script[place:place] = scripted
 
     def start(self) -> Self:
         """Raises `OSError` if the port is taken."""

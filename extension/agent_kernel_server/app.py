@@ -241,7 +241,7 @@ class AgentKernelServer(ExtensionApp):
             result_lines=self.result_lines,
             step_characters=self.step_characters,
             site_rules=tuple(self.site_rules),
-            read_limits=partial(_read_limits, Path(self.serverapp.root_dir)) if self.serverapp is not None else None,
+            read_limits=partial(read_limits_of, Path(self.serverapp.root_dir)) if self.serverapp is not None else None,
             approval_seconds=self.approval_seconds,
             output_directory=Path(self.output_dir) if self.output_dir is not None else None,
             stop_seconds=self.stop_seconds,
@@ -275,7 +275,7 @@ class AgentKernelServer(ExtensionApp):
         return {"runs": runs} if runs else None
 
 
-def _read_limits(root: Path, notebook: str | None) -> FolderLimits:
+def read_limits_of(root: Path, notebook: str | None) -> FolderLimits:
     """What the files in a notebook's folder ask for; of a run without a notebook, those of the server's folder."""
     path = notebook.partition(":")[2] if notebook is not None and notebook.startswith("RTC:") else notebook
     return read_limits((root / path).parent if path else root, root)

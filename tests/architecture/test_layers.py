@@ -197,7 +197,7 @@ def test_the_server_extension_loads_without_langgraph_and_openai() -> None:
     assert offenders(modules(SERVER), HEAVY, eager_only=True) == []
 
 
-def test_the_executor_do_not_reach_the_server() -> None:
+def test_the_executor_does_not_reach_the_server() -> None:
     assert offenders(modules(CORE / "notebook"), {"agent_kernel_server", "jupyter_server", "tornado.web"}) == []
 
 

@@ -5,7 +5,9 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from itertools import count, groupby
 from pathlib import Path
+from typing import Any
 
+from agent_kernel.log.store import Log
 from agent_kernel.models.base import (
     Model,
     ModelFacts,
@@ -21,8 +23,10 @@ from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.resources import Resources
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import FunctionExecutor
 
@@ -64,8 +68,9 @@ class CountedModel:
 class CountedRuntime:
     """One conversation, and the SQL of its log since the last `clear`."""
 
-    def __init__(self, runtime: Runtime, conversation: Conversation) -> None:
+    def __init__(self, runtime: Runtime, log: Log, conversation: Conversation) -> None:
         self.runtime = runtime
+        self.log = log
         self.conversation = conversation
         self.sql: list[str] = []
         results = count(1)  # the same result three times would pause a run
@@ -73,10 +78,11 @@ class CountedRuntime:
         self._seen = 0
 
     @classmethod
-    async def open(cls, path: Path, model: CountedModel, **settings: float) -> "CountedRuntime":
-        runtime = await Runtime.open(path, model, RuntimeSettings(**settings))  # type: ignore[arg-type]
-        counted = cls(runtime, await runtime.create_conversation())
-        await runtime._resources.log.read(lambda sql: sql.set_trace_callback(counted.sql.append))
+    async def open(cls, path: Path, model: CountedModel, **settings: Any) -> "CountedRuntime":
+        log = await Log.open(path)
+        runtime = Runtime(Resources(log, model, RuntimeSettings(**settings), attended=True, tasks=TaskOwner()))
+        counted = cls(runtime, log, await runtime.create_conversation())
+        await log.read(lambda sql: sql.set_trace_callback(counted.sql.append))
         return counted
 
     async def run(
@@ -136,4 +142,4 @@ class CountedRuntime:
             (size,) = sql.execute("PRAGMA page_size").fetchone()
             return int(count * size)
 
-        return await self.runtime._resources.log.read(pages)
+        return await self.log.read(pages)

@@ -9,8 +9,7 @@ from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Request
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.runtime.runtime import Runtime
-from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.settings import RunSpec
 from benchmarks.contenders.base import prose
 from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor
 from tests.counts.counting import CountedModel, CountedRuntime
@@ -40,8 +39,7 @@ async def test_code_that_was_asked_about_and_a_typed_answer_take_less_than_four_
     tmp_path: Path,
 ) -> None:
     model = TypingModel()
-    runtime = await Runtime.open(tmp_path / "log.sqlite", model, RuntimeSettings(token_flush_seconds=0.001))
-    counted = CountedRuntime(runtime, await runtime.create_conversation())
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", model, token_flush_seconds=0.001)
     counted.executor = FunctionExecutor(act=lambda call, emit: prose(800))
     empty = await counted.bytes()
     for _ in range(TURNS):
@@ -60,4 +58,4 @@ async def test_code_that_was_asked_about_and_a_typed_answer_take_less_than_four_
     assert await counted.bytes() - empty < 4 * model.raw, (
         "3.7 times: events are compressed by themselves, audit entries not at all"
     )
-    await runtime.aclose()
+    await counted.runtime.aclose()

@@ -14,7 +14,7 @@ async def validations(counted: CountedRuntime) -> int:
     """Objects that pydantic validates, or makes, for a snapshot."""
     profile = cProfile.Profile()
     name = counted.conversation.conversation_id
-    await counted.runtime._resources.log.read_apart(
+    await counted.log.read_apart(
         lambda sql: profile.runcall(read_snapshot, sql, name, lambda _: False)  # type: ignore[no-untyped-call]
     )
     calls = pstats.Stats(profile).stats  # type: ignore[attr-defined]
@@ -28,10 +28,9 @@ async def validations(counted: CountedRuntime) -> int:
 
 async def statements_of_the_list(counted: CountedRuntime) -> int:
     seen: list[str] = []
-    log = counted.runtime._resources.log
-    await log.read_apart(lambda sql: sql.set_trace_callback(seen.append))
+    await counted.log.read_apart(lambda sql: sql.set_trace_callback(seen.append))
     await counted.runtime.list_conversations()
-    await log.read_apart(lambda sql: sql.set_trace_callback(None))
+    await counted.log.read_apart(lambda sql: sql.set_trace_callback(None))
     return sum(one.startswith("SELECT") for one in seen)
 
 

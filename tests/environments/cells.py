@@ -103,7 +103,7 @@ class Cells:
     def _of(self, cell: str) -> list[Message]:
         return [message for message in self.heard if message["parent_header"].get("msg_id") == cell]
 
-    def hear_until(self, condition: Callable[[], Any]) -> None:
+    def hear_until(self, condition: Callable[[], object]) -> None:
         deadline = time.monotonic() + SECONDS
         while not condition():
             assert time.monotonic() < deadline, [message["msg_type"] for message in self.heard][-20:]

@@ -1,4 +1,4 @@
-"""Other shapes of Jupyter: each test starts what it is about, as programs of their own."""
+"""Other environments of Jupyter: each test starts what it is about, as programs of their own."""
 
 import os
 from collections.abc import Iterator

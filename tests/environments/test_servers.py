@@ -22,16 +22,16 @@ CELLS = ["%load_ext agent_kernel", "%%agent\nWhat is six times seven?", "product
 
 
 @dataclass(frozen=True)
-class Shape:
+class ServerKind:
     app: App
     arguments: list[str] = field(default_factory=list)
     token: str = TOKEN
 
 
-SHAPES = {
-    "Notebook 7 below a path": Shape("notebook", ["--ServerApp.base_url=/user/x/"]),
+SERVERS = {
+    "Notebook 7 below a path": ServerKind("notebook", ["--ServerApp.base_url=/user/x/"]),
     # Hashed cheaply: the tests do not guard a secret.
-    "JupyterLab with a password, below a path": Shape(
+    "JupyterLab with a password, below a path": ServerKind(
         "jupyterlab",
         [
             "--ServerApp.base_url=/user/x/",
@@ -39,8 +39,8 @@ SHAPES = {
         ],
         token="",
     ),
-    "Notebook 7": Shape("notebook"),
-    "JupyterLab below a path": Shape("jupyterlab", ["--ServerApp.base_url=/user/x/"]),
+    "Notebook 7": ServerKind("notebook"),
+    "JupyterLab below a path": ServerKind("jupyterlab", ["--ServerApp.base_url=/user/x/"]),
 }
 FULL = ("Notebook 7", "JupyterLab below a path")
 
@@ -53,15 +53,15 @@ def log_in(lab: LabServer, page: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.environments_full if name in FULL else ()) for name in SHAPES]
+    "name", [pytest.param(name, marks=pytest.mark.environments_full if name in FULL else ()) for name in SERVERS]
 )
 def test_a_call_is_approved_and_the_answer_follows(name: str, model: WrittenModel, page: Page, tmp_path: Path) -> None:
-    shape, answer = SHAPES[name], Gate(say("Six times seven is **42**."))
+    kind, answer = SERVERS[name], Gate(say("Six times seven is **42**."))
     model.says(call("run_python", code="product = 6 * 7\nprint('the product is', product)"), answer)
     with LabServer(
-        tmp_path, model.server.environment(), app=shape.app, arguments=shape.arguments, token=shape.token
+        tmp_path, model.server.environment(), app=kind.app, arguments=kind.arguments, token=kind.token
     ) as lab:
-        if not shape.token:
+        if not kind.token:
             log_in(lab, page)
         notebook = NotebookPage(lab, page, lab.write_notebook("analysis.ipynb", CELLS))
         notebook.run_through(1)

@@ -124,13 +124,10 @@ def test_stop_is_heard_when_the_call_that_runs_has_ended_or_ends_it(
     code = f"import os, time\nprint('runs')\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
     kernel.run(
         "import asyncio\n"
-        "asked = []\n"
-        "class Thinks(ScriptedModel):\n"
-        "    async def stream(self, request):\n"
-        "        asked.append(request)\n"
-        "        if len(asked) == 2: await asyncio.sleep(60)\n"
-        "        async for item in super().stream(request): yield item\n"
-        f"model = Thinks([call('run_python', code={code!r}), say('Never.')])"
+        "async def thinks(request):\n"
+        "    await asyncio.sleep(60)\n"
+        "    yield say('Never.')\n"
+        f"model = ScriptedModel([call('run_python', code={code!r}), thinks])"
     )
     page = Page(kernel)
     cell = kernel.send(f"{RUN}\nrun.status, len(run.tool_calls)", allow_stdin=True)

@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import aiohttp
 
@@ -18,9 +18,10 @@ from tests.programs import free_port
 
 TOKEN = "a-token-of-the-tests"
 STARTS_WITHIN = 60.0
+T = TypeVar("T")
 
 
-async def until(look: Any, what: str, seconds: float = 20.0) -> Any:
+async def until(look: Callable[[], Awaitable[T]], what: str, seconds: float = 20.0) -> T:
     """Call an async `look` until it returns something true."""
     try:
         async with asyncio.timeout(seconds):

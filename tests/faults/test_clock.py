@@ -11,6 +11,7 @@ from agent_kernel.log import owners
 from agent_kernel.log.store import Log
 from agent_kernel.protocol import events
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import CompleteEvent
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.record import render_record
 from agent_kernel.runtime.tool_calls import tool_call
@@ -61,7 +62,7 @@ async def test_a_run_neither_ends_nor_expires_and_its_durations_are_true(
         assert result.run.status == "complete"
         assert [done.state for done in result.tool_calls] == ["success"] * 2
         assert all(0 <= (done.duration_ms or 0) < 10_000 for done in result.tool_calls)
-        await one.until(lambda: one.of("complete"))
+        await one.until(lambda: one.of(CompleteEvent))
         assert len({event.timestamp[:10] for event in one.events}) > 1, "the jump was seen"
         assert [event.seq for event in one.events] == list(range(1, len(one.events) + 1))
         assert "Done." in render_record(result.run, result.messages, result.tool_calls)["text/plain"]

@@ -20,7 +20,7 @@ from agent_kernel.errors import LogUnavailable
 from agent_kernel.log.audit.head import head_path, read_note
 from agent_kernel.log.store import Log
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.core.log.test_audit import approve_and_run, connect
+from tests.core.log.audit.test_chain import approve_and_run, connect
 from tests.faults.planned_model import PlannedModel
 from tests.faults.server import Client, Server, until
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log.store import Log
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import CompleteEvent, ErrorEvent
 from agent_kernel.runtime.runs import lifecycle
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
@@ -22,8 +22,7 @@ from tests.faults.server import Server, until
 
 
 async def set_read_only(before: Stage, on: bool) -> None:
-    log: Log = before.runtime._resources.log
-    await log.read(lambda sql: sql.execute(f"PRAGMA query_only = {int(on)}").fetchall())
+    await before.log.read(lambda sql: sql.execute(f"PRAGMA query_only = {int(on)}").fetchall())
 
 
 @pytest.fixture
@@ -111,10 +110,10 @@ async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(m
         assert result.run.status == "error"
         assert result.run.error is not None
         assert "can't be written" in result.run.error.message
-        [told] = (await one.until(lambda: [e for e in one.of("error") if e.run_id is None]))[:1]
+        [told] = (await one.until(lambda: [e for e in one.of(ErrorEvent) if e.run_id is None]))[:1]
         assert "The run is stopped" in told.message
         await set_read_only(one, False)
-        await one.until(lambda: one.of("complete"))
+        await one.until(lambda: one.of(CompleteEvent))
         view = await one.conversation.view()
         assert [c.state for c in view.tool_calls] == ["unknown"]
         assert [run.status for run in view.runs] == ["error"]

@@ -160,7 +160,7 @@ class TestKernel:
         raise AssertionError(f"no event {kind!r} among {self.events}")
 
     def request(self, op: str, **fields: Any) -> dict[str, Any]:
-        """Ask the kernel's hands over the control channel."""
+        """Ask the kernel's executor over the control channel."""
         return self.control("agent_kernel_request", {"op": op, **fields})
 
     def control(self, message_type: str, content: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import queue
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tests.notebooks.kernel import SECONDS, TestKernel
@@ -65,7 +66,7 @@ class Page:
         self.until(lambda: bool(self.records))
         return self.records[0]
 
-    def until(self, condition: Any) -> None:
+    def until(self, condition: Callable[[], object]) -> None:
         deadline = time.monotonic() + SECONDS
         while not condition():
             assert time.monotonic() < deadline, [frame["type"] for frame in self.frames]

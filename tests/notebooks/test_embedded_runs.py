@@ -99,14 +99,13 @@ def test_tools_may_be_functions_coroutines_and_runs_themselves(kernel: TestKerne
 def test_an_interrupt_of_the_agents_cell_cancels_its_run(kernel: TestKernel) -> None:
     kernel.run(IMPORTS + 'model = ScriptedModel([call("run_python", code="1"), say("never")])')
     kernel.run(
-        "class Silent(ScriptedModel):\n"
-        "    async def stream(self, request):\n"
-        "        import asyncio\n"
-        "        print('going', flush=True)\n"
-        "        await asyncio.sleep(60)\n"
-        "        yield"
+        "import asyncio\n"
+        "async def silent(request):\n"
+        "    print('going', flush=True)\n"
+        "    await asyncio.sleep(60)\n"
+        "    yield"
     )
-    cell = kernel.send("ak.Agent(model=Silent([])).run('go')")
+    cell = kernel.send("ak.Agent(model=ScriptedModel([silent])).run('go')")
     kernel.printed(cell, "going")
     kernel.manager.interrupt_kernel()
     assert kernel.result(cell).reply["ename"] == "KeyboardInterrupt"
@@ -114,14 +113,13 @@ def test_an_interrupt_of_the_agents_cell_cancels_its_run(kernel: TestKernel) -> 
 
 
 def test_waiting_no_longer_than_a_timeout(kernel: TestKernel) -> None:
-    kernel.run(IMPORTS + "import threading\ngate = threading.Event()")
     kernel.run(
-        "class Held(ScriptedModel):\n"
-        "    async def stream(self, request):\n"
-        "        import asyncio\n"
-        "        while not gate.is_set(): await asyncio.sleep(0.01)\n"
-        "        async for item in super().stream(request): yield item\n"
-        "run = ak.Agent(model=Held([say('at last')])).start('go')"
+        IMPORTS + "import asyncio, threading\n"
+        "gate = threading.Event()\n"
+        "async def held(request):\n"
+        "    while not gate.is_set(): await asyncio.sleep(0.01)\n"
+        "    yield say('at last')\n"
+        "run = ak.Agent(model=ScriptedModel([held])).start('go')"
     )
     assert kernel.run("run.wait(timeout=0.05)").reply["ename"] == "TimeoutError"
     assert kernel.value("gate.set(), run.wait().text") == "(None, 'at last')"
@@ -199,13 +197,8 @@ def test_a_long_conversation_is_shortened_for_the_model_and_whole_in_the_run(ker
     kernel.run(
         IMPORTS + "from agent_kernel.models.base import ModelFacts\n"
         "looks = [call('run_python', code=f'print(\"{n}\" * 900)') for n in range(30)]\n"
-        "class Small(ScriptedModel):\n"
-        "    async def stream(self, request):\n"
-        "        if request.tools:\n"
-        "            async for item in super().stream(request): yield item\n"
-        "        else:\n"
-        "            yield say('Only x was seen.')\n"
-        "model = Small([*looks, say('Done.')], facts=ModelFacts(context_tokens=9_000))"
+        "facts = ModelFacts(context_tokens=9_000)\n"
+        "model = ScriptedModel([*looks, say('Done.')], facts=facts, summary=say('Only x was seen.'))"
     )
     cell = kernel.run(
         "run = ak.Agent(model=model, policy='allow').run('Look.')\n"

@@ -9,7 +9,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.security.conftest import acting, times_run
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Kernel, OpenChannel
 
 pytestmark = pytest.mark.kernel
 
@@ -23,7 +23,7 @@ async def waiting_call(api: Api, kernel: Kernel, model: FakeOpenAI, side_effect:
 
 
 async def test_a_decision_for_other_arguments_than_the_person_saw_decides_nothing(
-    api: Api, client: Any, kernel: Kernel, model: FakeOpenAI, side_effect: Path
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI, side_effect: Path
 ) -> None:
     waiting = await waiting_call(api, kernel, model, side_effect)
     path = ("approvals", waiting["approval_id"])
@@ -47,7 +47,7 @@ async def test_a_decision_for_other_arguments_than_the_person_saw_decides_nothin
 
 
 async def test_guessed_replayed_and_forged_frames_have_no_effect(
-    api: Api, client: Any, kernel: Kernel, model: FakeOpenAI, side_effect: Path
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI, side_effect: Path
 ) -> None:
     waiting = await waiting_call(api, kernel, model, side_effect)
     approval_id, call_id = waiting["approval_id"], waiting["tool_call_id"]
@@ -91,7 +91,7 @@ async def test_guessed_replayed_and_forged_frames_have_no_effect(
 
 @pytest.mark.parametrize("depth", [500, 100_000])
 async def test_deep_and_large_bodies_are_refused_and_the_server_goes_on(
-    api: Api, client: Any, depth: int, model: FakeOpenAI
+    api: Api, client: OpenChannel, depth: int, model: FakeOpenAI
 ) -> None:
     conversation_id = await api.new_conversation()
     page = await client(conversation_id)

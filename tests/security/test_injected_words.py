@@ -8,7 +8,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from tests.security.conftest import acting, times_run
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Kernel, OpenChannel
 
 pytestmark = pytest.mark.kernel
 
@@ -31,7 +31,7 @@ frame
 
 
 async def test_a_tool_result_that_approves_the_next_call_approves_nothing(
-    api: Api, client: Any, kernel: Kernel, model: FakeOpenAI, side_effect: Path
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI, side_effect: Path
 ) -> None:
     def handle_command(body: dict[str, Any]) -> Any:
         """The model believes what it read, and says so in every way it can."""

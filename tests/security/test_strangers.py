@@ -7,7 +7,7 @@ import pytest
 from jupyter_server.auth import Authorizer
 from tornado.httpclient import HTTPClientError
 
-from tests.server.client import Api, Client
+from tests.server.client import Api, Client, Fetch, OpenChannel
 
 CHANGES = [
     ("POST", ("conversations",)),
@@ -30,7 +30,7 @@ def bound(path: tuple[str, ...], conversation_id: str) -> tuple[str, ...]:
     return tuple(conversation_id if part == "ID" else part for part in path)
 
 
-async def cookie_of(jp_fetch: Any, jp_auth_header: dict[str, str]) -> str:
+async def cookie_of(jp_fetch: Fetch, jp_auth_header: dict[str, str]) -> str:
     """The cookies of a browser that has seen a page of the server, and whose user has logged in."""
     token = jp_auth_header["Authorization"].removeprefix("token ")
     seen = await jp_fetch("login", headers={"Authorization": ""})
@@ -44,7 +44,7 @@ async def assert_untouched(api: Api, conversation_id: str) -> None:
     assert [(view["conversation_id"], view["runs"]) for view in views] == [(conversation_id, [])]
 
 
-async def test_without_a_token_there_is_nothing_to_see_and_nothing_to_do(api: Api, client: Any) -> None:
+async def test_without_a_token_there_is_nothing_to_see_and_nothing_to_do(api: Api, client: OpenChannel) -> None:
     conversation_id = await api.new_conversation()
     for headers in ({"Authorization": ""}, {"Authorization": "token wrong"}, {"Authorization": "", **EVIL}):
         for method, path in (*READS, *CHANGES):
@@ -57,7 +57,7 @@ async def test_without_a_token_there_is_nothing_to_see_and_nothing_to_do(api: Ap
 
 
 async def test_a_foreign_page_cannot_use_a_logged_in_browser(
-    api: Api, client: Any, jp_fetch: Any, jp_auth_header: dict[str, str], jp_http_port: int
+    api: Api, client: OpenChannel, jp_fetch: Fetch, jp_auth_header: dict[str, str], jp_http_port: int
 ) -> None:
     conversation_id = await api.new_conversation()
     cookie = await cookie_of(jp_fetch, jp_auth_header)
@@ -79,7 +79,7 @@ async def test_a_foreign_page_cannot_use_a_logged_in_browser(
 
 
 async def test_a_change_needs_the_xsrf_token_of_this_browser(
-    api: Api, jp_fetch: Any, jp_auth_header: dict[str, str]
+    api: Api, jp_fetch: Fetch, jp_auth_header: dict[str, str]
 ) -> None:
     conversation_id = await api.new_conversation()
     cookie = await cookie_of(jp_fetch, jp_auth_header)
@@ -94,7 +94,7 @@ async def test_a_change_needs_the_xsrf_token_of_this_browser(
     assert (await api("DELETE", "conversations", conversation_id, headers=allowed))[0] == 204
 
 
-async def test_a_name_that_was_rebound_to_this_machine_is_refused(api: Api, client: Any) -> None:
+async def test_a_name_that_was_rebound_to_this_machine_is_refused(api: Api, client: OpenChannel) -> None:
     conversation_id = await api.new_conversation()
     rebound = {"Host": "evil.example", "Origin": "http://evil.example"}
     assert (await api("GET", "conversations", headers=rebound))[0] == 403
@@ -119,7 +119,7 @@ class TestAnotherUsersConversation:
         monkeypatch.setattr(OnlyOwn, "theirs", set())
         return {"authorizer_class": OnlyOwn}
 
-    async def test_is_closed_where_the_authorizer_says_so(self, api: Api, client: Any) -> None:
+    async def test_is_closed_where_the_authorizer_says_so(self, api: Api, client: OpenChannel) -> None:
         theirs, own = await api.new_conversation(), await api.new_conversation()
         watching: Client = await client(theirs)
         await watching.next()

@@ -5,7 +5,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -42,7 +42,7 @@ from pytest_jupyter.pytest_tornasync import http_server, http_server_client, htt
 
 from agent_kernel.testing import FakeOpenAI
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Client, Kernel
+from tests.server.client import Api, Client, Fetch, Kernel, OpenChannel, OpenSocket
 from tests.watchdog import watched
 
 __all__ = [
@@ -151,12 +151,12 @@ def loop_watchdog(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def api(extension: AgentKernelServer, jp_fetch: Any) -> Api:
+def api(extension: AgentKernelServer, jp_fetch: Fetch) -> Api:
     return Api(jp_fetch)
 
 
 @pytest_asyncio.fixture
-async def client(extension: AgentKernelServer, jp_ws_fetch: Any) -> AsyncIterator[Callable[..., Any]]:
+async def client(extension: AgentKernelServer, jp_ws_fetch: OpenSocket) -> AsyncIterator[OpenChannel]:
     """Opens channels: `await client(conversation_id)`."""
     opened: list[Client] = []
 
@@ -171,7 +171,7 @@ async def client(extension: AgentKernelServer, jp_ws_fetch: Any) -> AsyncIterato
 
 
 @pytest_asyncio.fixture
-async def kernel(extension: AgentKernelServer, jp_fetch: Any) -> AsyncIterator[Kernel]:
+async def kernel(extension: AgentKernelServer, jp_fetch: Fetch) -> AsyncIterator[Kernel]:
     """A running kernel that the server started."""
     answer = await jp_fetch("api", "kernels", method="POST", body=json.dumps({"name": "python3"}))
     kernel_id = json.loads(answer.body)["id"]

@@ -13,11 +13,11 @@ from agent_kernel.runtime.clients import session
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server import channel
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, until
+from tests.server.client import Api, OpenChannel, until
 
 
 async def test_the_session_comes_first_and_the_answer_streams_as_tokens(
-    api: Api, client: Any, model: FakeOpenAI
+    api: Api, client: OpenChannel, model: FakeOpenAI
 ) -> None:
     model.add(say("The answer is four, as far as anybody knows."))
     conversation_id = await api.new_conversation()
@@ -36,7 +36,7 @@ async def test_the_session_comes_first_and_the_answer_streams_as_tokens(
 
 
 async def test_a_page_that_reconnects_gets_what_it_missed_once_and_in_order(
-    api: Api, client: Any, model: FakeOpenAI
+    api: Api, client: OpenChannel, model: FakeOpenAI
 ) -> None:
     model.add(say("One two three four five."))
     conversation_id = await api.new_conversation()
@@ -88,7 +88,7 @@ async def test_a_page_that_reconnects_gets_what_it_missed_once_and_in_order(
     ],
 )
 async def test_a_malformed_or_oversized_frame_is_answered_and_the_connection_stays(
-    api: Api, client: Any, frame: Any, says: str
+    api: Api, client: OpenChannel, frame: Any, says: str
 ) -> None:
     page = await client(await api.new_conversation())
     await page.next()
@@ -100,7 +100,7 @@ async def test_a_malformed_or_oversized_frame_is_answered_and_the_connection_sta
     assert (await page.next())["type"] == "pong"
 
 
-async def test_a_command_of_a_later_version_is_ignored(api: Api, client: Any) -> None:
+async def test_a_command_of_a_later_version_is_ignored(api: Api, client: OpenChannel) -> None:
     page = await client(await api.new_conversation())
     await page.next()
     await page.send({"type": "teleport", "where": "home"})
@@ -120,7 +120,7 @@ async def test_a_command_of_a_later_version_is_ignored(api: Api, client: Any) ->
     ids=lambda command: str(command["type"]),
 )
 async def test_an_unknown_id_gets_a_clear_error_and_changes_nothing(
-    api: Api, client: Any, command: dict[str, Any]
+    api: Api, client: OpenChannel, command: dict[str, Any]
 ) -> None:
     conversation_id = await api.new_conversation()
     before = (await api("GET", "conversations", conversation_id))[1]
@@ -134,7 +134,7 @@ async def test_an_unknown_id_gets_a_clear_error_and_changes_nothing(
 
 
 async def test_a_page_that_comes_before_its_run_is_announced_waits_for_it(
-    extension: AgentKernelServer, client: Any, caplog: pytest.LogCaptureFixture
+    extension: AgentKernelServer, client: OpenChannel, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert extension.service is not None
     runtime = await extension.service.runtime()
@@ -173,21 +173,21 @@ async def test_a_page_that_leaves_before_its_run_is_announced_leaves_nothing(
 
 
 async def test_a_channel_to_an_unknown_conversation_is_404(
-    api: Api, client: Any, monkeypatch: pytest.MonkeyPatch
+    api: Api, client: OpenChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(channel, "ANNOUNCED_SECONDS", 0.05)
     with pytest.raises(HTTPClientError, match="404"):
         await client("nowhere")
 
 
-async def test_a_stranger_gets_no_channel(api: Api, client: Any) -> None:
+async def test_a_stranger_gets_no_channel(api: Api, client: OpenChannel) -> None:
     conversation_id = await api.new_conversation()
     with pytest.raises(HTTPClientError, match="403"):
         await client(conversation_id, headers={"Authorization": ""})
 
 
 async def test_a_foreign_page_gets_no_channel_even_with_the_token(
-    api: Api, client: Any, jp_auth_header: dict[str, str]
+    api: Api, client: OpenChannel, jp_auth_header: dict[str, str]
 ) -> None:
     conversation_id = await api.new_conversation()
     with pytest.raises(HTTPClientError, match="403"):
@@ -201,7 +201,7 @@ async def test_a_foreign_page_gets_no_channel_even_with_the_token(
         )
 
 
-async def test_a_page_of_this_server_gets_its_channel(api: Api, client: Any, jp_http_port: int) -> None:
+async def test_a_page_of_this_server_gets_its_channel(api: Api, client: OpenChannel, jp_http_port: int) -> None:
     page = await client(await api.new_conversation(), headers={"Origin": f"http://localhost:{jp_http_port}"})
     assert (await page.next())["type"] == "session"
 
@@ -211,7 +211,7 @@ class TestAnAllowedOrigin:
     def server_traits(self) -> dict[str, Any]:
         return {"allow_origin": "https://friend.example"}
 
-    async def test_gets_a_channel_and_others_do_not(self, api: Api, client: Any) -> None:
+    async def test_gets_a_channel_and_others_do_not(self, api: Api, client: OpenChannel) -> None:
         conversation_id = await api.new_conversation()
         page = await client(conversation_id, headers={"Origin": "https://friend.example"})
         assert (await page.next())["type"] == "session"
@@ -235,7 +235,7 @@ class TestAReader:
         return {"authorizer_class": Switchable}
 
     async def test_sees_everything_and_may_do_nothing(
-        self, api: Api, client: Any, monkeypatch: pytest.MonkeyPatch
+        self, api: Api, client: OpenChannel, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         conversation_id = await api.new_conversation()
         before = (await api("GET", "conversations", conversation_id))[1]
@@ -256,7 +256,7 @@ class TestAReader:
         assert (await api("GET", "conversations", conversation_id))[1] == before
 
 
-async def test_a_slow_page_loses_no_token(api: Api, client: Any, model: FakeOpenAI) -> None:
+async def test_a_slow_page_loses_no_token(api: Api, client: OpenChannel, model: FakeOpenAI) -> None:
     text = "word " * 5_000
     model.add(say(text))
     conversation_id = await api.new_conversation()
@@ -271,7 +271,7 @@ async def test_a_slow_page_loses_no_token(api: Api, client: Any, model: FakeOpen
 
 
 async def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_flood(
-    api: Api, client: Any, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    api: Api, client: OpenChannel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.add(say("First."), say("Second."))
     conversation_id = await api.new_conversation()
@@ -292,7 +292,9 @@ async def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_f
     await api.ended(conversation_id)
 
 
-async def test_a_page_that_leaves_leaves_nothing_behind(api: Api, client: Any, extension: AgentKernelServer) -> None:
+async def test_a_page_that_leaves_leaves_nothing_behind(
+    api: Api, client: OpenChannel, extension: AgentKernelServer
+) -> None:
     service = extension.service
     assert service is not None
     conversation_id = await api.new_conversation()
@@ -307,7 +309,9 @@ async def test_a_page_that_leaves_leaves_nothing_behind(api: Api, client: Any, e
     await until(lambda: len(asyncio.all_tasks()) <= tasks)
 
 
-async def test_stopping_the_server_closes_the_channels(api: Api, client: Any, extension: AgentKernelServer) -> None:
+async def test_stopping_the_server_closes_the_channels(
+    api: Api, client: OpenChannel, extension: AgentKernelServer
+) -> None:
     page = await client(await api.new_conversation())
     await page.next()
     await extension.stop_extension()

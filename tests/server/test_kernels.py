@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Kernel, OpenChannel
 
 pytestmark = pytest.mark.kernel
 
@@ -31,7 +30,7 @@ async def executing(api: Api, conversation_id: str) -> Any:
 
 
 async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_with_tools(
-    api: Api, client: Any, kernel: Kernel, model: FakeOpenAI
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI
 ) -> None:
     model.add(
         calls(
@@ -79,7 +78,7 @@ async def _pending(api: Api, count: int) -> list[Any]:
 
 
 async def test_the_first_decision_stands_and_the_second_is_told_who_made_it(
-    api: Api, client: Any, kernel: Kernel, model: FakeOpenAI
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI
 ) -> None:
     model.add(call("run_python", code="print('ran')"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)
@@ -136,7 +135,7 @@ async def test_a_call_waits_behind_the_users_cell_and_survives_that_cells_failur
 
 
 async def test_a_card_says_behind_which_of_the_users_cells_its_call_waits(
-    api: Api, kernel: Kernel, model: FakeOpenAI, client: Callable[..., Any]
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel
 ) -> None:
     model.add(call("run_python", code="print('after')"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)
@@ -153,7 +152,7 @@ async def test_a_card_says_behind_which_of_the_users_cells_its_call_waits(
 
 
 async def test_a_written_file_is_put_back_unless_somebody_changed_it_since(
-    api: Api, kernel: Kernel, model: FakeOpenAI, client: Callable[..., Any], tmp_path: Path
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
 ) -> None:
     report, notes = tmp_path / "report.md", tmp_path / "notes.md"
     report.write_text("old\n")
@@ -182,7 +181,8 @@ async def test_a_written_file_is_put_back_unless_somebody_changed_it_since(
 
 LATE = """
 import threading
-from agent_kernel.notebook import executor, mailbox
+from agent_kernel.notebook.execution import executor
+from agent_kernel.notebook.kernel import mailbox
 _kernel, _looked, _expect = get_ipython().kernel, threading.Event(), mailbox.Mailbox.expect
 _handle = _kernel.control_handlers["agent_kernel_request"]
 executor.DEPOSIT_SECONDS = 0

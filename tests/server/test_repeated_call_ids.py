@@ -12,7 +12,7 @@ import pytest
 from agent_kernel.log.audit import chain
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Fetch, Kernel, OpenChannel
 
 pytestmark = pytest.mark.kernel
 
@@ -80,7 +80,7 @@ async def test_at_the_same_time(api: Api, kernel: Kernel, model: FakeOpenAI) -> 
 
 
 async def test_in_a_kernel_that_was_restarted_in_between(
-    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Any
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch
 ) -> None:
     by_prompt(model, {word: printing(word) for word in ("first", "second")}, times=4)
     first = await decided(api, await begun(api, kernel, "first"))
@@ -89,7 +89,9 @@ async def test_in_a_kernel_that_was_restarted_in_between(
     assert [first["result"], second["result"]] == ["first", "second"]
 
 
-async def test_cancelling_one_interrupts_no_other(api: Api, kernel: Kernel, model: FakeOpenAI, client: Any) -> None:
+async def test_cancelling_one_interrupts_no_other(
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel
+) -> None:
     """The first one's call runs; the second one's, of the same id, waits behind it and is cancelled."""
     sleeps = call(
         "run_python", call_id="call_0", code="import time\nprint('in', flush=True)\ntime.sleep(1.5)\nprint('out')"
@@ -111,7 +113,7 @@ async def test_cancelling_one_interrupts_no_other(api: Api, kernel: Kernel, mode
 
 
 async def test_each_takes_back_the_file_of_its_own_call(
-    api: Api, kernel: Kernel, model: FakeOpenAI, client: Any, tmp_path: Path
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
 ) -> None:
     paths = {word: tmp_path / f"{word}.md" for word in ("first", "second")}
     turns = {

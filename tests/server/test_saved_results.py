@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -17,6 +18,7 @@ from agent_kernel_server import notebooks
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks import WIDGET_MIME, RecordKeeper
 from tests.core.record.record_examples import PNG, a_call, a_run, says
+from tests.server.client import Fetch
 
 PATH = "analysis.ipynb"
 TABLE = {"text/html": "<table><tr><td>1</td></tr></table>", "text/plain": "1"}
@@ -63,7 +65,7 @@ def records(extension: AgentKernelServer) -> RecordKeeper:
 
 
 @pytest.fixture
-def save(extension: AgentKernelServer, jp_fetch: Any, jp_root_dir: Any) -> Save:
+def save(extension: AgentKernelServer, jp_fetch: Fetch, jp_root_dir: Path) -> Save:
     """Save a notebook with these outputs of its cells as a page does; those that are in the file."""
 
     async def save_it(*cells: list[dict[str, Any]], path: str = PATH) -> list[list[dict[str, Any]]]:
@@ -187,7 +189,7 @@ async def test_marks_that_are_not_ours_change_nothing(records: RecordKeeper, sav
 
 
 async def test_a_notebook_that_was_trusted_is_trusted_with_the_results(
-    records: RecordKeeper, save: Save, extension: AgentKernelServer, jp_root_dir: Any
+    records: RecordKeeper, save: Save, extension: AgentKernelServer, jp_root_dir: Path
 ) -> None:
     """Jupyter signs what the hook has made of it: the page is not asked to trust its own notebook anew."""
     await keep(records, "w1", a_result(CHART))

@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 _HIDDEN = re.compile(r"[/\\]IPython[/\\]core[/\\](interactiveshell|async_helpers|compilerop|autocall)")
 _LIBRARY = re.compile(r"^.*[/\\](?:site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]")
-_PACKAGE = str(Path(__file__).resolve().parent)
+_PACKAGE = str(Path(__file__).resolve().parents[1])
 
 NameOf = Callable[[str], str]
 """A source file as the reader knows it."""

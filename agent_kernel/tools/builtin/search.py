@@ -20,15 +20,15 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.builtin.opening import OpenFolder, open_folder
 from agent_kernel.tools.builtin.paths import PROBED, existing, failed, is_binary
 
-_ENTRIES = 500
+ENTRIES = 500
 _MATCHES = 200
-_SCANNED = 50_000
+SCANNED = 50_000
 _DEPTH = 100
 """Each folder on the way to a file is open."""
 SECONDS = 20.0
 _FILE_BYTES = 5 * 1024 * 1024
 _SHOWN = 300
-_TOO_MANY = f"... [only the first {_SCANNED:,} files were looked at; give a folder] ..."
+_TOO_MANY = f"... [only the first {SCANNED:,} files were looked at; give a folder] ..."
 _TOO_DEEP = f"... [only {_DEPTH} folders deep was looked; give a folder] ..."
 _HEAVY = {"node_modules", "__pycache__", "site-packages"}
 
@@ -39,9 +39,9 @@ def list_files(root: Path, path: str = ".", pattern: str | None = None, approved
     with _opened(place, path) as folder:
         walk = _Walk(folder, pattern)
         with closing(_children(folder, path) if pattern is None else _sizes(walk)) as entries:
-            lines = list(islice(entries, _ENTRIES + 1))
-    if len(lines) > _ENTRIES:
-        lines[_ENTRIES:] = [f"... [more than {_ENTRIES} entries; give a folder or a pattern] ..."]
+            lines = list(islice(entries, ENTRIES + 1))
+    if len(lines) > ENTRIES:
+        lines[ENTRIES:] = [f"... [more than {ENTRIES} entries; give a folder or a pattern] ..."]
     if walk.cut:
         lines.append(walk.cut)
     if not lines:
@@ -173,7 +173,7 @@ class _Walk:
         folders, files = _sorted_out(folder)
         for entry in files:
             self._scanned += 1
-            if self._scanned > _SCANNED:
+            if self._scanned > SCANNED:
                 self.cut = _TOO_MANY
                 return
             shown = path + entry.name

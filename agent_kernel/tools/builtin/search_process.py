@@ -39,7 +39,7 @@ def search_files(root: Path, query: str, approved: Path | None = None, **argumen
 def _run(name: str, root: Path, approved: Path | None, arguments: dict[str, Any]) -> str:
     places = {"root": str(root), "approved": approved and str(approved)}
     asked = json.dumps({"name": name, **places, "arguments": arguments}).encode()
-    package = Path(search.__file__).parents[2]
+    package = Path(search.__file__).parents[3]
     try:
         process = subprocess.Popen(
             [sys.executable, "-P", "-c", _START, str(package)],

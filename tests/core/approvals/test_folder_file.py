@@ -19,9 +19,9 @@ from agent_kernel.protocol.views import BudgetLimits, RuleView
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 from agent_kernel.record.words import policy_words
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
-from agent_kernel.runtime.tool_calls.effective_policy import Standing, effective_policy
+from agent_kernel.runtime.tool_calls.effective_policy import StoredPolicy, effective_policy
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runtime_fixtures import stage
+from tests.core.runtime.runtime_fixtures import Stages, stage
 
 STRICT: tuple[Approval, ...] = ("allow", "ask", "deny")
 
@@ -193,10 +193,10 @@ def test_no_file_ever_loosens_a_judgement(
     for other in more:
         limits = limits.and_(parse(other, f"../{FILE_NAME}"))
     settings = RuntimeSettings(policy_cap=cap, site_rules=tuple(site))
-    standing = Standing(mode, [RuleView(rule_id="r", scope="user", tool_name="x", text=text) for text in saved])
+    stored = StoredPolicy(mode, [RuleView(rule_id="r", scope="user", tool_name="x", text=text) for text in saved])
     spec = RunSpec(run_id="r", prompt="", rules=tuple(own))
-    without, _ = effective_policy(settings, spec, standing)
-    policy, view = effective_policy(settings, RunSpec(run_id="r", prompt="", rules=tuple(own), limits=limits), standing)
+    without, _ = effective_policy(settings, spec, stored)
+    policy, view = effective_policy(settings, RunSpec(run_id="r", prompt="", rules=tuple(own), limits=limits), stored)
     before, after = without.judge(judged).approval, policy.judge(judged).approval
     assert STRICT.index(after) >= STRICT.index(before)
     if limits.closed:
@@ -204,7 +204,7 @@ def test_no_file_ever_loosens_a_judgement(
     assert [rule.text for rule in view.rules] == list(policy.rules)
 
 
-async def test_a_run_is_limited_by_its_folder_and_its_header_says_so(stages: Any, tmp_path: Path) -> None:
+async def test_a_run_is_limited_by_its_folder_and_its_header_says_so(stages: Stages, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text('policy = "ask"\nrules = ["deny run_shell", "allow *"]\n[budget]\nsteps = 7')
     with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
         stage = await stages(model, read_limits=lambda _: read_limits(tmp_path))
@@ -222,7 +222,7 @@ async def test_a_run_is_limited_by_its_folder_and_its_header_says_so(stages: Any
     assert policy_words(result.run).endswith("limited by .agent-kernel.toml: at most ask, 1 rule, 7 steps")
 
 
-async def test_where_the_file_is_broken_nothing_runs_unasked_not_even_a_read(stages: Any, tmp_path: Path) -> None:
+async def test_where_the_file_is_broken_nothing_runs_unasked_not_even_a_read(stages: Stages, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("policy =")
     with ScriptedModel([calls(call("look"), call("run_python", code="1")), say("done")]) as model:
         stage = await stages(model, read_limits=lambda _: read_limits(tmp_path))
@@ -234,7 +234,7 @@ async def test_where_the_file_is_broken_nothing_runs_unasked_not_even_a_read(sta
     assert result.run.policy.limited_by == ".agent-kernel.toml: nothing runs unasked"
 
 
-async def test_a_folder_that_can_not_be_looked_into_closes(stages: Any) -> None:
+async def test_a_folder_that_can_not_be_looked_into_closes(stages: Stages) -> None:
     def broken(_: str | None) -> FolderLimits:
         raise PermissionError
 
@@ -276,13 +276,18 @@ def test_doctor_says_what_limits_runs_in_this_folder_and_what_has_to_be_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert list(doctor._folder()) == []
+    before = doctor.examine({}, ask=False)
+
+    def found() -> list[doctor.Finding]:
+        return [finding for finding in doctor.examine({}, ask=False) if finding not in before]
+
+    assert found() == []
     (tmp_path / FILE_NAME).write_text('policy = "plan"\nrules = ["allow run_python"]')
-    limited, left_out = doctor._folder()
+    limited, left_out = found()
     assert (limited.mark, left_out.mark) == ("note", "note")
     assert limited.text == "Runs of notebooks in this folder are limited by .agent-kernel.toml: at most plan."
     assert "is not used, because a file can only tighten" in left_out.text
     (tmp_path / FILE_NAME).write_text("policy")
-    _, broken = doctor._folder()
+    *_, broken = found()
     assert broken.mark == "MEND"
     assert broken.text.endswith("Until it is mended or removed nothing runs unasked.")

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from agent_kernel.approvals.limits import checked_limits, least
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError
-from agent_kernel.log.audit import chain
 from agent_kernel.models.base import ModelTurn, TokenUsage
 from agent_kernel.notebook.options import Budget
 from agent_kernel.protocol.commands import BudgetAddition, Decision
+from agent_kernel.protocol.events import ErrorEvent, ToolCompleteEvent, ToolStateEvent
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
@@ -26,9 +26,10 @@ from tests.core.runtime.runtime_fixtures import (
     FunctionExecutor,
     InterruptibleExecutor,
     OneModel,
+    Stages,
     stage,
 )
-from tests.core.runtime.test_budget import run_view, until_paused
+from tests.core.runtime.turns.test_budget import run_view, until_paused
 
 ABSURD = [-1, True, False, float("nan"), float("inf"), -float("inf"), "5", 10**400, 10**15, [1]]
 FIELDS = ["tokens", "usd", "tool_calls", "seconds", "steps"]
@@ -85,7 +86,7 @@ def test_a_tool_says_how_long_it_may_take() -> None:
 # -- tokens that nobody counts
 
 
-async def test_tokens_that_a_service_does_not_count_are_estimated_and_hold_the_budget(stages: Any) -> None:
+async def test_tokens_that_a_service_does_not_count_are_estimated_and_hold_the_budget(stages: Stages) -> None:
     with ScriptedModel([call("look", call_id="a"), call("look", call_id="b")]) as model:
         stage = await stages(model, executor=FunctionExecutor(lambda *_: "x" * 7_000))
         await stage.start("Go", budget=BudgetLimits(tokens=2_000))
@@ -94,18 +95,18 @@ async def test_tokens_that_a_service_does_not_count_are_estimated_and_hold_the_b
     assert view.usage.estimated
     assert 2_000 < view.usage.total_tokens < 8_000
     assert view.paused.reached == ["tokens"]
-    [said] = stage.of("error")
+    [said] = stage.of(ErrorEvent)
     assert said.message.startswith("Budget reached: about ")
 
 
-async def test_what_a_service_counts_is_not_estimated(stages: Any) -> None:
+async def test_what_a_service_counts_is_not_estimated(stages: Stages) -> None:
     with ScriptedModel([say("Done.", usage=(70, 3))]) as model:
         stage = await stages(model)
         usage = (await (await stage.start()).wait()).run.usage
     assert (usage.input_tokens, usage.output_tokens, usage.estimated) == (70, 3, False)
 
 
-async def test_of_a_turn_without_a_word_about_the_answer_only_that_is_estimated(stages: Any) -> None:
+async def test_of_a_turn_without_a_word_about_the_answer_only_that_is_estimated(stages: Stages) -> None:
     turn: ModelTurn = replace(say("x" * 350), usage=TokenUsage(input_tokens=70))
     with ScriptedModel([turn]) as model:
         stage = await stages(model)
@@ -114,7 +115,7 @@ async def test_of_a_turn_without_a_word_about_the_answer_only_that_is_estimated(
     assert 50 < usage.output_tokens < 500
 
 
-async def test_a_recorded_model_takes_nothing(stages: Any) -> None:
+async def test_a_recorded_model_takes_nothing(stages: Stages) -> None:
     with ScriptedModel([say("Done.")], recorded=True) as model:
         stage = await stages(model)
         usage = (await (await stage.start()).wait()).run.usage
@@ -124,7 +125,7 @@ async def test_a_recorded_model_takes_nothing(stages: Any) -> None:
 # -- timeouts
 
 
-async def test_a_call_that_takes_too_long_is_interrupted_and_the_model_is_told(stages: Any) -> None:
+async def test_a_call_that_takes_too_long_is_interrupted_and_the_model_is_told(stages: Stages) -> None:
     quick = replace(RUN_PYTHON, timeout=0.05)
     with ScriptedModel([call("run_python", call_id="slow", code="1"), say("Done.")]) as model:
         stage = await stages(model, executor=InterruptibleExecutor())
@@ -137,7 +138,7 @@ async def test_a_call_that_takes_too_long_is_interrupted_and_the_model_is_told(s
     assert result.run.status == "complete"
 
 
-async def test_a_site_may_say_how_long_a_tool_takes_at_most(stages: Any) -> None:
+async def test_a_site_may_say_how_long_a_tool_takes_at_most(stages: Stages) -> None:
     patient = replace(RUN_PYTHON, timeout=600)
     with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
         stage = await stages(model, executor=InterruptibleExecutor(), tool_timeouts={"run_python": 0.05})
@@ -145,7 +146,7 @@ async def test_a_site_may_say_how_long_a_tool_takes_at_most(stages: Any) -> None
     assert result.tool_calls[0].reason == "Timed out after 0.05 s."
 
 
-async def test_a_call_that_does_not_end_at_its_timeout_has_an_unknown_outcome(stages: Any) -> None:
+async def test_a_call_that_does_not_end_at_its_timeout_has_an_unknown_outcome(stages: Stages) -> None:
     executor = FunctionExecutor(lambda *_: asyncio.Event().wait())
     with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
         stage = await stages(model, executor=executor, attended=False, stop_seconds=0.01)
@@ -154,20 +155,20 @@ async def test_a_call_that_does_not_end_at_its_timeout_has_an_unknown_outcome(st
     assert (ran.state, ran.reason) == ("unknown", "Timed out after 0.05 s. It did not end when it was interrupted.")
 
 
-async def test_the_time_behind_the_users_own_cell_is_not_the_calls(stages: Any) -> None:
+async def test_the_time_behind_the_users_own_cell_is_not_the_calls(stages: Stages) -> None:
     executor = InterruptibleExecutor()
     executor.behind = 3
     with ScriptedModel([call("run_python", call_id="slow", code="1"), say("Done.")]) as model:
         stage = await stages(model, executor=executor)
         handle = await stage.start(tools=(replace(RUN_PYTHON, timeout=0.05),), policy="allow")
-        await stage.until(lambda: [one for one in stage.of("tool_state") if one.waiting_behind == 3])
+        await stage.until(lambda: [one for one in stage.of(ToolStateEvent) if one.waiting_behind == 3])
         assert executor.interrupted == []
         executor.behind = None
         result = await handle.wait()
     assert result.tool_calls[0].reason == "Timed out after 0.05 s."
 
 
-async def test_a_call_that_ends_in_time_is_left_alone(stages: Any) -> None:
+async def test_a_call_that_ends_in_time_is_left_alone(stages: Stages) -> None:
     with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
         stage = await stages(model)
         result = await (await stage.start(tools=(replace(RUN_PYTHON, timeout=60),), policy="allow")).wait()
@@ -178,7 +179,7 @@ async def test_a_call_that_ends_in_time_is_left_alone(stages: Any) -> None:
 # -- conversations
 
 
-async def test_a_budget_of_a_conversation_counts_all_of_its_runs(stages: Any) -> None:
+async def test_a_budget_of_a_conversation_counts_all_of_its_runs(stages: Stages) -> None:
     whole = BudgetLimits(tool_calls=3)
     turns = [call("look", call_id="a"), call("look", call_id="b"), say("One."), call("look", call_id="c"), say("Two.")]
     with ScriptedModel(turns) as model:
@@ -189,12 +190,11 @@ async def test_a_budget_of_a_conversation_counts_all_of_its_runs(stages: Any) ->
         view = run_view(stage)
         assert (view.paused.of, view.paused.reached) == ("conversation", ["tool_calls"])
         assert (view.usage.tool_calls, view.conversation_budget.spent.tool_calls) == (1, 2)
-        [said] = stage.of("error")
+        [said] = stage.of(ErrorEvent)
         assert said.message.startswith("The budget of this conversation is reached: 3 of 3 tool calls.")
         await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=2), decided_by="ana")
         result = await handle.wait()
-        log = stage.conversation._resources.log
-        trail = await log.read(lambda sql: [entry.fields for entry in chain.read_entries(sql)])
+        trail = await stage.audit()
     assert result.text == "Two."
     assert result.run.conversation_budget is not None
     assert result.run.conversation_budget.limits.tool_calls == 5
@@ -202,7 +202,7 @@ async def test_a_budget_of_a_conversation_counts_all_of_its_runs(stages: Any) ->
     assert (raised["of"], raised["limits"], raised["decided_by"]) == ("conversation", {"tool_calls": 5}, "ana")
 
 
-async def test_of_a_turn_with_more_calls_than_the_conversation_has_left_only_so_many_start(stages: Any) -> None:
+async def test_of_a_turn_with_more_calls_than_the_conversation_has_left_only_so_many_start(stages: Stages) -> None:
     many = calls(*(call("look", call_id=f"c{number}") for number in range(3)))
     with ScriptedModel([call("look", call_id="a"), say("One."), many]) as model:
         stage = await stages(model, attended=False, conversation_budget=BudgetLimits(tool_calls=2))
@@ -235,7 +235,7 @@ async def test_a_conversations_budget_outlives_the_process_with_what_was_added(t
     assert result.run.usage.steps == 1
 
 
-async def test_a_sites_budget_holds_where_the_notebooks_is_larger(stages: Any) -> None:
+async def test_a_sites_budget_holds_where_the_notebooks_is_larger(stages: Stages) -> None:
     with ScriptedModel([call("look")]) as model:
         stage = await stages(model, attended=False, conversation_budget=BudgetLimits(steps=1))
         result = await (await stage.start(conversation_budget=BudgetLimits(steps=50))).wait()
@@ -244,16 +244,16 @@ async def test_a_sites_budget_holds_where_the_notebooks_is_larger(stages: Any) -
     assert result.run.status == "error"
 
 
-async def test_the_time_of_a_conversation_interrupts_a_call(stages: Any) -> None:
+async def test_the_time_of_a_conversation_interrupts_a_call(stages: Stages) -> None:
     with ScriptedModel([call("run_python", code="1")]) as model:
         stage = await stages(model, executor=InterruptibleExecutor())
         await stage.start(policy="allow", conversation_budget=BudgetLimits(seconds=1.5))
         await until_paused(stage)
-        [ended] = stage.of("tool_complete")
+        [ended] = stage.of(ToolCompleteEvent)
     assert ended.reason == "The conversation's time budget of 1.5 s is used up."
 
 
-async def test_without_a_budget_of_its_conversation_a_run_reads_no_other_runs(stages: Any) -> None:
+async def test_without_a_budget_of_its_conversation_a_run_reads_no_other_runs(stages: Stages) -> None:
     with ScriptedModel([say("Done.")]) as model:
         stage = await stages(model)
         result = await (await stage.start()).wait()
@@ -270,11 +270,11 @@ def looks(*names: str) -> list[ModelTurn]:
     ]
 
 
-async def repeating(stages: Any, model: ScriptedModel, **settings: Any) -> Any:
+async def repeating(stages: Stages, model: ScriptedModel, **settings: Any) -> Any:
     return await stages(model, **{"pause_at_repeats": True} | settings)
 
 
-async def test_three_times_the_same_call_with_the_same_result_asks_whether_to_go_on(stages: Any) -> None:
+async def test_three_times_the_same_call_with_the_same_result_asks_whether_to_go_on(stages: Stages) -> None:
     with ScriptedModel([*looks("1", "1", "1"), *looks("1", "1"), say("Done.")]) as model:
         stage = await repeating(stages, model)
         handle = await stage.start(policy="allow")
@@ -290,7 +290,7 @@ async def test_three_times_the_same_call_with_the_same_result_asks_whether_to_go
     assert (raised.repeated, raised.decided_by) == (paused.repeated, "ana")
 
 
-async def test_a_pattern_of_two_is_seen_at_its_fourth_time(stages: Any) -> None:
+async def test_a_pattern_of_two_is_seen_at_its_fourth_time(stages: Stages) -> None:
     with ScriptedModel(looks(*["1", "look"] * 4)) as model:
         stage = await repeating(stages, model)
         await stage.start(policy="allow")
@@ -300,20 +300,20 @@ async def test_a_pattern_of_two_is_seen_at_its_fourth_time(stages: Any) -> None:
     )
 
 
-async def test_a_poll_whose_results_differ_is_no_repetition(stages: Any) -> None:
+async def test_a_poll_whose_results_differ_is_no_repetition(stages: Stages) -> None:
     answers = iter(range(20))
     with ScriptedModel([*looks(*["1"] * 10), say("Done.")]) as model:
         stage = await repeating(stages, model, executor=FunctionExecutor(lambda *_: next(answers)))
         assert (await (await stage.start(policy="allow")).wait()).text == "Done."
 
 
-async def test_the_same_call_with_other_arguments_is_no_repetition(stages: Any) -> None:
+async def test_the_same_call_with_other_arguments_is_no_repetition(stages: Stages) -> None:
     with ScriptedModel([*looks(*"123456789"), say("Done.")]) as model:
         stage = await repeating(stages, model)
         assert (await (await stage.start(policy="allow")).wait()).text == "Done."
 
 
-async def test_a_run_that_repeats_itself_ends_where_nobody_can_be_asked(stages: Any) -> None:
+async def test_a_run_that_repeats_itself_ends_where_nobody_can_be_asked(stages: Stages) -> None:
     with ScriptedModel(looks("1", "1", "1")) as model:
         stage = await repeating(stages, model, attended=False)
         result = await (await stage.start(policy="allow")).wait()
@@ -325,7 +325,7 @@ async def test_a_run_that_repeats_itself_ends_where_nobody_can_be_asked(stages: 
 
 
 @pytest.mark.parametrize("suspend_seconds", [0.01, 10.0])
-async def test_a_new_prompt_ends_a_run_that_repeats_itself(stages: Any, suspend_seconds: float) -> None:
+async def test_a_new_prompt_ends_a_run_that_repeats_itself(stages: Stages, suspend_seconds: float) -> None:
     with ScriptedModel([*looks("1", "1", "1"), say("Something else.")]) as model:
         stage = await repeating(stages, model, suspend_seconds=suspend_seconds)
         paused = await stage.start(policy="allow")
@@ -358,7 +358,7 @@ async def test_a_run_that_repeats_itself_asks_again_after_a_restart(tmp_path: Pa
         await runtime.aclose()
 
 
-async def test_calls_that_a_person_approves_one_by_one_are_seen_to_repeat_as_well(stages: Any) -> None:
+async def test_calls_that_a_person_approves_one_by_one_are_seen_to_repeat_as_well(stages: Stages) -> None:
     with ScriptedModel(looks("1", "1", "1")) as model:
         stage = await repeating(stages, model, suspend_seconds=0.01)
         await stage.start()

@@ -7,18 +7,19 @@ import pytest
 
 from agent_kernel import cli
 from agent_kernel.errors import UnknownRule
-from agent_kernel.log.audit.chain import read_entries
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import RunEvent
 from agent_kernel.protocol.views import RuleView
 from agent_kernel.record.words import policy_words, rule_words
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ApprovedCall
+from tests.core.runtime.runtime_fixtures import Stages
 
 ALWAYS = Decision(approved=True, scope="user")
 
 
-async def test_rules_of_the_code_and_of_the_site_are_shown_with_who_made_them(stages: Any) -> None:
+async def test_rules_of_the_code_and_of_the_site_are_shown_with_who_made_them(stages: Stages) -> None:
     with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
         stage = await stages(model, site_rules=("deny run_shell",))
         result = await (await stage.start(rules=("allow run_python",))).wait()
@@ -28,7 +29,7 @@ async def test_rules_of_the_code_and_of_the_site_are_shown_with_who_made_them(st
     assert result.tool_calls[0].by == "policy"
 
 
-async def test_a_rule_of_the_code_that_a_site_does_not_let_count_is_named_as_such(stages: Any) -> None:
+async def test_a_rule_of_the_code_that_a_site_does_not_let_count_is_named_as_such(stages: Stages) -> None:
     with ScriptedModel([say("done")]) as model:
         stage = await stages(model, policy_cap="edit")
         result = await (await stage.start(rules=("allow run_python", "deny run_shell"))).wait()
@@ -38,7 +39,7 @@ async def test_a_rule_of_the_code_that_a_site_does_not_let_count_is_named_as_suc
     )
 
 
-async def test_tools_that_run_unasked_by_their_own_declaration_are_named(stages: Any) -> None:
+async def test_tools_that_run_unasked_by_their_own_declaration_are_named(stages: Stages) -> None:
     plot = ToolDeclaration("plot", "Plot.", {"type": "object", "properties": {}}, approval="allow")
     with ScriptedModel([say("done")]) as model:
         stage = await stages(model)
@@ -46,7 +47,7 @@ async def test_tools_that_run_unasked_by_their_own_declaration_are_named(stages:
         assert result.run.policy.notes == ["Run unasked where their own declaration says so: plot."]
 
 
-async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(stages: Any) -> None:
+async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(stages: Stages) -> None:
     with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
         stage = await stages(model, site_rules=("deny run_shell",))
         handle = await stage.start()
@@ -65,13 +66,12 @@ async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(s
         assert [rule.origin for rule in await stage.runtime.list_rules()] == ["site"]
         with pytest.raises(UnknownRule):
             await stage.runtime.remove_rule(saved.rule_id)
-        entries = await stage.runtime._resources.log.read(lambda sql: list(read_entries(sql)))
-        [_, removed] = [entry.fields for entry in entries if entry.fields["kind"] == "rule"]
+        [_, removed] = [entry for entry in await stage.audit() if entry["kind"] == "rule"]
         assert (removed["action"], removed["decided_by"], removed["conversation_id"]) == ("removed", "eve", None)
 
 
 async def test_a_rule_that_another_process_removes_allows_no_further_call(
-    stages: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "log.sqlite"
     turns = [call("run_python", code=name, call_id=name) for name in "ab"]
@@ -80,8 +80,8 @@ async def test_a_rule_that_another_process_removes_allows_no_further_call(
 
         async def removed(ran: ApprovedCall, _: Any) -> str:
             if ran.tool_call_id == "a":
-                await stage.until(lambda: stage.of("run")[-1].run.policy.rules)
-                [rule] = stage.of("run")[-1].run.policy.rules
+                await stage.until(lambda: stage.of(RunEvent)[-1].run.policy.rules)
+                [rule] = stage.of(RunEvent)[-1].run.policy.rules
                 assert await in_thread("rules", "remove", rule.rule_id[:12], "--log", str(log)) == 0
             return "ok"
 
@@ -90,7 +90,7 @@ async def test_a_rule_that_another_process_removes_allows_no_further_call(
         [first] = await stage.requests()
         await stage.conversation.decide(first.approval_id, ALWAYS)
         _, second = await stage.requests(2)
-        assert stage.of("run")[-1].run.policy.rules == []
+        assert stage.of(RunEvent)[-1].run.policy.rules == []
         await stage.conversation.decide(second.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "user"]
@@ -104,7 +104,7 @@ async def in_thread(*arguments: str) -> int:
 
 
 async def test_the_command_line_lists_rules_and_says_which_it_can_not_remove(
-    stages: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "log.sqlite"
     with ScriptedModel([call("run_python", code="1"), say("done")]) as model:

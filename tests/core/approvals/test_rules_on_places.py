@@ -13,8 +13,8 @@ from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolVerdict
-from tests.core.runtime.runtime_fixtures import FunctionExecutor
-from tests.core.runtime.test_saved_rules import waiting
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
+from tests.core.runtime.tool_calls.test_rules import waiting
 
 TEXTS = {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}}
 WRITE = ToolDeclaration("write_file", "Write.", TEXTS)
@@ -105,7 +105,7 @@ def test_a_hidden_file_is_offered_no_rule_that_would_cover_hidden_files_at_large
     assert [offer.label for offer in offered_rules(call)] == ["This exact call", "Every write_file call"]
 
 
-async def test_what_is_opened_is_the_place_that_was_on_the_card(stages: Any) -> None:
+async def test_what_is_opened_is_the_place_that_was_on_the_card(stages: Stages) -> None:
     executor = FunctionExecutor(links={"data/x.csv": "/big/x.csv"})
     with ScriptedModel([call("write_file", path="data/x.csv", content="1"), say("ok")]) as model:
         stage = await stages(model, executor=executor)
@@ -118,7 +118,7 @@ async def test_what_is_opened_is_the_place_that_was_on_the_card(stages: Any) -> 
     assert [ran.place for ran in executor.ran] == [outside("/big/x.csv")]
 
 
-async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages: Any) -> None:
+async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages: Stages) -> None:
     executor = FunctionExecutor()
     with ScriptedModel([call("write_file", path="data/x.csv", content="1"), say("ok")]) as model:
         stage = await stages(model, executor=executor)
@@ -135,7 +135,7 @@ async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages:
     )
 
 
-async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_the_rule_covers(stages: Any) -> None:
+async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_the_rule_covers(stages: Stages) -> None:
     executor = FunctionExecutor(links={"data/x.csv": "/home/ana/y.csv"})
     asked = calls(*[call("write_file", path=f"data/{name}.csv", content="1") for name in "xz"])
     with ScriptedModel([asked, say("ok")]) as model:
@@ -150,7 +150,7 @@ async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_t
     assert {ran.place for ran in executor.ran} == {inside("data/x.csv"), inside("data/z.csv")}
 
 
-async def test_a_path_that_was_edited_is_bound_to_its_own_place(stages: Any) -> None:
+async def test_a_path_that_was_edited_is_bound_to_its_own_place(stages: Stages) -> None:
     executor = FunctionExecutor(links={"b.csv": "/big/b.csv"})
     with ScriptedModel([call("write_file", path="a.csv", content="1"), say("ok")]) as model:
         stage = await stages(model, executor=executor)
@@ -162,7 +162,7 @@ async def test_a_path_that_was_edited_is_bound_to_its_own_place(stages: Any) -> 
     assert [ran.place for ran in executor.ran] == [outside("/big/b.csv")]
 
 
-async def test_reads_that_run_unasked_go_with_the_place_for_which_they_may(stages: Any) -> None:
+async def test_reads_that_run_unasked_go_with_the_place_for_which_they_may(stages: Stages) -> None:
     executor = FunctionExecutor(approval="allow")
     with ScriptedModel([calls(call("read_file", path="a"), call("read_file", path="b")), say("ok")]) as model:
         stage = await stages(model, executor=executor)
@@ -171,7 +171,7 @@ async def test_reads_that_run_unasked_go_with_the_place_for_which_they_may(stage
 
 
 @pytest.mark.parametrize("mode", ["ask", "edit"])
-async def test_a_place_that_nobody_tells_is_asked_about(stages: Any, mode: Any) -> None:
+async def test_a_place_that_nobody_tells_is_asked_about(stages: Stages, mode: Any) -> None:
     class Silent(FunctionExecutor):
         async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
             return ToolVerdict("ask", may_edit=True)

@@ -3,7 +3,6 @@
 import sqlite3
 import stat
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,13 +12,14 @@ from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.notebook.kernel import environment
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, say
+from tests.core.runtime.runtime_fixtures import Stages
 
 ALWAYS = Decision(approved=True, scope="user")
 RULE = UserRule("rule_1", "allow run_python", "2026-11-22T08:00:00Z", "ana")
 
 
 async def test_a_rule_that_one_process_saves_is_in_force_in_the_next_until_it_is_removed(
-    stages: Any, tmp_path: Path
+    stages: Stages, tmp_path: Path
 ) -> None:
     store = UserRules(tmp_path / "deep" / "rules.sqlite")
     with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
@@ -43,7 +43,7 @@ async def test_a_rule_that_one_process_saves_is_in_force_in_the_next_until_it_is
     assert [one.by for one in result.tool_calls] == ["policy", "user"]
 
 
-async def test_a_rule_that_can_not_be_kept_decides_nothing(stages: Any, tmp_path: Path) -> None:
+async def test_a_rule_that_can_not_be_kept_decides_nothing(stages: Stages, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
         stage = await stages(model, user_rules=UserRules(tmp_path / "folder"))

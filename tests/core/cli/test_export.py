@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import pytest
@@ -14,7 +13,7 @@ from agent_kernel import cli
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import Outcome
-from tests.core.runtime.runtime_fixtures import FunctionExecutor
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
 HERE = Path(__file__).parents[1]
 
@@ -38,7 +37,7 @@ def printed(log: Path, capsys: pytest.CaptureFixture[str]) -> Printed:
     return run
 
 
-async def a_log(stages: Any, log: Path) -> list[str]:
+async def a_log(stages: Stages, log: Path) -> list[str]:
     """Two runs of a conversation, in a log that stays open. Their ids."""
     executor = FunctionExecutor(lambda ran, emit: Outcome("error", "KeyError") if "df" in ran.arguments_json else "42")
     asked = [call("run_python", code="x = 6 * 7\nprint(x)"), call("run_python", code="df['a']")]
@@ -52,7 +51,7 @@ async def a_log(stages: Any, log: Path) -> list[str]:
 
 
 async def test_a_run_becomes_a_notebook_while_the_log_is_open(
-    stages: Any, log: Path, tmp_path: Path, printed: Printed
+    stages: Stages, log: Path, tmp_path: Path, printed: Printed
 ) -> None:
     first, _ = await a_log(stages, log)
     target = tmp_path / "six.ipynb"
@@ -69,7 +68,7 @@ async def test_a_run_becomes_a_notebook_while_the_log_is_open(
 
 
 async def test_a_file_that_is_there_is_kept_unless_it_may_be_replaced(
-    stages: Any, log: Path, tmp_path: Path, printed: Printed
+    stages: Stages, log: Path, tmp_path: Path, printed: Printed
 ) -> None:
     await a_log(stages, log)
     target = tmp_path / "mine.md"
@@ -82,7 +81,7 @@ async def test_a_file_that_is_there_is_kept_unless_it_may_be_replaced(
 
 
 async def test_messages_are_in_openais_chat_format_up_to_the_end_of_the_run(
-    stages: Any, log: Path, printed: Printed
+    stages: Stages, log: Path, printed: Printed
 ) -> None:
     first, second = await a_log(stages, log)
     messages = json.loads(printed(first, "--messages"))
@@ -99,7 +98,7 @@ async def test_messages_are_in_openais_chat_format_up_to_the_end_of_the_run(
 
 
 async def test_a_run_is_found_by_its_id_the_beginning_of_it_or_as_the_last_one(
-    stages: Any, log: Path, printed: Printed
+    stages: Stages, log: Path, printed: Printed
 ) -> None:
     first, second = await a_log(stages, log)
     assert "> What is 6" in printed(first)
@@ -111,7 +110,9 @@ async def test_a_run_is_found_by_its_id_the_beginning_of_it_or_as_the_last_one(
     assert listed.splitlines()[1].endswith("What is 6 * 7?  work/test.ipynb")
 
 
-async def test_what_is_no_run_is_answered_with_those_that_there_are(stages: Any, log: Path, printed: Printed) -> None:
+async def test_what_is_no_run_is_answered_with_those_that_there_are(
+    stages: Stages, log: Path, printed: Printed
+) -> None:
     first, _ = await a_log(stages, log)
     said = printed("run_0nope", code=1)
     assert said.startswith("agent-kernel: There is no run 'run_0nope' in this log. The last ones:\n")

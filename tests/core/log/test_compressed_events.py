@@ -20,7 +20,7 @@ from agent_kernel.protocol.events import (
     ToolOutputEvent,
 )
 from agent_kernel.protocol.views import OutputView
-from tests.core.runtime.fuzzing import rounds
+from tests.core.runtime.turns.fuzzing import rounds
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(
     ["one\ntwo\r\n", '"type":"tool_output"', "\x00\x1f\x7f\u2028", "run_a", "long " * 4_000, "é" * 40_000]

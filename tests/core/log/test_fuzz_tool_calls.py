@@ -17,7 +17,7 @@ from agent_kernel.log.audit import chain
 from agent_kernel.log.migrations import migrate
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.tools.arguments import canonical, digest
-from tests.core.runtime.fuzzing import rounds
+from tests.core.runtime.turns.fuzzing import rounds
 
 CODES = st.text(max_size=6).map(lambda code: canonical({"code": code}))
 ENDS: Any = st.sampled_from(["success", "error", "cancelled", "unknown"])

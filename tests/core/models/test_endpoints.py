@@ -92,13 +92,13 @@ def test_a_model_that_the_environment_names_wins() -> None:
         ({"OPENAI_API_KEY": "sk-or-v1-Ab12"}, None, "holds a key of OpenRouter"),
     ],
 )
-def test_a_key_for_another_provider_is_not_sent_and_named_without_being_shown(
+async def test_a_key_for_another_provider_is_not_sent_and_named_without_being_shown(
     variables: dict[str, str], name: str | None, said: str
 ) -> None:
     model = environ(**variables).resolve(name)
     assert isinstance(model, HttpModel)
     with pytest.raises(ConfigurationError, match=said) as caught:
-        model._client.connection.read_key()
+        await turn_of(model)
     assert "Ab12" not in str(caught.value)
 
 

@@ -80,9 +80,9 @@ async def test_half_a_character_in_a_tools_output_does_not_stop_the_conversation
 async def test_a_connection_is_used_again(api: WireApi) -> None:
     async with connected(say("1"), say("2"), api=api) as (server, model):
         await turn_of(model)
-        client = await model._client.get()
+        client = await model.client.get()
         await turn_of(model)
-        assert await model._client.get() is client
+        assert await model.client.get() is client
     assert len(server.requests) == 2
 
 

@@ -47,7 +47,7 @@ async def test_the_key_never_leaks(api: WireApi, leak: str, caplog: pytest.LogCa
     async with connected(LEAKS[leak](api), api=api, key=lambda: SECRET) as (server, model):
         with pytest.raises(ModelError) as caught:
             await collect(model)
-        shown = [repr(model), repr(model._client.connection)]
+        shown = [repr(model), repr(model.client.connection)]
     assert api.sent_key(server.requests[0]) == SECRET
     error = caught.value
     assert error.__context__ is None

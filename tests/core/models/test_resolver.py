@@ -93,7 +93,7 @@ def test_models_of_an_endpoint_share_its_connections() -> None:
     one, other = resolver.resolve("gpt-5.2"), resolver.resolve("gpt-4.1")
     assert isinstance(one, HttpModel)
     assert isinstance(other, HttpModel)
-    assert one._client is other._client
+    assert one.client is other.client
     assert resolver.resolve("gpt-5.2") is one
 
 

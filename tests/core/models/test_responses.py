@@ -202,7 +202,7 @@ async def test_what_another_api_or_model_kept_is_not_sent(other: ProviderItems) 
 async def test_items_that_do_not_fit_the_message_are_not_sent() -> None:
     """A log that somebody changed."""
     async with connected(*[say("Hi")] * 4, api=RESPONSES) as (server, model):
-        origin = model._target.origin
+        origin = model.target.origin
         for items in ((TextItem(3),), (TextItem(2), CallItem(0)), (TextItem(2), OpaqueItem({}), TextItem(2))):
             turn = replace(say("Hi"), provider=ProviderItems("responses", origin, items))
             await turn_of(model, ModelRequest([*REQUEST.messages, wire(turn)]))
@@ -437,7 +437,7 @@ async def history(model: Any, *turns: ModelTurn) -> ModelRequest:
     """A conversation in which the model itself said these turns."""
     messages: list[Any] = list(REQUEST.messages)
     for turn in turns:
-        own = replace(turn, provider=ProviderItems("responses", model._target.origin, turn.provider.items))
+        own = replace(turn, provider=ProviderItems("responses", model.target.origin, turn.provider.items))
         messages += [wire(own), *answers(turn)]
     return ModelRequest(messages)
 

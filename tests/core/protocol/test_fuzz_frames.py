@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.protocol.commands import COMMAND_TYPES, MAX_FRAME_BYTES
-from agent_kernel.protocol.events import ErrorEvent
+from agent_kernel.protocol.events import ApprovalResponseEvent, ErrorEvent
 from agent_kernel.runtime.clients.commands import InvalidFrame, handle_command, parse_frame, reply_for
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.testing import ScriptedModel, requested, say
-from tests.core.runtime.fuzzing import rounds
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, stage
+from tests.core.runtime.turns.fuzzing import rounds
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -114,7 +114,7 @@ async def _converse(frames: list[dict[str, Any]]) -> None:
         async with asyncio.timeout(20):
             await handle.wait()
         view = await set_up.conversation.view()
-        approved = {event.tool_call_id for event in set_up.of("approval_response") if event.approved}
+        approved = {event.tool_call_id for event in set_up.of(ApprovalResponseEvent) if event.approved}
         assert {call.tool_call_id for call in set_up.executor.ran} <= approved
         assert len(set_up.executor.ran) == len({call.tool_call_id for call in set_up.executor.ran})
         assert all(call.state not in ("proposed", "awaiting_approval", "executing") for call in view.tool_calls)

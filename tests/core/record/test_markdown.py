@@ -16,7 +16,7 @@ from agent_kernel.record.markdown import code_span, escape_markdown, fence, safe
 from agent_kernel.record.so_far import render_so_far
 from tests.core.record.engines import WIDGETS, Marked, acting, markdown_it, nbconvert
 from tests.core.record.record_examples import a_call, a_run, displayed, printed, says
-from tests.core.runtime.fuzzing import rounds
+from tests.core.runtime.turns.fuzzing import rounds
 
 Engines = dict[str, Callable[[str], str]]
 LONG = "x" * 500

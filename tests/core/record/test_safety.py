@@ -17,7 +17,7 @@ from agent_kernel.record import formats, markdown, render_record, safety
 from agent_kernel.record.markdown import code_span, fence, safe_markdown
 from agent_kernel.record.safety import render
 from tests.core.record.record_examples import a_call, a_run, bare, displayed, printed, raised, says
-from tests.core.runtime.fuzzing import rounds
+from tests.core.runtime.turns.fuzzing import rounds
 
 ALLOWED = {
     *(

@@ -1,26 +1,38 @@
-"""A runtime over a real log, with executor that run functions of the test."""
+"""A runtime over a real log, with an executor that runs functions of the test."""
 
 import asyncio
+import inspect
 import json
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-import orjson
 import pytest
 
 from agent_kernel.errors import ToolFailed
+from agent_kernel.log.audit import chain
+from agent_kernel.log.store import Log
 from agent_kernel.models.base import Model
-from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
+from agent_kernel.protocol.events import (
+    ApprovalRequestEvent,
+    Event,
+    ServerEvent,
+    ToolCompleteEvent,
+    server_event_adapter,
+)
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.tools import FileCard
 from agent_kernel.protocol.views import OutputView, Place
 from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.runtime.clients.feed import Subscription
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.runs.resources import Resources
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
 
@@ -30,13 +42,17 @@ RUN_PYTHON = ToolDeclaration(
     {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"], "additionalProperties": False},
 )
 LOOK = ToolDeclaration("look", "Look.", {"type": "object", "properties": {}}, approval="allow", read_only=True)
+T = TypeVar("T")
+E = TypeVar("E", bound=Event)
+Act = Callable[[ApprovedCall, OutputSink], object]
+"""What a call does: its result, or what is awaited for it."""
 
 
 @dataclass
 class FunctionExecutor:
     """Runs a function per call, and remembers what it ran."""
 
-    act: Callable[[ApprovedCall, OutputSink], Any] = lambda call, emit: "ok"
+    act: Act = lambda call, emit: "ok"
     ran: list[ApprovedCall] = field(default_factory=list)
     interrupted: list[str] = field(default_factory=list)
     approval: Approval = "ask"
@@ -57,7 +73,7 @@ class FunctionExecutor:
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         self.ran.append(call)
         result = self.act(call, emit)
-        if asyncio.iscoroutine(result):
+        if inspect.isawaitable(result):
             result = await result
         if isinstance(result, Outcome):
             return result
@@ -126,26 +142,31 @@ class OneModel:
 class Stage:
     """A runtime, one conversation, and the events seen so far."""
 
-    def __init__(self, runtime: Runtime, conversation: Conversation, executor: FunctionExecutor) -> None:
+    def __init__(
+        self, runtime: Runtime, resources: Resources, conversation: Conversation, executor: FunctionExecutor
+    ) -> None:
         self.runtime = runtime
         self.conversation = conversation
         self.executor = executor
-        self.events: list[LoggedEvent] = []
-        self._subscription = conversation.subscribe(0)
+        self.log = resources.log
+        self.events: list[ServerEvent] = []
+        self._resources = resources
+        self._subscription: Subscription | None = conversation.subscribe(0)
         conversation.client_came()
         self._changed = asyncio.Event()
-        self._reader = asyncio.create_task(self._read())
+        self._reader = asyncio.create_task(self._read(self._subscription))
 
-    async def _read(self) -> None:
-        async for frame in self._subscription:
-            self.events.append(server_event_adapter.validate_json(frame))  # type: ignore[arg-type]
+    async def _read(self, frames: Subscription) -> None:
+        async for frame in frames:
+            self.events.append(server_event_adapter.validate_json(frame))
             self._changed.set()
 
     async def start(self, prompt: str = "Go", **spec: Any) -> RunHandle:
+        """Start a run; `spec` are further fields of `RunSpec`."""
         spec.setdefault("tools", (RUN_PYTHON, LOOK))
         return await self.conversation.start_run(RunSpec(run_id=new_run_id(), prompt=prompt, **spec), self.executor)
 
-    async def until(self, condition: Callable[[], Any]) -> Any:
+    async def until(self, condition: Callable[[], T]) -> T:
         """Wait until the events seen make the condition true; returns its value."""
         async with asyncio.timeout(10):
             while not (value := condition()):
@@ -156,26 +177,65 @@ class Stage:
     async def until_runs(self, tool_call_id: str | None = None) -> None:
         """Wait until the executor has a call, or this call."""
         async with asyncio.timeout(10):
-            while not [ran for ran in self.executor.ran if tool_call_id in (None, ran.tool_call_id)]:  # noqa: ASYNC110 -- executor tell nobody
+            while not [ran for ran in self.executor.ran if tool_call_id in (None, ran.tool_call_id)]:  # noqa: ASYNC110 -- the executor tells nobody
                 await asyncio.sleep(0)
 
-    def of(self, kind: str) -> list[Any]:
-        return [event for event in self.events if event.type == kind]
+    def of(self, kind: type[E]) -> list[E]:
+        """The events of this kind."""
+        return [event for event in self.events if isinstance(event, kind)]
 
-    async def requests(self, count: int = 1) -> list[Any]:
+    async def requests(self, count: int = 1) -> list[ApprovalRequestEvent]:
         """The first `count` approval requests."""
-        await self.until(lambda: len(self.of("approval_request")) >= count)
-        return self.of("approval_request")[:count]
+        await self.until(lambda: len(self.of(ApprovalRequestEvent)) >= count)
+        return self.of(ApprovalRequestEvent)[:count]
+
+    async def audit(self) -> list[dict[str, Any]]:
+        """The entries of the audit trail, whose chain is whole."""
+
+        def read(sql: sqlite3.Connection) -> list[dict[str, Any]]:
+            assert chain.check(sql) is None
+            return [entry.fields for entry in chain.read_entries(sql)]
+
+        return await self.log.read(read)
+
+    def use(self, model: Model) -> None:
+        """Runs from now on have this model."""
+        assert isinstance(self._resources.models, OneModel)
+        self._resources.models.model = model
+
+    def forget_history(self) -> None:
+        """What was said is in the log only from now on, as after a while or a restart."""
+        self._resources.histories.take(self.conversation.row.number)
+
+    async def leave(self) -> None:
+        """As a page that is closed: nobody follows the conversation any more."""
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+        await self._reader
 
     async def close(self) -> None:
-        self._subscription.close()
-        await self._reader
+        await self.leave()
         await self.runtime.aclose()
+
+
+class Stages(Protocol):
+    """Opens stages and closes them at the end of the test. `settings` are fields of `RuntimeSettings`."""
+
+    async def __call__(
+        self,
+        model: Model,
+        *,
+        path: Path | None = None,
+        executor: FunctionExecutor | None = None,
+        attended: bool = True,
+        **settings: Any,
+    ) -> Stage: ...
 
 
 async def continue_unknown(stage: Stage) -> None:
     """Wait for a call whose outcome is unknown, and say Continue."""
-    ended = await stage.until(lambda: [event for event in stage.of("tool_complete") if event.state == "unknown"])
+    ended = await stage.until(lambda: [event for event in stage.of(ToolCompleteEvent) if event.state == "unknown"])
     await stage.conversation.answer_unknown(ended[0].tool_call_id, "continue")
 
 
@@ -187,19 +247,15 @@ async def stage(
     attended: bool = True,
     **settings: Any,
 ) -> Stage:
-    runtime = await Runtime.open(
-        path,
-        OneModel(model),
-        RuntimeSettings(**{"runs_in_memory": 0, "pause_at_repeats": False} | settings),
-        attended=attended,
-    )
+    chosen = RuntimeSettings(**{"runs_in_memory": 0, "pause_at_repeats": False} | settings)
+    resources = Resources(await Log.open(path), OneModel(model), chosen, attended, TaskOwner())
+    runtime = Runtime(resources)
     conversation = await runtime.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")
-    return Stage(runtime, conversation, executor or FunctionExecutor())
+    return Stage(runtime, resources, conversation, executor or FunctionExecutor())
 
 
 @pytest.fixture
-async def stages() -> AsyncIterator[Callable[..., Any]]:
-    """Opens stages and closes them at the end of the test."""
+async def stages() -> AsyncIterator[Stages]:
     opened: list[Stage] = []
 
     async def make(model: Model, **options: Any) -> Stage:
@@ -209,7 +265,3 @@ async def stages() -> AsyncIterator[Callable[..., Any]]:
     yield make
     for one in opened:
         await one.close()
-
-
-def wire(message: Any) -> Any:
-    return orjson.loads(orjson.dumps(message))

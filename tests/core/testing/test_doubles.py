@@ -5,6 +5,8 @@ import json
 import subprocess
 import sys
 import urllib.request
+from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 import agent_kernel.testing
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ModelRefused, ModelUnavailable
-from agent_kernel.models.base import ModelRequest, ModelTurn, RequestedCall, TextDelta
+from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, RequestedCall, TextDelta
 from agent_kernel.models.resolver import Endpoint, ModelResolver
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.testing import (
@@ -32,6 +34,7 @@ from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY, FakeAnthropi
 from agent_kernel.testing.fake_openai import read_script
 from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import failure
+from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.models.model_fixtures import REQUEST, collect, connected, turn_of, until
 
 
@@ -53,6 +56,26 @@ async def test_a_scripted_turn_may_be_a_function_or_an_error() -> None:
             await turn_of(model)
         assert (await turn_of(model)).content == "back"
     assert [request.messages for request in model.requests] == [REQUEST.messages] * 3
+
+
+async def test_a_scripted_turn_may_be_streamed_and_break_off() -> None:
+    async def breaks_off(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        yield TextDelta("Half an ans")
+        raise ModelUnavailable("gone")
+
+    with ScriptedModel([breaks_off]) as model:
+        items = model.stream(REQUEST)
+        assert await anext(items) == TextDelta("Half an ans")
+        with pytest.raises(ModelUnavailable):
+            await anext(items)
+
+
+async def test_a_script_may_begin_again_and_summaries_are_no_part_of_it() -> None:
+    with ScriptedModel([say("1"), say("2")], repeat=True, summary=say("short")) as model:
+        asking = replace(REQUEST, tools=(ToolDeclaration("look", "Look.", {}),))
+        said = [(await turn_of(model, request)).content for request in (asking, REQUEST, asking, asking)]
+    assert said == ["1", "short", "2", "1"]
+    assert (len(model.requests), len(model.summary_requests)) == (3, 1)
 
 
 async def test_an_unexpected_request_fails() -> None:
