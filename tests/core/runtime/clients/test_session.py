@@ -12,6 +12,7 @@ import pytest
 from agent_kernel import errors
 from agent_kernel.notebook.hosts.widget_channel import FRAMES_PER_MESSAGE, WidgetChannel
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
+from agent_kernel.protocol.events import ApprovalResponseEvent
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.clients import session as sessions
 from agent_kernel.runtime.clients.commands import reply_for
@@ -20,7 +21,7 @@ from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
 
 Frame = dict[str, Any]
 
@@ -152,7 +153,7 @@ def fails(error: Exception) -> Callable[[], None]:
     return fail
 
 
-async def changed(stages: Any, undo: Callable[[], Any] = lambda: None) -> Stage:
+async def changed(stages: Stages, undo: Callable[[], Any] = lambda: None) -> Stage:
     """A run has changed a file, by the call `a`."""
     model = ScriptedModel([call("look", call_id="a"), say("Done.")])
     stage: Stage = await stages(model, executor=UndoExecutor(undo))
@@ -160,7 +161,7 @@ async def changed(stages: Any, undo: Callable[[], Any] = lambda: None) -> Stage:
     return stage
 
 
-async def asking(stages: Any) -> Stage:
+async def asking(stages: Stages) -> Stage:
     """Two calls wait for a decision."""
     asked = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
     stage: Stage = await stages(ScriptedModel([asked, say("Done."), say("Bye.")]))
@@ -169,7 +170,7 @@ async def asking(stages: Any) -> Stage:
     return stage
 
 
-async def test_the_session_comes_first_and_the_events_after_it(stages: Any, connect: Connect) -> None:
+async def test_the_session_comes_first_and_the_events_after_it(stages: Stages, connect: Connect) -> None:
     stage = await asking(stages)
     last = stage.conversation.last_seq
     line = connect(stage.conversation)
@@ -182,7 +183,7 @@ async def test_the_session_comes_first_and_the_events_after_it(stages: Any, conn
     assert (await line.next("approval_response"))["tool_call_id"] == "a"
 
 
-async def test_a_client_gets_what_it_missed_once_and_in_order(stages: Any, connect: Connect) -> None:
+async def test_a_client_gets_what_it_missed_once_and_in_order(stages: Stages, connect: Connect) -> None:
     stage = await asking(stages)
     last = stage.conversation.last_seq
     line = connect(stage.conversation)
@@ -193,7 +194,7 @@ async def test_a_client_gets_what_it_missed_once_and_in_order(stages: Any, conne
 
 
 async def test_a_client_that_was_away_for_very_long_gets_a_snapshot_instead(
-    stages: Any, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = await asking(stages)
     last = stage.conversation.last_seq
@@ -208,7 +209,7 @@ async def test_a_client_that_was_away_for_very_long_gets_a_snapshot_instead(
     assert (await line.next())["seq"] == last + 1
 
 
-async def test_a_client_may_say_where_it_left_off_as_it_comes(stages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_may_say_where_it_left_off_as_it_comes(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = await asking(stages)
     last = stage.conversation.last_seq
     line = Socket(stage.conversation, left_off=3)
@@ -223,7 +224,7 @@ async def test_a_client_may_say_where_it_left_off_as_it_comes(stages: Any, monke
         await one.close()
 
 
-async def test_each_command_that_has_an_id_gets_one_reply_that_names_it(stages: Any, connect: Connect) -> None:
+async def test_each_command_that_has_an_id_gets_one_reply_that_names_it(stages: Stages, connect: Connect) -> None:
     stage = await asking(stages)
     first, second = await stage.requests(2)
     line = connect(stage.conversation)
@@ -258,7 +259,7 @@ async def test_each_command_that_has_an_id_gets_one_reply_that_names_it(stages: 
     ]
 
 
-async def test_a_command_without_an_id_is_answered_as_ever(stages: Any, connect: Connect) -> None:
+async def test_a_command_without_an_id_is_answered_as_ever(stages: Stages, connect: Connect) -> None:
     stage = await asking(stages)
     line = connect(stage.conversation)
     last = (await line.next("session"))["last_seq"]
@@ -273,7 +274,7 @@ async def test_a_command_without_an_id_is_answered_as_ever(stages: Any, connect:
 
 
 @pytest.mark.parametrize("wrong", ["", "x" * 65, 7, ["a"], "\ud800"], ids=["empty", "long", "number", "list", "half"])
-async def test_an_id_that_is_none_is_refused_in_words(stages: Any, connect: Connect, wrong: Any) -> None:
+async def test_an_id_that_is_none_is_refused_in_words(stages: Stages, connect: Connect, wrong: Any) -> None:
     stage = await changed(stages)
     line = connect(stage.conversation)
     await line.next("session")
@@ -308,7 +309,7 @@ ERRORS: list[tuple[Exception, str, int]] = [
 
 @pytest.mark.parametrize(("error", "code", "status"), ERRORS, ids=lambda value: type(value).__name__)
 async def test_an_error_has_the_same_code_for_every_client(
-    stages: Any, connect: Connect, error: Exception, code: str, status: int
+    stages: Stages, connect: Connect, error: Exception, code: str, status: int
 ) -> None:
     """A kernel that is gone is KERNEL_DIED on either host."""
     stage = await changed(stages, fails(error))
@@ -326,7 +327,7 @@ async def test_an_error_has_the_same_code_for_every_client(
     assert (await line.answer(type="ping", id="still here"))["type"] == "pong"
 
 
-async def test_a_command_is_done_before_the_next_one_of_its_client(stages: Any, connect: Connect) -> None:
+async def test_a_command_is_done_before_the_next_one_of_its_client(stages: Stages, connect: Connect) -> None:
     gate = asyncio.Event()
     stage = await changed(stages, gate.wait)
     line, other = connect(stage.conversation), connect(stage.conversation)
@@ -344,7 +345,7 @@ async def test_a_command_is_done_before_the_next_one_of_its_client(stages: Any, 
     assert named == ["slow", *map(str, range(20))]
 
 
-async def test_a_flood_of_events_arrives_whole(stages: Any, connect: Connect) -> None:
+async def test_a_flood_of_events_arrives_whole(stages: Stages, connect: Connect) -> None:
     def show(call: ApprovedCall, emit: OutputSink) -> str:
         for number in range(2_000):
             emit(OutputView(kind="display", data={"text/plain": str(number)}))
@@ -363,7 +364,7 @@ async def test_a_flood_of_events_arrives_whole(stages: Any, connect: Connect) ->
     assert max(getattr(line, "messages", [0])) <= FRAMES_PER_MESSAGE
 
 
-async def test_a_page_that_floods_is_told_what_was_not_done(stages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_that_floods_is_told_what_was_not_done(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     """A socket is read no faster than its commands are done; what comes over a widget has been read already."""
     monkeypatch.setattr(sessions, "WAITING_FRAMES", 3)
     gate = asyncio.Event()
@@ -382,7 +383,7 @@ async def test_a_page_that_floods_is_told_what_was_not_done(stages: Any, monkeyp
     await line.close()
 
 
-async def test_an_oversized_frame_is_refused_and_the_client_stays(stages: Any, connect: Connect) -> None:
+async def test_an_oversized_frame_is_refused_and_the_client_stays(stages: Stages, connect: Connect) -> None:
     stage = await changed(stages)
     line = connect(stage.conversation)
     await line.next("session")
@@ -398,7 +399,7 @@ async def test_an_oversized_frame_is_refused_and_the_client_stays(stages: Any, c
     ["{not json", "[1]", '"ping"', b"\xff\xfe", '{"type": "ping", "type": "ping"}', "[" * 100_000],
     ids=["text", "array", "string", "bytes", "twice", "deep"],
 )
-async def test_a_frame_that_is_no_command_is_refused_in_words(stages: Any, frame: str | bytes) -> None:
+async def test_a_frame_that_is_no_command_is_refused_in_words(stages: Stages, frame: str | bytes) -> None:
     stage = await changed(stages)
     line = Socket(stage.conversation)
     await line.next("session")
@@ -408,7 +409,7 @@ async def test_a_frame_that_is_no_command_is_refused_in_words(stages: Any, frame
     await line.close()
 
 
-async def test_who_may_only_look_gets_everything_and_does_nothing(stages: Any) -> None:
+async def test_who_may_only_look_gets_everything_and_does_nothing(stages: Stages) -> None:
     async def may_act() -> bool:
         return False
 
@@ -429,17 +430,17 @@ async def test_who_may_only_look_gets_everything_and_does_nothing(stages: Any) -
     await line.close()
 
 
-async def test_the_log_names_the_person_of_the_session(stages: Any) -> None:
+async def test_the_log_names_the_person_of_the_session(stages: Stages) -> None:
     stage = await asking(stages)
     [asked] = await stage.requests(1)
     line = Socket(stage.conversation, person="ana")
     await line.answer(type="approval_response", approval_id=asked.approval_id, approved=False)
-    decided = await stage.until(lambda: stage.of("approval_response"))
+    decided = await stage.until(lambda: stage.of(ApprovalResponseEvent))
     assert decided[0].decided_by == "ana"
     await line.close()
 
 
-async def test_a_host_hears_which_runs_a_client_shows(stages: Any) -> None:
+async def test_a_host_hears_which_runs_a_client_shows(stages: Stages) -> None:
     stage = await changed(stages)
     told: list[str] = []
     line = Socket(stage.conversation, on_shown=told.append)
@@ -449,7 +450,7 @@ async def test_a_host_hears_which_runs_a_client_shows(stages: Any) -> None:
     await line.close()
 
 
-async def test_each_page_that_comes_to_a_shared_line_is_greeted_once_and_by_name(stages: Any) -> None:
+async def test_each_page_that_comes_to_a_shared_line_is_greeted_once_and_by_name(stages: Stages) -> None:
     stage = await asking(stages)
     last = stage.conversation.last_seq
     line = Widget(stage.conversation)
@@ -464,7 +465,7 @@ async def test_each_page_that_comes_to_a_shared_line_is_greeted_once_and_by_name
     await line.close()
 
 
-async def test_what_was_sent_while_the_line_was_made_is_not_lost(stages: Any) -> None:
+async def test_what_was_sent_while_the_line_was_made_is_not_lost(stages: Stages) -> None:
     stage = await changed(stages)
     line = Widget.__new__(Widget)
     Line.__init__(line)
@@ -484,7 +485,7 @@ async def test_what_was_sent_while_the_line_was_made_is_not_lost(stages: Any) ->
     await line.tasks.aclose()
 
 
-async def test_a_client_that_leaves_leaves_nothing_behind(stages: Any) -> None:
+async def test_a_client_that_leaves_leaves_nothing_behind(stages: Stages) -> None:
     class Left(Socket):
         async def send(self, frame: bytes) -> None:
             raise ClientGone
@@ -499,7 +500,7 @@ async def test_a_client_that_leaves_leaves_nothing_behind(stages: Any) -> None:
     await line.close()
 
 
-async def test_a_session_ends_with_its_conversation(stages: Any) -> None:
+async def test_a_session_ends_with_its_conversation(stages: Stages) -> None:
     stage = await changed(stages)
     line = Socket(stage.conversation)
     await line.answer(type="ping")
