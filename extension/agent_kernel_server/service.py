@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 from logging import Logger
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
 from agent_kernel.log.opening import LOCAL
@@ -24,10 +24,17 @@ from agent_kernel_server.events import emitter
 from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
 from agent_kernel_server.notebooks import CONTENTS_ACTIONS, RecordKeeper
 
-if TYPE_CHECKING:
-    from agent_kernel_server.channel import ChannelHandler
-
 PAGE_SECONDS = 60.0
+
+
+class Channel(Protocol):
+    """An open connection to a client."""
+
+    conversation: Conversation
+
+    def shows(self, run_id: str) -> bool: ...
+
+    def close(self, code: int | None = None, reason: str | None = None) -> None: ...
 
 
 class Service:
@@ -56,7 +63,7 @@ class Service:
         self._event_logger = event_logger
         self._emit_audit = emitter(event_logger)
         self.tasks = TaskOwner()
-        self.channels: set[ChannelHandler] = set()
+        self.channels: set[Channel] = set()
         self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
         self.kernels = ServedKernels(
             self.runtime, self.list_models, self.is_shown, self.records, kernel_manager, logger, gateway_seconds

@@ -63,7 +63,7 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
 }
 """From the bottom to the top. What stands on one floor may import from it and from those below."""
 
-CIRCLES_LEFT = ("agent_kernel.notebook.", "agent_kernel_server.")
+CIRCLES_LEFT = ("agent_kernel.notebook.",)
 """Where circles are still to be opened."""
 
 
