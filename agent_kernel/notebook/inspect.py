@@ -1,8 +1,8 @@
-"""What variables hold, told without running any of the user's code: no `__repr__`, no property, no `__len__` of theirs.
+"""Describes the user's variables without running any of the user's code: no `__repr__`, property or `__len__`.
 
-Values of the standard library's and of the usual data packages' own types are described; of all else the type is named.
-A type is known by being that very type, never by what it says of itself: a subclass may do anything where it is looked
-at, and so may a metaclass where its class is compared, hashed or asked for its name.
+Values whose types belong to the standard library or to the usual data packages are described; of others only the type
+is named. Types are compared by identity only: attributes of a subclass may run code, and so may a metaclass whose class
+is compared, hashed or asked for its name.
 """
 
 import datetime
@@ -19,7 +19,7 @@ from typing import Any
 MAX_VARIABLES = 100
 MAX_CHARACTERS = 20_000
 MAX_SECONDS = 1.0
-"""After this time variables are named by their types only."""
+"""After this time only the types of the remaining variables are named."""
 PREVIEW_CHARACTERS = 200
 _NAME_CHARACTERS = 100
 _ITEMS = 6
@@ -35,7 +35,7 @@ _qualname_of = type.__dict__["__qualname__"].__get__
 
 
 def user_variables(namespace: Mapping[str, Any], hidden: Mapping[str, Any]) -> dict[str, Any]:
-    """The variables that a person would call theirs: no modules, functions, classes or private names."""
+    """The user's own variables: no modules, functions, classes or private names, and none of IPython's."""
     return {
         name: value
         for name, value in list(namespace.items())
@@ -50,14 +50,16 @@ def user_variables(namespace: Mapping[str, Any], hidden: Mapping[str, Any]) -> d
 def inspect_variables(
     namespace: Mapping[str, Any], hidden: Mapping[str, Any], names: Sequence[str] | None = None
 ) -> str:
-    """A report of the named variables, or of all of the user's, at most 20,000 characters."""
-    telling = Telling()
+    """A description of the named variables, or of all of the user's, of at most 20,000 characters."""
+    describer = Describer()
     if names:
         known = dict(namespace)
-        blocks = [f"{name}: {telling.of(known[name])}" if name in known else f"{name}: not defined" for name in names]
+        blocks = [
+            f"{name}: {describer.describe(known[name])}" if name in known else f"{name}: not defined" for name in names
+        ]
     else:
         mine = user_variables(namespace, hidden)
-        blocks = [f"{name}: {telling.of(value)}" for name, value in islice(mine.items(), MAX_VARIABLES)]
+        blocks = [f"{name}: {describer.describe(value)}" for name, value in islice(mine.items(), MAX_VARIABLES)]
         if len(mine) > MAX_VARIABLES:
             blocks.append(f"... and {len(mine) - MAX_VARIABLES} more: {', '.join(islice(mine, MAX_VARIABLES, None))}")
     report = "\n".join(blocks) or "No variables are defined yet."
@@ -66,18 +68,18 @@ def inspect_variables(
     return report
 
 
-class Telling:
-    """Describes values, one after another, until its time is up."""
+class Describer:
+    """Describes values until its time is up; after that it only names their types."""
 
     def __init__(self) -> None:
         self._until = time.monotonic() + MAX_SECONDS
 
-    def of(self, value: Any, *, preview: bool = True) -> str:
+    def describe(self, value: Any, *, preview: bool = True) -> str:
         return type_name(value) if time.monotonic() > self._until else describe(value, preview)
 
-    def in_short(self, value: Any) -> str:
-        """One short line: type and shape, without a preview of the data."""
-        return self.of(value, preview=False).split("\n", 1)[0]
+    def short(self, value: Any) -> str:
+        """One line with type and shape, without a preview of the data."""
+        return self.describe(value, preview=False).split("\n", 1)[0]
 
 
 def describe(value: Any, preview: bool = True) -> str:
@@ -97,7 +99,7 @@ def type_name(value: Any) -> str:
 
 
 def safe_text(value: Any, depth: int = 2) -> str:
-    """A bounded representation; values whose own code would have to run are named by type only."""
+    """A representation of bounded length; of values that would need their own code, only the type."""
     kind = type(value)
     if kind is str or kind is bytes:
         cut = value[:PREVIEW_CHARACTERS]
@@ -124,12 +126,12 @@ _SEQUENCES = (list, tuple, set, frozenset)
 
 
 def _is_one_of(kind: type, kinds: Sequence[type]) -> bool:
-    """Not `in`, which asks a metaclass whether its class equals another."""
+    """Compares by identity: `in` would ask a metaclass whether its class equals another."""
     return any(kind is one for one in kinds)
 
 
 def _is_short(value: Any) -> bool:
-    """Whether the representation of one of `_EXACT` runs nothing else's and is not long."""
+    """Whether the representation of a value of `_EXACT` is short and runs no code of other types."""
     if type(value) is fractions.Fraction:
         parts = (value.numerator, value.denominator)
         return all(type(part) is int and part.bit_length() <= _BITS for part in parts)
@@ -203,17 +205,17 @@ def _dtype(dtype: Any) -> str:
 
 
 def _is_known_dtype(dtype: Any) -> bool:
-    """Whether a column of this type is the library's own: of one that is the user's, each look runs their code."""
+    """Whether a dtype is numpy's or pandas' own. Reading a column of any other dtype may run the user's code."""
     kind = type(dtype)
     numpy, pandas = _contents("numpy"), _contents("pandas")
     of_numpy = numpy.get("dtype")
-    if of_numpy is not None and issubclass(kind, of_numpy):  # numpy lets nobody else make one
+    if of_numpy is not None and issubclass(kind, of_numpy):  # numpy's dtype can't be subclassed by others
         return True
     return pandas.get(_name_of(kind)) is kind
 
 
 def _contents(module: str) -> Mapping[str, Any]:
-    """What a module holds that is imported already."""
+    """The contents of a module, if it is imported already."""
     found = sys.modules.get(module)
     return vars(found) if type(found) is types.ModuleType else {}
 
@@ -224,7 +226,7 @@ def _numpy_scalars() -> Sequence[type]:
 
 
 def _library_describer(kind: type) -> Callable[[Any, bool], str] | None:
-    """How a value of just this type is described, where a data package that is imported has it."""
+    """The function that describes values of exactly this type, if an imported data package has the type."""
     for module, names, describer in _LIBRARIES:
         contents = _contents(module)
         if contents and any(contents.get(name) is kind for name in names):
@@ -253,4 +255,4 @@ _LIBRARIES: tuple[tuple[str, tuple[str, ...], Callable[[Any, bool], str]], ...] 
     ("pyarrow", ("Table", "RecordBatch", "ChunkedArray"), _describe_shaped),
     ("xarray", ("DataArray", "Dataset"), _describe_shaped),
 )
-"""Types of data packages: the module that holds them, their names there, and how their values are described."""
+"""Types of data packages: their module, their names in it, and the function that describes their values."""

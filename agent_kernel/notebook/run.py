@@ -1,34 +1,37 @@
-"""`Run`: one run of an agent, as the notebook's user holds it. What the kernel keeps of it is `run.RunState`."""
+"""`Run`: the object by which a user holds one run of an agent. It is a view of the kernel's `RunState`."""
 
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from agent_kernel.errors import RunFailed
-from agent_kernel.notebook.run_state import RunState
+from agent_kernel.notebook.kernel.run_state import RunState
+from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.notebook.kernel.wait import wait, wait_async
 from agent_kernel.protocol.views import ErrorView, MessageView, ToolCallView, Usage
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-    # Not for jedi, by which the tab key completes names: it fails on a class with a property that is a `Literal`.
-    from agent_kernel.notebook.run_state import Status
+    # Hidden from jedi, by which the tab key completes names: it fails on a class with a property that is a `Literal`.
+    from agent_kernel.notebook.kernel.run_state import Status
 
 
 class Run:
-    """One run of an agent: a prompt, what was done about it, and the answer.
+    """One run of an agent: a prompt, the calls that were made for it, and the answer.
 
-    `agent.start(prompt)` and `%%agent` start one and return at once; `agent_kernel.last_run()` is the last.
-    `run.wait()` or `await run` holds the cell until it ends; meanwhile its calls run there. The answer is `run.text`.
+    `agent.start(prompt)` and `%%agent` start a run and return at once; `agent_kernel.last_run()` returns the last one.
+    `run.wait()` or `await run` holds the cell until it ends; its calls run there meanwhile. The answer is `run.text`.
     """
 
-    __slots__ = ("_state",)
+    __slots__ = ("_kernel_state", "_state")
 
-    def __init__(self, state: RunState) -> None:
+    def __init__(self, kernel_state: KernelState, state: RunState) -> None:
+        self._kernel_state = kernel_state
         self._state = state
 
     @property
     def prompt(self) -> str:
-        """What was asked."""
+        """The prompt, as it was given."""
         return self._state.prompt
 
     @property
@@ -46,7 +49,7 @@ class Run:
 
     @property
     def text(self) -> str:
-        """The answer, in Markdown; "" until it is known. Raises `RunFailed` where the run failed without one."""
+        """The answer, in Markdown; "" until there is one. Raises `RunFailed` if the run failed without one."""
         end = self._state.end
         if end is None:
             return ""
@@ -56,51 +59,52 @@ class Run:
 
     @property
     def tool_calls(self) -> list[ToolCallView]:
-        """Each call with its arguments, its state, who decided, and its result; empty until the run has ended."""
+        """Each call with its arguments, state, decision and result; empty until the run has ended."""
         return [] if self._state.end is None else list(self._state.end.tool_calls)
 
     @property
     def messages(self) -> list[MessageView]:
-        """What was said, the prompt first, and what calls gave the model; empty until the run has ended."""
+        """The messages in order: the prompt, the answers, and the calls' results; empty until the run has ended."""
         return [] if self._state.end is None else list(self._state.end.messages)
 
     @property
     def usage(self) -> Usage:
-        """Tokens, calls and US dollars spent so far."""
+        """The tokens, calls and US dollars used so far."""
         return self._state.view.usage if self._state.view is not None else Usage()
 
     @property
     def error(self) -> ErrorView | None:
-        """Why the run failed: a `code`, and a `message` that says what to do. `None` where it did not."""
+        """Why the run failed, as a `code` and a `message` with advice; `None` if it did not fail."""
         return None if self._state.end is None else self._state.end.run.error
 
     @property
     def run_id(self) -> str:
-        """The run's name in the log, by which `agent-kernel` finds it."""
+        """The run's id in the log, as `agent-kernel export` takes it."""
         return self._state.run_id
 
     @property
     def conversation_id(self) -> str:
-        """The conversation that the run belongs to, as `GET agent-kernel/api/conversations/{id}` takes it."""
+        """The id of the run's conversation, as `GET agent-kernel/api/conversations/{id}` takes it."""
         return self._state.conversation_id
 
     def wait(self, timeout: float | None = None) -> Self:
-        """Hold this thread until the run ends; on the main thread, run its calls here. Returns the run.
+        """Block until the run ends, and return the run. On the main thread, its calls run here meanwhile.
 
-        `timeout` is in seconds. Raises `TimeoutError`, which leaves the run going. An interrupt stops it.
+        `timeout` is in seconds. Raises `TimeoutError`, which leaves the run going, and `KeyboardInterrupt` after an
+        interrupt, which cancels it.
         """
-        self._state.wait(timeout)
+        wait(self._kernel_state, self._state, timeout)
         return self
 
     def cancel(self) -> None:
-        """Stop the run. The call that runs is interrupted; what it did before that stays."""
-        self._state.stop("script")
+        """Cancel the run. A call that is running is interrupted; its effects so far stay."""
+        self._state.cancel("script")
 
     def undo(self) -> list[str]:
         """Put back the files that the run's calls changed, the last first, and return their paths.
 
-        A file that was changed since is left as it is, and so are those before it that only its old content would
-        bring back. The model is told in the next prompt.
+        A file that was changed since is left as it is, and so are earlier changes of it. The next prompt tells the
+        model. Raises `AgentKernelError` if a file can't be put back.
         """
         from agent_kernel.notebook.execution.undo import backups
 
@@ -111,15 +115,15 @@ class Run:
         return undone
 
     def to_cells(self, *, whole: bool = False) -> "list[NotebookNode]":
-        """The run's code as cells of a notebook (nbformat 4), in the order in which it ran; none until it has ended.
+        """The run's code as nbformat 4 cells, in the order in which it ran; empty until the run has ended.
 
-        That is the code of the calls that succeeded, as it ran: an edited call has its edited code. Shell commands are
-        `%%bash` cells, written files are written again; what a cell can't repeat (an edited file, your own tools) is a
-        comment. Calls that failed, were denied or never ran are left out, as are those that only looked: note that a
-        call that failed may have set a variable before it did.
+        The cells are the calls that succeeded, with the code that ran: that of an edited call is the edited one. Shell
+        commands become `%%bash` cells, and written files are written again. Calls that a cell can't repeat (an edited
+        file, your own tools) are comments. Calls that failed, were denied or never ran are left out, as are those that
+        only read. A failed call may still have set a variable before it failed.
 
-        `whole` adds what `agent-kernel export --notebook` has: the prompt and the answer as Markdown cells, and what
-        was left out as comments.
+        `whole` adds the prompt and the answer as Markdown cells, and the calls that were left out as comments, as
+        `agent-kernel export --notebook` does.
         """
         from nbformat import from_dict
 
@@ -132,11 +136,11 @@ class Run:
         return [from_dict(as_node(cell)) for cell in make]
 
     def show_here(self) -> bool:
-        """Show the run's cards in this cell, too. False where it has none."""
-        return self._state.show_here()
+        """Show the run's cards in the current cell as well. Returns False if it has none."""
+        return self._state.host.show_here(self._state)
 
     def __await__(self) -> Generator[Any, None, Self]:
-        yield from self._state.__await__()
+        yield from wait_async(self._kernel_state, self._state).__await__()
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -151,10 +155,10 @@ class Run:
         return f"<Run {self.status}{calls}: {self.prompt.strip()[:60]!r}>"
 
     def _repr_mimebundle_(self, **_: Any) -> Mapping[str, str]:
-        """Small on purpose: the cell that started the run shows the run itself."""
+        """Text only: the cell that started the run shows the run itself."""
         return {"text/plain": repr(self)}
 
 
 def state_of(run: Run) -> RunState:
-    """What the kernel keeps of a run that a user holds."""
+    """The state behind a user's `Run`."""
     return run._state

@@ -1,4 +1,4 @@
-"""The tools that a run offers: the built-in ones, and what the user passes."""
+"""The tools that a run offers: the built-in ones, and those that the user passes."""
 
 import functools
 import json
@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
 from agent_kernel.models.images import NoPicture, decode, plain_picture
-from agent_kernel.notebook.execution.executor import approved_place, current_entry
+from agent_kernel.notebook.execution.executor import approved_path, current_entry
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.execution.values import ToolText
 from agent_kernel.notebook.inspect import inspect_variables
@@ -33,13 +33,13 @@ from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.review.file_cards import file_card
 
 FOLDER = Path.cwd()
-"""The notebook's folder: where the kernel was when the extension was loaded. The user's code may leave it later."""
+"""The notebook's folder: the working directory when this module was imported. The user's code may change it later."""
 
 
 def offered_tools(shell: InteractiveShell, wanted: Iterable[Any]) -> tuple[Tool, ...]:
-    """The tools of a run. Functions are added to the built-in tools; names choose which of those are offered.
+    """The tools of a run. Functions are added to the built-in tools; names select which of those are offered.
 
-    Raises `ToolDeclarationError` where something is not a tool, or two have one name.
+    Raises `ToolDeclarationError` if something is not a tool, or if two tools have the same name.
     """
     builtin = {tool.declaration.name: tool for tool in _builtin(shell)}
     named: list[Tool] = []
@@ -60,7 +60,7 @@ def offered_tools(shell: InteractiveShell, wanted: Iterable[Any]) -> tuple[Tool,
 
 
 def with_timeouts(tools: tuple[Tool, ...], timeouts: Mapping[str, float]) -> tuple[Tool, ...]:
-    """The tools of a run, each call no longer than is said for its tool. Raises `ConfigurationError`."""
+    """The tools with these time limits for one call, in seconds by tool name. Raises `ConfigurationError`."""
     checked = checked_timeouts(timeouts, "timeouts")
     if unknown := sorted(set(checked) - {tool.declaration.name for tool in tools}):
         raise ConfigurationError(f"timeouts: no tool of this agent is named {', '.join(map(repr, unknown))}.")
@@ -73,7 +73,7 @@ def with_timeouts(tools: tuple[Tool, ...], timeouts: Mapping[str, float]) -> tup
 
 
 def named_tools(names: Iterable[str], namespace: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What `--tools a,b` means: a name is the user's variable if there is one that is a tool, else a built-in tool."""
+    """The tools of `--tools a,b`: a name is that of a variable that holds a tool, or else of a built-in tool."""
     return tuple(namespace[name] if _may_be_tool(namespace.get(name)) else name for name in names)
 
 
@@ -82,17 +82,20 @@ def _may_be_tool(value: Any) -> bool:
 
 
 def preview_of(name: str, arguments_json: str, place: Place | None) -> FileCard | None:
-    """What a card says of the file at `place` that a call would change, as it is now. Safe in any thread."""
+    """The card of a call that would change the file at `place`, with a diff to its present content. `None` for other
+    calls. Safe in any thread."""
     try:
         arguments = json.loads(arguments_json)
         return file_card(FOLDER, name, arguments, place) if isinstance(arguments, dict) else None
     except (OSError, ValueError):
-        return None  # the call itself says what is wrong
+        return None  # the call itself reports the error
 
 
 def picture_of(address: str, notebook: str | None, cell_id: str | None) -> bytes:
-    """A picture that the prompt of a cell names, as small as a model takes it: it may have a long way to go. Safe in
-    any thread. Raises `ToolFailed`."""
+    """The bytes of a picture that a cell's prompt refers to, reduced to the size that models accept.
+
+    `address` is a path or the name of the cell's attachment. Safe in any thread. Raises `ToolFailed`.
+    """
     name = attached_name(address)
     try:
         if name is None:
@@ -121,7 +124,7 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
         return inspect_variables(shell.user_ns, shell.user_ns_hidden, names)
 
     def in_folder(function: Callable[..., str]) -> Callable[..., str]:
-        return lambda **arguments: function(FOLDER, **arguments, approved=approved_place())
+        return lambda **arguments: function(FOLDER, **arguments, approved=approved_path())
 
     return {
         "inspect_variables": inspect,
@@ -136,7 +139,7 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
 
 
 def _change_file(name: str, **arguments: Any) -> str:
-    change = planned_change(FOLDER, name, arguments, approved_place())
+    change = planned_change(FOLDER, name, arguments, approved_path())
     assert change is not None
     entry = current_entry.get()
     if entry is None:
@@ -147,7 +150,7 @@ def _change_file(name: str, **arguments: Any) -> str:
 
 
 def _run_shell(**arguments: Any) -> ToolText:
-    """Its output is shown as it comes, so that only what follows it is told at the end."""
+    """The output is shown as it comes, and is part of the result."""
     return ToolText(run_shell(FOLDER, **arguments, emit=_show))
 
 

@@ -1,1 +1,1 @@
-"""How an approved call runs on the main thread: redirected output, captured results, interrupts, undo."""
+"""Running approved calls on the main thread: the mailbox, redirected output, captured results, interrupts, undo."""

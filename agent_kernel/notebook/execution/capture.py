@@ -1,4 +1,4 @@
-"""What one call prints, shows and raises, as outputs for the clients and as text for the model."""
+"""`OutputCapture`: collects what one call prints, shows and raises, as outputs for clients and text for the model."""
 
 import base64
 import codecs
@@ -9,29 +9,29 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from agent_kernel.notebook.execution.bundle_words import PICTURES, bundle_words
 from agent_kernel.notebook.execution.descriptors import StreamName
+from agent_kernel.notebook.execution.display_text import PICTURES, display_text
 from agent_kernel.notebook.execution.output_widgets import OutputWidget
 from agent_kernel.notebook.execution.transcript import Transcript, plain
 from agent_kernel.protocol.views import OutputView
 
 CHUNK_SECONDS = 0.1
-"""How often text is sent while a call goes on printing."""
+"""The shortest time between two chunks of text while a call goes on printing."""
 FIRST_CHUNK_SECONDS = 0.02
-"""How long a text waits for more of it after a pause."""
+"""How long the first text after a pause waits for more."""
 CHUNK_CHARACTERS = 32_768
 LIVE_CHARACTERS = 1_048_576
 """Most stream text sent to clients for one call."""
 DISPLAY_CHARACTERS = 16_777_216
-"""Most display data sent to clients for one call. A plot is about 50,000, a table 5,000, a Plotly page 4,700,000."""
+"""Most display data sent to clients for one call. A plot has about 50,000, a table 5,000, a Plotly page 4,700,000."""
 METADATA_CHARACTERS = 65_536
-"""Most metadata of one display: sizes and flags, in practice some hundred characters."""
+"""Most metadata of one display: sizes and flags, usually some hundred characters."""
 
 _LIVE_NOTE = "\n[The live output stops here, at 1 MiB. The call goes on; the model gets the beginning and the end.]\n"
 
 
 class Capturing(Protocol):
-    """What the shell sends a call's outputs to."""
+    """The receiver of a call's outputs, as the redirected shell needs it."""
 
     def write(self, name: StreamName, text: str) -> None: ...
 
@@ -106,7 +106,7 @@ class OutputCapture:
     ) -> None:
         """Record a MIME bundle; a later one with the same `display_id` replaces it.
 
-        After the call's end it is still shown, by the call, and no part of what the model is told.
+        After the call's end it is still shown on the call's card, but is no part of the text for the model.
         """
         bundle = {mime: _json_value(mime, value) for mime, value in data.items()}
         about = _bounded_metadata(metadata or {})
@@ -114,22 +114,22 @@ class OutputCapture:
             size = sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in bundle.values())
             if self._inside:
                 fits = self._inside[-1].display(bundle, about, display_id, size)
-                self._keep_display(display_id, bundle_words(bundle, shown=fits))
+                self._keep_display(display_id, display_text(bundle, shown=fits))
                 return
             self._send_pending()
             self._clear_if_asked()
             too_large = self._sent_display + size > DISPLAY_CHARACTERS
             if not too_large:
                 self._sent_display += size
-            self._keep_display(display_id, bundle_words(bundle, shown=not too_large))
+            self._keep_display(display_id, display_text(bundle, shown=not too_large))
             if too_large:
-                shown = bundle_words(bundle, shown=False)[:2_000]
+                shown = display_text(bundle, shown=False)[:2_000]
                 bundle = {"text/plain": f"{shown}\n[Too large to show here: {size:,} characters.]"}
                 about = {}
             self._emit(OutputView(kind="display", data=bundle, metadata=about, display_id=display_id))
 
     def enter(self, widget: OutputWidget) -> None:
-        """From here on, until `leave`, the page shows what comes inside of this widget."""
+        """Until `leave`, outputs go into this widget."""
         with self._lock:
             self._send_pending()
             self._inside.append(widget)
@@ -170,7 +170,7 @@ class OutputCapture:
         return self._closed
 
     def close(self) -> None:
-        """Send what is pending. What is written here later is dropped."""
+        """Send the pending text. Text that is written later is dropped."""
         with self._lock:
             if not self._closed:
                 self._send_pending()
@@ -240,7 +240,7 @@ class OutputCapture:
 
 
 class CapturedStream(io.TextIOBase):
-    """Stands in for `sys.stdout` or `sys.stderr` while a call runs."""
+    """Replaces `sys.stdout` or `sys.stderr` while a call runs."""
 
     encoding = "utf-8"
     errors = "replace"
@@ -269,14 +269,14 @@ class CapturedStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """What is written is sent soon in any case; progress bars flush at each of their steps."""
+        """Does nothing: text is sent soon in any case, and progress bars flush at each step."""
 
     def close(self) -> None:
-        """A call can't close the stream for the rest of the kernel."""
+        """Does nothing: a call can't close the stream."""
 
 
 class _BinaryStream(io.BufferedIOBase):
-    """`sys.stdout.buffer`. A character that is split between two writes waits for its rest."""
+    """`sys.stdout.buffer`. A character that is split between two writes is written when it is complete."""
 
     def __init__(self, stream: CapturedStream) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -303,7 +303,7 @@ def _json_value(mime: str, value: Any) -> Any:
 
 
 def _bounded_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """A display is shown without metadata that is no JSON or too large: it says how to show it, and no more."""
+    """The metadata, or `{}` if it is too large or not JSON: the display can be shown without it."""
     try:
         text = json.dumps(dict(metadata), allow_nan=False)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What child processes and C code print past Python: the file descriptors 1 and 2, for the time of a call (POSIX)."""
+"""Captures the file descriptors 1 and 2 during a call (POSIX): the output of child processes and C code."""
 
 import _thread
 import codecs
@@ -14,22 +14,22 @@ from typing import Literal
 StreamName = Literal["stdout", "stderr"]
 STREAMS: dict[int, StreamName] = {1: "stdout", 2: "stderr"}
 DRAIN_SECONDS = 10.0
-"""How long a call's end waits at most for what was printed before it, on a machine that is that busy. What a process
-prints that lives on is not waited for."""
+"""How long the end of a call waits at most for output that was printed before it. The output of processes that live on
+is not waited for."""
 
 _READ = 65_536
 
 
 @contextlib.contextmanager
 def captured_descriptors(write: Callable[[StreamName, str], None]) -> Iterator[bool]:
-    """Send what is printed on 1 and 2 to `write(name, text)`, called in a thread. False where that can't be done."""
+    """Send what is printed on 1 and 2 to `write(name, text)`, called in a thread. Yields whether that is possible."""
     if sys.platform == "win32":
         yield False
         return
     try:
         saved = {descriptor: os.dup(descriptor) for descriptor in STREAMS}
     except OSError:
-        # A process may have been started without them.
+        # The process may have been started without these descriptors.
         yield False
         return
     readers: dict[int, StreamName] = {}
@@ -54,8 +54,8 @@ def captured_descriptors(write: Callable[[StreamName, str], None]) -> Iterator[b
 
 
 class _Pump:
-    """Reads until nobody can write any more. It goes on after the call, or a process that the call left behind would
-    be stopped by its next line."""
+    """Reads until all writers have closed the pipe. It goes on after the call: otherwise a process that the call left
+    behind would block or die at its next line."""
 
     def __init__(
         self,
@@ -64,8 +64,8 @@ class _Pump:
         write: Callable[[StreamName, str], None],
         drained: threading.Event,
     ) -> None:
-        """`ended` is readable once the call has ended; `drained` is set when all that was printed until then is
-        written."""
+        """`ended` is a descriptor that is readable once the call has ended; `drained` is set when all output until then
+        has been written."""
         self._readers = readers
         self._ended = ended
         self._write = write
@@ -83,7 +83,7 @@ class _Pump:
                         os.close(key.fd)
 
     def _read(self, reader: int) -> bool:
-        """False where nothing more will come."""
+        """Whether more can come."""
         if reader == self._ended:
             for one in list(self._readers):
                 self._drain(one)
@@ -96,7 +96,7 @@ class _Pump:
         return bool(data)
 
     def _drain(self, reader: int) -> None:
-        """Read what is in the pipe now, and nothing that comes meanwhile."""
+        """Read what is in the pipe now, and nothing that comes later."""
         import fcntl  # not there on Windows, where this is never called
         import termios
 

@@ -1,4 +1,7 @@
-"""Runs approved calls on the main thread and captures all they do. It never decides whether a call may run."""
+"""`MainThreadExecutor`: runs approved calls in the user's namespace and captures their outputs and outcome.
+
+It never decides whether a call may run.
+"""
 
 import asyncio
 import contextlib
@@ -11,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from IPython.core.payload import PayloadManager
@@ -20,13 +23,11 @@ from agent_kernel.errors import InvalidArguments, ToolFailed
 from agent_kernel.notebook.execution.capture import OutputCapture
 from agent_kernel.notebook.execution.interrupts import Escaped, InterruptGate, RunInterrupted, run_beside, shielded
 from agent_kernel.notebook.execution.late_displays import CallDisplays, current_displays
+from agent_kernel.notebook.execution.mailbox import Entry, Mailbox
 from agent_kernel.notebook.execution.redirect import captured, show_pages
 from agent_kernel.notebook.execution.side_by_side import PerCallStreams, run_beside_others
 from agent_kernel.notebook.execution.tracebacks import NameOf, cell_names, render
 from agent_kernel.notebook.execution.values import ToolText, collect, collect_async, value_text
-from agent_kernel.notebook.kernel.idle_interrupts import IdleInterrupts
-from agent_kernel.notebook.kernel.mailbox import Entry, Mailbox
-from agent_kernel.protocol.views import Place
 from agent_kernel.tools.executor import Outcome
 from agent_kernel.tools.function import Tool
 from agent_kernel.tools.langchain import current_tool_call_id
@@ -40,39 +41,45 @@ SIGNALLED = (
 )
 
 DEPOSIT_SECONDS = 0.5
-"""How long a deposit may come after the code that claims it: both are sent together, and read by two threads."""
+"""How much later than the code that claims it a deposit may come: they are sent together, but read by two threads."""
 
 FindTool = Callable[[str | None, str], Tool | None]
-"""A tool, by the id of the run that offers it and by its name."""
+"""Finds a tool by the id of the run that offers it, and by its name."""
 
 IsOpen = Callable[[str | None], bool]
-"""Whether the run with this id goes on."""
-
-current_call: contextvars.ContextVar[str | None] = contextvars.ContextVar("agent_kernel_current_call", default=None)
-"""The approval of the call whose code this is. A call's code may itself start a run and wait for it."""
+"""Whether the run with this id has not ended."""
 
 current_entry: contextvars.ContextVar[Entry | None] = contextvars.ContextVar("agent_kernel_current_entry", default=None)
-"""The same call, as the mailbox has it."""
+"""The call whose code is running. A call's code may itself start a run and wait for it."""
 
 
-_current_place: contextvars.ContextVar[Place | None] = contextvars.ContextVar("agent_kernel_place", default=None)
-
-
-def approved_place() -> Path | None:
-    """The only one that the call whose code this is may open; `None` where that is open."""
-    place = _current_place.get()
+def approved_path() -> Path | None:
+    """The path that the approval of the current call is limited to; `None` if it names none."""
+    entry = current_entry.get()
+    place = entry.call.place if entry is not None else None
     return Path(place.path) if place is not None and place.path else None
 
 
-class Executor:
-    """Owns the way from a claimed call to its outcome. `run_python` needs no function: it is the shell itself."""
+class RunInterrupts(Protocol):
+    """Cancels runs after an interrupt of the kernel, and knows which interrupts are the user's."""
+
+    was_asked_for: Callable[[float], bool]
+    """Whether Jupyter was asked for an interrupt within the last `seconds`."""
+
+    def request_cancel(self, run_id: str | None, confirm: Callable[[], bool] | None = None) -> None: ...
+
+    def cancel(self, run_id: str | None) -> None: ...
+
+
+class MainThreadExecutor:
+    """One per kernel process. `run_python` has no tool function: its code is run by the shell."""
 
     def __init__(
         self,
         shell: InteractiveShell,
         mailbox: Mailbox,
         find: FindTool,
-        interrupts: IdleInterrupts,
+        interrupts: RunInterrupts,
         is_open: IsOpen,
     ) -> None:
         self._shell = shell
@@ -82,7 +89,10 @@ class Executor:
         self._is_open = is_open
 
     def run_next(self, approval_id: str | None = None) -> bool:
-        """Claim a deposited call and run it now, on this thread. False if there was none to claim."""
+        """Claim a deposited call (without an id, the oldest) and run it now. False if there was none to claim.
+
+        On any other thread than the main one there is never one.
+        """
         # Before the claim: an interrupt of a claimed call must find the gate.
         with (gate := InterruptGate()).installed():
             entry = self._claim(approval_id)
@@ -96,14 +106,14 @@ class Executor:
         gate.pass_on()
         return False
 
-    def run_sent(self, approval_id: str) -> None:
-        """Run a call whose deposit may still be on its way; one that awaits is left for `run_next_async`."""
+    def run_deposited(self, approval_id: str) -> None:
+        """Run a call whose deposit may come a little later. A call that awaits is left for `run_next_async`."""
         entry = self._mailbox.expect(approval_id, DEPOSIT_SECONDS)
         if entry is not None and not entry.needs_await:
             self.run_next(approval_id)
 
     async def run_next_async(self, approval_id: str | None = None) -> bool:
-        """As `run_next`; where the call's code awaits, it does so on this event loop."""
+        """As `run_next`; a call that awaits does so on the running event loop."""
         with (gate := InterruptGate()).installed():
             entry = self._claim(approval_id)
             if entry is not None:
@@ -117,7 +127,7 @@ class Executor:
         return False
 
     def needs_await(self, tool_name: str, arguments_json: str, run_id: str | None = None) -> bool:
-        """Whether the call wants an event loop. Safe in any thread."""
+        """Whether the call needs an event loop. Safe in any thread."""
         if tool_name != "run_python":
             tool = self._find(run_id, tool_name)
             return tool is not None and tool.needs_await
@@ -153,7 +163,8 @@ class Executor:
     def _claim(self, approval_id: str | None) -> Entry | None:
         if threading.current_thread() is not threading.main_thread():
             return None
-        return self._mailbox.claim(approval_id, inside=current_call.get())
+        current = current_entry.get()
+        return self._mailbox.claim(approval_id, inside=current.call.approval_id if current is not None else None)
 
 
 class _Execution:
@@ -166,11 +177,11 @@ class _Execution:
         find: FindTool,
         entry: Entry,
         gate: InterruptGate,
-        interrupts: IdleInterrupts,
+        interrupts: RunInterrupts,
         is_open: Callable[[], bool],
         shared: PerCallStreams | None = None,
     ) -> None:
-        """`shared` takes the outputs of several calls that run beside each other, and gives each its own."""
+        """`shared` receives the outputs of several calls that run beside each other, and separates them."""
         self._shell = shell
         self._mailbox = mailbox
         self._shared = shared
@@ -190,51 +201,46 @@ class _Execution:
     async def settle(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> None:
         """Run the call and put its outcome into the mailbox, whatever happens."""
         outcome = Outcome("error", "The call could not be run: Agent Kernel itself failed.")
-        token = current_call.set(self._entry.call.approval_id)
-        named = current_tool_call_id.set(self._entry.call.tool_call_id)
-        place = _current_place.set(self._entry.call.place)
+        tool_call_id = current_tool_call_id.set(self._entry.call.tool_call_id)
         entry = current_entry.set(self._entry)
         displays = current_displays.set(self._displays)
         try:
-            with self._gate.watched(self._interrupted):
+            with self._gate.watched(self._on_interrupt):
                 outcome = await self._outcome(wait)
         except asyncio.CancelledError:
             # Not an interrupt of the call: the cell that waits for it was cancelled.
-            outcome = self._told(_End("cancelled", INTERRUPTED))
+            outcome = self._outcome_of(_End("cancelled", INTERRUPTED))
             raise
         finally:
             self._capture.close()
-            self._mailbox.rest(self._entry)
-            current_call.reset(token)
-            current_tool_call_id.reset(named)
-            _current_place.reset(place)
+            self._mailbox.code_ended(self._entry)
+            current_tool_call_id.reset(tool_call_id)
             current_entry.reset(entry)
             current_displays.reset(displays)
             if self._is_by_user():
-                # Before the outcome is known: the model is not asked on.
-                self._interrupts.stop(self._entry.run_id)
+                # Before the outcome is known, so that the model is not asked again.
+                self._interrupts.cancel(self._entry.run_id)
             self._mailbox.finish(self._entry, outcome)
 
-    def _interrupted(self) -> None:
-        """The kernel was interrupted: that is for the call, and then for its run. Called as a signal's handler."""
-        self._entry.spared = True
-        self._interrupts.interrupted(self._entry.run_id, self._is_by_user)
+    def _on_interrupt(self) -> None:
+        """The kernel was interrupted: that interrupts the call and cancels its run. Called in the signal's handler."""
+        self._entry.skip_interrupt = True
+        self._interrupts.request_cancel(self._entry.run_id, self._is_by_user)
 
     def _is_by_user(self) -> bool:
-        """Whether the signal from outside is an interrupt that somebody has asked Jupyter for. In any thread; the
-        server may have to be asked."""
+        """Whether the call had a signal that Jupyter was asked for. For any thread; it may ask the server."""
         if self._gate.by_user and self._asked_for is None:
             self._asked_for = self._interrupts.was_asked_for(time.monotonic() - self._began)
             if not self._asked_for:
-                self._entry.spared = False
+                self._entry.skip_interrupt = False
         return bool(self._asked_for)
 
     async def _outcome(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> Outcome:
         end = await self._end(wait)
-        # Only now is all there that the call's child processes have printed.
-        return self._told(end) if isinstance(end, _End) else end
+        # Only now has all output of the call's child processes been read.
+        return self._outcome_of(end) if isinstance(end, _End) else end
 
-    def _told(self, end: "_End") -> Outcome:
+    def _outcome_of(self, end: "_End") -> Outcome:
         self._capture.close()
         text = "\n".join(part for part in (self._capture.text_for_model(), end.last) if part)
         text = text or f"({self._entry.call.tool_name} completed with no output)"
@@ -245,10 +251,10 @@ class _Execution:
             arguments = json.loads(self._entry.call.arguments_json)
             code = arguments.get("code", "") if self._entry.call.tool_name == "run_python" else ""
             self._name_of = cell_names(self._shell, code, self._entry.call.tool_name)
-            with self._surroundings(code) as pages:
+            with self._redirected(code) as pages:
                 value: Any = None
                 try:
-                    value = self._begin(arguments)
+                    value = self._start(arguments)
                     if inspect.isawaitable(value):
                         value = await wait(value)
                     if isinstance(value, Escaped):
@@ -269,13 +275,13 @@ class _Execution:
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 -- an outcome in any case
             return self._failed(error)
 
-    def _surroundings(self, code: str) -> contextlib.AbstractContextManager[PayloadManager | None]:
+    def _redirected(self, code: str) -> contextlib.AbstractContextManager[PayloadManager | None]:
         if self._shared is not None:
             return contextlib.nullcontext()
         return captured(self._shell, self._capture, code, self._name_of, self._gate)
 
-    def _begin(self, arguments: dict[str, Any]) -> Any:
-        """Start the call's code: its value, or an awaitable of it."""
+    def _start(self, arguments: dict[str, Any]) -> Any:
+        """Start the call's code. Returns its value, or an awaitable of it."""
         name = self._entry.call.tool_name
         if name == "run_python":
             return self._run_code(str(arguments["code"]))
@@ -317,7 +323,7 @@ class _Execution:
         return run_beside(awaitable)
 
     def _after(self, value: Any) -> None:
-        # Plots are drawn by what listens here.
+        # matplotlib shows its figures in such a hook.
         self._shell.events.trigger("post_execute")
         if isinstance(value, ExecutionResult):
             self._shell.events.trigger("post_run_cell", value)
@@ -333,7 +339,7 @@ class _Execution:
     def _failed(self, error: BaseException) -> "Outcome | _End":
         stopped = isinstance(error, KeyboardInterrupt | asyncio.CancelledError)
         if isinstance(error, RunInterrupted):
-            self._gate.by_user = self._asked_for = True  # it has hit a run that this call waits for
+            self._gate.by_user = self._asked_for = True  # it came while this call waited for another run
         if stopped:
             if self._is_by_user():
                 return _End("cancelled", INTERRUPTED_BY_USER)
@@ -344,7 +350,7 @@ class _Execution:
             self._capture.error(KeyboardInterrupt.__name__, str(error), render(error, self._name_of))
             return _End("error", SIGNALLED if signalled else RAISED_ITSELF)
         if isinstance(error, ToolFailed | InvalidArguments):
-            # Said in words that the model can act on; where it was raised is of no use to anybody.
+            # The message is made for the model; a traceback would not help it.
             self._capture.error(type(error).__name__, str(error), str(error))
             return Outcome("error", str(error))
         if not self._capture.has_error:
@@ -354,14 +360,14 @@ class _Execution:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How a call ended whose outputs are told to the model, with what is said after them."""
+    """The end of a call whose outputs are its result; `last` is added after them."""
 
     status: Literal["success", "error", "cancelled"]
     last: str = ""
 
 
 def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine that never really waits."""
+    """Run a coroutine that never suspends, and return its value. Raises `RuntimeError` if it does."""
     try:
         coroutine.send(None)
     except StopIteration as end:

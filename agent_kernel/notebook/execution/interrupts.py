@@ -1,4 +1,4 @@
-"""SIGINT while a call runs, or a cell waits for a run: what it stops, and what is shown of it."""
+"""Handles SIGINT while a call runs or a cell waits for a run."""
 
 import asyncio
 import contextlib
@@ -13,29 +13,29 @@ Handler = Callable[[int, FrameType | None], Any]
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """An interrupt of a cell that waits for a run, which was stopped. Shown in one line, without frames of ours."""
+    """An interrupt of a cell that waited for a run, which was cancelled. Shown in one line, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        return _told()
+        return _one_line()
 
 
 class AwaitInterrupted(asyncio.CancelledError):
-    """The same where the wait is an `await`: any other error would end the event loop where a task raises it."""
+    """As `RunInterrupted`, for an `await`: any other error would end the event loop if a task raised it."""
 
     def _render_traceback_(self) -> list[str]:
-        return _told()
+        return _one_line()
 
 
-# Both are what an interrupt is called in any cell: it stands in the cell's reply.
+# The name in the cell's reply is that of any interrupt.
 RunInterrupted.__name__ = AwaitInterrupted.__name__ = KeyboardInterrupt.__name__
 
 
-def _told() -> list[str]:
+def _one_line() -> list[str]:
     return ["KeyboardInterrupt: the agent's run was stopped."]
 
 
 class _OwnSignal:
-    """Whether this process has sent the signal that comes next to itself. Several that come at once are one."""
+    """Sends SIGINT to this process, and tells its handler so. Signals that are pending together arrive as one."""
 
     def __init__(self) -> None:
         self._sent = False
@@ -51,7 +51,7 @@ class _OwnSignal:
             _thread.interrupt_main()
 
     def take(self) -> bool:
-        """Called by the handler."""
+        """Whether the signal that has just come was sent by `send`. For the handler."""
         sent, self._sent = self._sent, False
         return sent
 
@@ -61,7 +61,7 @@ own_signal = _OwnSignal()
 
 @contextlib.contextmanager
 def handled_by(handler: Handler) -> Iterator[None]:
-    """SIGINT is handled by `handler`, on the main thread. What others have set meanwhile stays."""
+    """Have `handler` handle SIGINT. Does nothing off the main thread; a handler that was set meanwhile stays."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -74,7 +74,7 @@ def handled_by(handler: Handler) -> Iterator[None]:
 
 
 class Notice:
-    """Within `taken`, notes an interrupt, and passes it on where `passes_on`; after that it is not there."""
+    """Notes an interrupt within `taken`, and also calls the previous handler if `passes_on`."""
 
     def __init__(self, *, passes_on: bool) -> None:
         self.interrupted = False
@@ -98,12 +98,12 @@ class Notice:
 
 
 class InterruptGate:
-    """Takes SIGINT over on the main thread for the time of one call.
+    """Handles SIGINT on the main thread during one call.
 
-    While the gate is open a signal raises KeyboardInterrupt in the call's code, or cancels its task where that code
-    is waiting on the event loop. ipykernel's own handler for async cells only sets a flag that a busy loop never
-    reads. A signal that comes while the call is prepared waits for the gate to open; one that comes when its code has
-    ended, but the call is not yet put away, is dropped.
+    While the gate is open a signal raises KeyboardInterrupt in the call's code, or cancels its task while that code
+    waits on the event loop. (ipykernel's own handler for async cells only sets a flag, which a busy loop never reads.)
+    A signal that comes before the gate is open takes effect when it opens; one that comes after the call's code has
+    ended is dropped.
     """
 
     def __init__(self) -> None:
@@ -112,14 +112,14 @@ class InterruptGate:
         self._watchers: list[Callable[[], None]] = []
         self.interrupted = False
         self.by_user = False
-        """Whether a signal came from outside, and not because somebody has pressed Stop or Cancel."""
+        """Whether a signal was not one of this process's own, which follow from Stop, Cancel or a time limit."""
 
     def installed(self) -> contextlib.AbstractContextManager[None]:
         return handled_by(self._handle)
 
     @contextlib.contextmanager
     def watched(self, watcher: Callable[[], None]) -> Iterator[None]:
-        """Have `watcher` called when an interrupt comes from outside. As a signal's handler: it may take no lock."""
+        """Have `watcher` called when a signal comes that is not this process's own. It may take no lock."""
         self._watchers.append(watcher)
         if self.by_user:
             watcher()
@@ -152,7 +152,7 @@ class InterruptGate:
             self._pending = True
 
     def pass_on(self) -> None:
-        """There was no call after all: a signal that came meanwhile is for whoever else listens."""
+        """There was no call after all: raise a signal that came meanwhile again, for the previous handler."""
         if self.interrupted:
             signal.raise_signal(signal.SIGINT)
 
@@ -172,7 +172,7 @@ def _is_current(task: asyncio.Task[Any]) -> bool:
 
 
 def run_beside(awaitable: Awaitable[Any]) -> Any:
-    """Run an awaitable to its end on a loop of its own, also where this thread's loop is running.
+    """Run an awaitable to its end on a new event loop, also where this thread's loop is running.
 
     A cell that waits with `run.wait()` blocks the kernel's loop, so the call can't use it.
     """
@@ -199,7 +199,7 @@ def run_beside(awaitable: Awaitable[Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Escaped:
-    """What a task may not raise: asyncio would let it end the kernel's event loop."""
+    """An error that a task may not raise, because asyncio would let it end the kernel's event loop."""
 
     error: KeyboardInterrupt | SystemExit
 

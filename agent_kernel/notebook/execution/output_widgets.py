@@ -1,7 +1,7 @@
-"""`with ipywidgets.Output():` inside of a call, and `interact`, which is built on it.
+"""Supports `with ipywidgets.Output():` inside a call, and `interact`, which is built on it.
 
-An Output widget has the page take what follows for its own, by the id of the request that the page sent. A call's
-request is not the page's. So what a call prints and shows there is put into the widget's `outputs` from here.
+An Output widget has the page redirect the outputs of one request to itself, by the id of a request that the page sent.
+A call's request was not sent by the page. So outputs inside the `with` are put into the widget's `outputs` here.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from typing import Any
 STREAM_CHARACTERS = 1_048_576
 DISPLAY_CHARACTERS = 16_777_216
 SYNC_SECONDS = 0.1
-"""How often a widget is sent while its text grows: each time it is sent whole."""
+"""The shortest time between two updates while text grows: each sends the whole text."""
 
 _NOTE = "\n[The output stops here, at 1 MiB.]\n"
 
 
 class OutputWidget:
-    """Fills the `outputs` of one Output widget, as nbformat has outputs. Called under the capture's lock."""
+    """Fills the `outputs` of one Output widget, in nbformat's form. Called under the capture's lock."""
 
     def __init__(self, widget: Any) -> None:
         self._widget = widget
@@ -46,7 +46,7 @@ class OutputWidget:
             self.sync()
 
     def display(self, data: Mapping[str, Any], metadata: Mapping[str, Any], display_id: str | None, size: int) -> bool:
-        """Whether there was room for it."""
+        """Add a display of `size` characters. False if there is no room for it."""
         self._clear_if_asked()
         if size > self._display_room:
             return False
@@ -91,9 +91,9 @@ class OutputWidget:
 def entering(
     enter: Callable[[OutputWidget], None], leave: Callable[[], None], show_error: Callable[[Any], None]
 ) -> tuple[Callable[[Any], None], Callable[..., bool]]:
-    """What stands in for `Output.__enter__` and `__exit__` while a call runs."""
+    """Replacements for `Output.__enter__` and `__exit__` while a call runs."""
 
-    def __enter__(widget: Any) -> None:  # noqa: N807 -- it is one
+    def __enter__(widget: Any) -> None:  # noqa: N807 -- it replaces one
         enter(OutputWidget(widget))
 
     def __exit__(_widget: Any, kind: Any, error: Any, traceback: Any) -> bool:  # noqa: N807
@@ -108,7 +108,7 @@ def entering(
 
 
 def output_class() -> type[Any] | None:
-    """`ipywidgets.Output`, where something has imported it."""
+    """`ipywidgets.Output`, if it has been imported."""
     module = sys.modules.get("ipywidgets.widgets.widget_output")
     found: type[Any] | None = getattr(module, "Output", None)
     return found

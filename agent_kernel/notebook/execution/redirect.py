@@ -1,4 +1,4 @@
-"""Everything of the shell that is replaced while a call runs, and put back afterwards, also when the call raises."""
+"""Replaces parts of the shell while a call runs, such as `sys.stdout` and `display`, and restores them afterwards."""
 
 import asyncio
 import builtins
@@ -27,7 +27,7 @@ _LAST_ERROR = ("last_type", "last_value", "last_traceback", "last_exc")
 
 
 class CallPublisher:
-    """`display()` inside a call. What it does not know, such as `set_parent`, goes to the shell's own publisher."""
+    """The display publisher inside a call. Other attributes, such as `set_parent`, are those of the shell's own."""
 
     def __init__(self, original: Any, capture: Capturing) -> None:
         self._original = original
@@ -48,10 +48,10 @@ class CallPublisher:
         display_id = (transient or {}).get("display_id")
         displays = current_displays.get()
         if displays is not None and not displays.are_of(self._capture):
-            # A thread of another call: what is told to the original, its own call takes.
+            # A thread of another call, whose displays the original publisher's hook receives.
             self._original.publish(data, metadata, transient=transient, update=update)
         elif update and display_id is not None and not self._capture.knows(display_id):
-            # A display of the user's own, made before this call.
+            # A display that was made before this call.
             self._original.publish(data, metadata, transient=transient, update=True)
         else:
             self._capture.display(data, metadata, display_id)
@@ -61,7 +61,7 @@ class CallPublisher:
 
 
 class CallDisplayHook:
-    """Shows a call's last value and leaves `_`, `Out` and the prompt number alone."""
+    """Shows a call's last value, and leaves `_`, `Out` and the prompt number unchanged."""
 
     exec_result: Any = None
 
@@ -84,7 +84,7 @@ class CallDisplayHook:
 
 
 class ExitRefused(Exception):
-    """Not SystemExit, to which IPython adds a warning."""
+    """Raised by `exit()`. It is not SystemExit, to which IPython adds a warning."""
 
 
 def _refuse_input(*_: Any, **__: Any) -> NoReturn:
@@ -101,7 +101,7 @@ def _refuse_exit() -> NoReturn:
 def captured(
     shell: InteractiveShell, capture: Capturing, code: str, name_of: NameOf, gate: InterruptGate
 ) -> Iterator[PayloadManager]:
-    """Send all that the main thread prints, displays and raises to `capture`. Gives what the call left for a pager."""
+    """Send all that the main thread prints, displays and raises to `capture`. Yields the pages for a pager."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(own_figures())
         stack.enter_context(_quiet_pages())
@@ -113,7 +113,7 @@ def captured(
 
         def show_error(exc_tuple: Any = None, *_: Any, **__: Any) -> None:
             error = (exc_tuple or sys.exc_info())[1]
-            # An interrupt is the call's outcome, not an output of it.
+            # An interrupt is an outcome of the call, not an output.
             if error is not None and not isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
                 capture.error(type(error).__name__, str(error), render(error, name_of))
 
@@ -134,7 +134,7 @@ def captured(
         ):
             _swap(stack, owner, name, replacement)
         _swap(stack, threading.Thread, "start", start_in_call(shell.display_pub))
-        # Wherever a page shows our own widget, ipywidgets is there.
+        # ipywidgets is imported wherever a page shows a run's cards.
         if (output := output_class()) is not None:
             enter, leave = entering(capture.enter, capture.leave, show_error)
             _swap(stack, output, "__enter__", enter)
@@ -144,7 +144,7 @@ def captured(
 
 @contextlib.contextmanager
 def _quiet_pages() -> Iterator[None]:
-    """A page that is loaded again speaks to comms of the old one. What the kernel logs of it is no output of a call."""
+    """Drop the kernel's warnings about comms of a page that was reloaded: they are no output of a call."""
     logger = logging.getLogger("Comm")
 
     def is_the_calls(record: logging.LogRecord) -> bool:
@@ -158,7 +158,7 @@ def _quiet_pages() -> Iterator[None]:
 
 
 def _interruptible(shell: InteractiveShell, gate: InterruptGate) -> Callable[..., Coroutine[Any, Any, bool]]:
-    """`run_code` with the gate open: where IPython prepares a cell it swallows an interrupt, so that waits for here."""
+    """`run_code` with the gate open. IPython swallows an interrupt while it prepares a cell, so the gate opens here."""
     original: Any = type(shell).run_code
 
     async def run_code(code: Any, result: Any = None, *, async_: bool = False) -> bool:
@@ -180,7 +180,7 @@ def _swap(stack: contextlib.ExitStack, owner: Any, name: str, replacement: Any) 
 
 
 def _keep_last_error(stack: contextlib.ExitStack, shell: InteractiveShell) -> None:
-    """`%debug` and `%tb` go on meaning the user's own last error."""
+    """Keep the user's own last error for `%debug` and `%tb`."""
     kept: list[tuple[Any, str, Any]] = [(sys, name, getattr(sys, name, _MISSING)) for name in _LAST_ERROR]
     for name in ("_last_traceback", "last_execution_result", "last_execution_succeeded"):
         kept.append((shell, name, getattr(shell, name, _MISSING)))
@@ -196,7 +196,7 @@ def _keep_last_error(stack: contextlib.ExitStack, shell: InteractiveShell) -> No
 
 
 def show_pages(payloads: PayloadManager, capture: OutputCapture) -> None:
-    """`name?` opens a pager beside the notebook; here its text is an output of the call."""
+    """Show the pages of `name?`, which a cell shows in a pager, as outputs of the call."""
     for payload in payloads.read_payload():
         if payload.get("source") == "page" and isinstance(payload.get("data"), dict):
             capture.display(payload["data"])
@@ -204,7 +204,7 @@ def show_pages(payloads: PayloadManager, capture: OutputCapture) -> None:
 
 @contextlib.contextmanager
 def own_figures() -> Iterator[None]:
-    """Keep a plot that the waiting cell has begun out of what is done here, and open for that cell."""
+    """Keep a plot that the waiting cell has begun out of the code that runs here."""
     inline: Any = sys.modules.get("matplotlib_inline.backend_inline")
     helpers: Any = sys.modules.get("matplotlib._pylab_helpers")
     if inline is None or helpers is None or not inline.show._to_draw:

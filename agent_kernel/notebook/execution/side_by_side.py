@@ -1,6 +1,6 @@
-"""Calls of asynchronous tools that only read, run side by side on one event loop.
+"""Runs calls of asynchronous read-only tools side by side on one event loop.
 
-Others run one after another: they may use what belongs to the main thread, or change what the next one reads.
+Other calls run one after another: they may need the main thread for themselves, or change what the next one reads.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from agent_kernel.notebook.execution.capture import OutputCapture
 from agent_kernel.notebook.execution.descriptors import StreamName
 from agent_kernel.notebook.execution.interrupts import own_signal
 from agent_kernel.notebook.execution.late_displays import current_displays
+from agent_kernel.notebook.execution.mailbox import Entry, Mailbox
 from agent_kernel.notebook.execution.output_widgets import OutputWidget
-from agent_kernel.notebook.kernel.mailbox import Entry, Mailbox
 from agent_kernel.tools.scheduler import READ_ONLY_AT_ONCE
 
 
 class PerCallStreams:
-    """Outputs go to the call whose code they come from; a child process's to the one that began first."""
+    """Separates the outputs of several calls. A child process's output goes to the call that began first."""
 
     def __init__(self) -> None:
         self.captures: list[OutputCapture] = []
@@ -58,9 +58,9 @@ async def run_beside_others(
     fits: Callable[[Entry], bool],
     begin: Callable[[Entry], Coroutine[Any, Any, None]],
 ) -> None:
-    """Run the first call, and with it those that arrive while any of them goes on, ten in all.
+    """Run the first call, and with it those that arrive while any of them runs, up to ten in all.
 
-    A bound, because the user's own cells wait behind them.
+    There is a limit because the user's own cells wait behind them.
     """
     loop = asyncio.get_running_loop()
     arrived = asyncio.Event()
@@ -69,11 +69,11 @@ async def run_beside_others(
     async def run(entry: Entry) -> None:
         task = loop.create_task(begin(entry), name=f"call {entry.call.approval_id}")
         running.add(task)
-        await asyncio.sleep(0)  # a task that is cancelled before it has begun says nothing of its end
+        await asyncio.sleep(0)  # a task that is cancelled before it has started reports no end
 
         def stop() -> None:
             if len(running) == 1:
-                own_signal.send()  # it reaches code that does not await, too
+                own_signal.send()  # also interrupts code that does not await
             else:
                 loop.call_soon_threadsafe(task.cancel)
 

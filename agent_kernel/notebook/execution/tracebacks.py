@@ -1,4 +1,4 @@
-"""Tracebacks as a call's reader wants them: plain text, from the call's own code on, without this machine's paths."""
+"""Renders tracebacks of calls: plain text, from the call's own code on, without paths of this machine."""
 
 import re
 import traceback
@@ -14,11 +14,11 @@ _LIBRARY = re.compile(r"^.*[/\\](?:site-packages|dist-packages|lib[/\\]python3\.
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 NameOf = Callable[[str], str]
-"""A source file as the reader knows it."""
+"""Maps a source file's path to the name that is shown."""
 
 
 def cell_names(shell: InteractiveShell, code: str, tool_name: str) -> NameOf:
-    """Names for the files that IPython makes of cells: this call's code is `run_python`, others are `Cell In[3]`."""
+    """Names the files that IPython makes of cells: this call's code by its tool, others as `Cell In[3]`."""
     own = shell.compile.get_code_name(code, code, shell.execution_count)
 
     def name_of(filename: str) -> str:
@@ -31,7 +31,7 @@ def cell_names(shell: InteractiveShell, code: str, tool_name: str) -> NameOf:
 
 
 def render(error: BaseException, name_of: NameOf) -> str:
-    """The traceback of an error, with its causes."""
+    """The traceback of an error and its causes, as text."""
     if isinstance(error, UsageError):
         return f"UsageError: {error}"
     summary = traceback.TracebackException(type(error), error, _readers_part(error.__traceback__), compact=True)

@@ -1,7 +1,6 @@
-"""The text of a call's streams, kept for the model in bounded memory.
+"""`Transcript`: the text of a call's streams, kept for the model in bounded memory.
 
-A short output stays in memory. A long one goes to a private file as well, and memory keeps only its beginning and
-its end.
+A short output is kept in memory. A long one is written to a private file, and memory keeps its beginning and its end.
 """
 
 import contextlib
@@ -12,7 +11,7 @@ from typing import BinaryIO
 from agent_kernel.tools.spill import SPILL_BYTES, new_file
 
 MEMORY_CHARACTERS = 1_048_576
-"""Most characters held in memory; one fifth from the beginning, the rest from the end."""
+"""Most characters in memory: one fifth from the beginning, the rest from the end."""
 
 _HEAD_CHARACTERS = MEMORY_CHARACTERS // 5
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]")
@@ -34,7 +33,7 @@ def _overwrite(line: str) -> str:
 
 
 class Transcript:
-    """Grows by `append`; not thread-safe, its owner holds a lock."""
+    """Not thread-safe: its owner holds a lock."""
 
     def __init__(self) -> None:
         self._head: list[str] = []
@@ -49,7 +48,7 @@ class Transcript:
 
     @property
     def path(self) -> str | None:
-        """The file that has what is left out here."""
+        """The file that has the text that is left out here; `None` if none is."""
         return self._path if self._left_out else None
 
     def append(self, text: str) -> None:
@@ -70,7 +69,7 @@ class Transcript:
             self._drop()
 
     def clear(self) -> None:
-        """Forget the text, as `clear_output` asks; a file that was begun keeps what it has."""
+        """Drop the text, for `clear_output`. A file that was begun keeps it."""
         self._head.clear()
         self._tail.clear()
         self._head_length = self._tail_length = self._left_out = 0
@@ -93,7 +92,7 @@ class Transcript:
         try:
             path, self._file = new_file("output")
         except OSError:
-            # The call prints on where its output can't be kept.
+            # The call may go on printing.
             self._is_full = True
             return
         self._path = str(path)

@@ -1,4 +1,4 @@
-"""What the file tools replaced, kept in the kernel for as long as it is young and not too large."""
+"""`Backups`: the old contents of files that calls have changed, kept in memory for undoing the changes."""
 
 import hashlib
 import threading
@@ -15,9 +15,9 @@ from agent_kernel.tools.builtin.opening import read_bytes, remove_file, replace_
 
 KEPT_CALLS = 50
 KEPT_BYTES = 5 * 1024 * 1024
-"""A larger file can't be put back."""
+"""The size of the largest file that can be put back."""
 KEPT_IN_ALL = 50 * 1024 * 1024
-"""Bytes of old files; the oldest go first."""
+"""Bytes of all old contents together; the oldest are dropped first."""
 CHANGED = "The file was changed since. Nothing was put back."
 
 
@@ -27,30 +27,30 @@ class Replaced:
     before: bytes | None
     """`None` where there was no file."""
     changed_at: str
-    """When the old file was last changed; empty where there was none."""
+    """When the old file was last changed, in ISO 8601; empty if there was none."""
     after: str
-    """The SHA-256 of what the call wrote."""
+    """The SHA-256 of the content that the call wrote."""
     path: str
-    """As the model wrote it."""
+    """As it is in the call's arguments."""
     run_id: str | None
     signature: tuple[int, int, int] | None
-    """Of the file that the call left, for a quick look at whether it is that still."""
+    """Inode, size and modification time of the new file: a quick check for later changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptChange:
-    """A change of a file that this kernel knows the way back of, or has gone back on."""
+    """A change of a file that can be undone, or was."""
 
     approval_id: str
     path: str
     changed_at: str
-    """As `Replaced`."""
+    """As in `Replaced`."""
     state: ChangeState
     run_id: str | None
 
 
 class Backups:
-    """By the call's approval. For any thread."""
+    """Indexed by the approval's id. For any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class Backups:
         self._undone: OrderedDict[str, KeptChange] = OrderedDict()
 
     def carry_out(self, approval_id: str | None, change: FileChange, path: str, run_id: str | None = None) -> str:
-        """Make the change, and keep what it replaced. Raises `ToolFailed`."""
+        """Make the change, and keep the old content. Returns the text for the model. Raises `ToolFailed`."""
         before = _read(change.target) if change.existed else None
         changed_at = _changed_at(change.target) if change.existed else ""
         done = carry_out(change, path)
@@ -76,7 +76,7 @@ class Backups:
         return sum(len(kept.before or b"") for kept in self._kept.values())
 
     def changes(self) -> list[KeptChange]:
-        """Those that can be undone or were, the oldest first, by a quick look at the files."""
+        """The changes that can be undone or were, the oldest first, after a quick check of the files."""
         with self._lock:
             kept = [
                 KeptChange(approval_id, one.path, one.changed_at, _state(one), one.run_id)
@@ -85,14 +85,13 @@ class Backups:
             return [*self._undone.values(), *kept]
 
     def offer(self, approval_id: str) -> str | None:
-        """When the file that `undo` would put back was last changed; `None` where there is nothing to put back."""
+        """The `changed_at` of the change that `undo` would undo; `None` if there is none."""
         with self._lock:
             kept = self._kept.get(approval_id)
         return kept.changed_at if kept is not None else None
 
     def undo(self, approval_id: str) -> None:
-        """Put the old file back. Raises `ToolFailed` where the file is not as the call left it; nothing is changed
-        then."""
+        """Put the old file back. Raises `ToolFailed`, and changes nothing, if the file was changed since."""
         with self._lock:
             kept = self._kept.get(approval_id)
             if kept is None and approval_id in self._undone:
@@ -128,7 +127,7 @@ def _state(kept: Replaced) -> ChangeState:
         return "changed"
     if now == kept.signature:
         return "as_left"
-    # As where a later change of the same file was undone.
+    # For example after a later change of the same file was undone.
     content = _read(kept.target)
     return "as_left" if content is not None and _digest(content) == kept.after else "changed"
 
@@ -153,4 +152,4 @@ def _digest(content: bytes) -> str:
 
 
 backups = Backups()
-"""This kernel's."""
+"""The backups of this kernel."""

@@ -1,4 +1,4 @@
-"""What a tool returns, as text for the model."""
+"""Turns the value that a tool returns into text for the model."""
 
 import contextlib
 import json
@@ -10,19 +10,19 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_kernel.notebook.execution.capture import OutputCapture
 
 MOST_ITEMS = 10_000
-"""Of a generator: one may go on for ever."""
+"""How many values of a generator are shown: one may be endless."""
 _MORE = f"[The tool gave more than {MOST_ITEMS:,} values. It was ended here.]\n"
 
 
 class ToolText(str):
-    """The whole text for the model; what the call showed live is part of it and is not told twice."""
+    """A result that is the whole text for the model: the call's live output is part of it, and not added again."""
 
 
 def value_text(value: Any, shell: InteractiveShell, capture: OutputCapture) -> str:
-    """A string as it is, JSON where the value allows it, else its representation.
+    """A string as it is; JSON if the value can be JSON, else its representation.
 
-    A value with a rich display (a table, a figure) is shown to the user as an output and returns "" here: the text
-    of that output is already the model's.
+    A value with a rich display (a table, a figure) is shown as an output of the call, and gives "" here: the model gets
+    the text of that output.
     """
     if value is None:
         return ""
@@ -41,7 +41,7 @@ def value_text(value: Any, shell: InteractiveShell, capture: OutputCapture) -> s
 
 
 def collect(generator: Generator[Any, Any, Any], shell: InteractiveShell, capture: OutputCapture) -> Any:
-    """Show each value of a generator as it comes, one a line. Gives what the generator returns at its end."""
+    """Show each value of a generator as it comes, one a line. Returns the generator's return value."""
     with contextlib.closing(generator):
         for _ in range(MOST_ITEMS):
             try:
@@ -54,6 +54,7 @@ def collect(generator: Generator[Any, Any, Any], shell: InteractiveShell, captur
 
 
 async def collect_async(generator: AsyncGenerator[Any, Any], shell: InteractiveShell, capture: OutputCapture) -> None:
+    """As `collect`."""
     async with contextlib.aclosing(generator):
         number = 0
         async for item in generator:

@@ -1,4 +1,8 @@
-"""A server that reaches this kernel through a gateway. The environment, which the gateway made, can't tell of it."""
+"""Decides which host a run has: the server that serves this kernel, or a runtime in this process.
+
+A server that started the kernel is known by the environment. One that reaches the kernel through a gateway is not: the
+kernel asks for it, and the server answers through the link.
+"""
 
 import functools
 import threading
@@ -7,32 +11,73 @@ from typing import Any
 
 from agent_kernel.notebook.kernel.environment import is_attended, is_served, kernel_of
 from agent_kernel.notebook.kernel.link import Link
+from agent_kernel.notebook.kernel.run_state import RunHost
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.protocol.kernel_events import Hello
 
 ASK_SECONDS = 0.25
 ASK_TRIES = 6
-"""How often a kernel that nobody has told anything says that it is there, and the seconds in between."""
+"""How often a kernel asks for a server behind a gateway, and the seconds between two tries."""
+
+
+def host_for(state: KernelState, model: Any) -> RunHost:
+    """The server's runtime; or one in this process, where there is no such server or the model is an object."""
+    by_name = model is None or isinstance(model, str)
+    served = by_name and (is_served(state.shell) or _is_served_through_gateway(state))
+    return _served(state) if served else _embedded(state)
+
+
+@functools.cache
+def _served(state: KernelState) -> RunHost:
+    from agent_kernel.notebook.hosts.served import ServedHost
+
+    return ServedHost(state)
+
+
+@functools.cache
+def _embedded(state: KernelState) -> RunHost:
+    from agent_kernel.notebook.hosts.embedded import EmbeddedHost
+
+    return EmbeddedHost(state)
 
 
 def look_for_server(state: KernelState) -> None:
-    """Where a page is there, but no server that the environment tells of: ask for one. Returns at once."""
+    """Begin to ask for a server behind a gateway, where there is a page but no server in the environment. Returns at
+    once; for the main thread."""
     kernel = kernel_of(state.shell)
     if kernel is not None and not is_served(state.shell) and is_attended(state.shell):
         _search(state).begin(kernel)
 
 
-def is_served_from_afar(state: KernelState) -> bool:
-    """Whether such a server has answered. The first who asks waits a moment for it; a headless run does not."""
-    if not state.told_served.is_set():
+def warm_up(state: KernelState) -> None:
+    """Import what a runtime in this process needs, before the first run: that takes a second, or several under load.
+
+    Returns at once; for the main thread, after `look_for_server`. Does nothing where the kernel is served, or headless:
+    a headless notebook runs its agent at once.
+    """
+    if not is_served(state.shell) and is_attended(state.shell):
+        threading.Thread(target=_warm_up, args=(state,), name="agent-kernel-warm-up", daemon=True).start()
+
+
+def _warm_up(state: KernelState) -> None:
+    if _has_answered(state):
+        return
+    from agent_kernel.models.resolver import warm_up as import_models
+
+    import_models()
+
+
+def _is_served_through_gateway(state: KernelState) -> bool:
+    """Whether such a server has answered. Waits a moment for the first answer, unless the notebook is headless."""
+    if not state.served_through_gateway.is_set():
         look_for_server(state)
-    return was_found(state)
+    return _has_answered(state)
 
 
-def was_found(state: KernelState) -> bool:
-    """Whether such a server has answered, once it has had its time to. For any thread."""
+def _has_answered(state: KernelState) -> bool:
+    """Waits until the server has had its time to answer. For any thread."""
     _search(state).wait()
-    return state.told_served.is_set()
+    return state.served_through_gateway.is_set()
 
 
 class _Search:
@@ -44,7 +89,7 @@ class _Search:
         self._wait_until: float | None = None
 
     def begin(self, kernel: Any) -> None:
-        """For the main thread. Does nothing while it goes on."""
+        """For the main thread. Does nothing while a search goes on."""
         if self._answered.is_set() or (self._thread is not None and self._thread.is_alive()):
             return
         if self._wait_until is None:
@@ -65,4 +110,4 @@ class _Search:
 
 @functools.cache
 def _search(state: KernelState) -> _Search:
-    return _Search(state.told_served)
+    return _Search(state.served_through_gateway)

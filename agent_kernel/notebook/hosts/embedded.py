@@ -1,4 +1,4 @@
-"""The host of a kernel without such a server: the runtime in a background thread of this process."""
+"""The host of a kernel that no server with the extension serves: the runtime in a background thread of this process."""
 
 import asyncio
 import atexit
@@ -17,20 +17,18 @@ from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.notebook.hosts.live_cards import Cards
-from agent_kernel.notebook.hosts.live_view import Hearing, LiveView, show_record
+from agent_kernel.notebook.hosts.live_view import Hearing, LiveView, LiveViews, show_record
 from agent_kernel.notebook.hosts.local_executor import LocalExecutor
 from agent_kernel.notebook.hosts.widget_channel import WidgetChannel
 from agent_kernel.notebook.kernel.environment import (
-    hears_while_blocked,
     is_attended,
     kernel_of,
     notebook_path,
     user_rules_path,
 )
+from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.self_client import SelfClient
 from agent_kernel.notebook.kernel.state import KernelState
-from agent_kernel.notebook.run_state import RunState
 from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.kernel import RunEnd
@@ -56,14 +54,14 @@ SEND_IMAGES_VARIABLE = "AGENT_KERNEL_SEND_IMAGES"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Carried:
-    """A run that the runtime of this process carries out, or could try again."""
+class HostedRun:
+    """A run that the runtime of this process executes, or could try again."""
 
     run: RunState
     conversation: Conversation
-    line: WidgetChannel | None
-    turn: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
-    """Held until the run has heard of its end: a page may try it again before that."""
+    channel: WidgetChannel | None
+    lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
+    """Held until `run` has been told of its end: a page may try it again before that."""
 
 
 class EmbeddedHost:
@@ -73,41 +71,40 @@ class EmbeddedHost:
 
     def __init__(self, state: KernelState) -> None:
         self._state = state
-        self._cards = Cards()
-        self._views = self._cards.views
-        self._carried: dict[str, Carried] = {}
+        self._views = LiveViews()
+        self._hosted: dict[str, HostedRun] = {}
         self._shown: set[str] = set()
+        """Runs whose cards or record have been displayed."""
         self._loop = asyncio.new_event_loop()
         self._runtime: Runtime | None = None
         self._opening = asyncio.Lock()
         self._models = ModelResolver.from_environment(os.environ)
-        kernel = kernel_of(state.shell)
-        self._own_shell = SelfClient(kernel) if kernel is not None else None
+        self._self_client = SelfClient() if kernel_of(state.shell) is not None else None
         self._tasks = TaskOwner()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent-kernel-runtime", daemon=True)
         self._thread.start()
-        state.polling.watch(self._say_hearing)
+        state.polling.watch(self._update_hearing)
         atexit.register(self._close)
 
-    def begin(self, run: RunState) -> None:
-        for run_id in self._cards.asked_for_more(run.conversation_id):
-            self._loop.call_soon_threadsafe(self._let_go, run_id)
+    def start(self, run: RunState) -> None:
+        for run_id in self._views.on_start(run.conversation_id):
+            self._loop.call_soon_threadsafe(self._release, run_id)
         attended = self._attended()
-        line: WidgetChannel | None = None
+        channel: WidgetChannel | None = None
         if attended:
-            view = self._views[run.run_id] = LiveView(self._state.shell, run, "kernel", self._hearing())
+            view = self._views.views[run.run_id] = LiveView(self._state.shell, run, "kernel", self._hearing())
             run.shown_by(view.widget.model_id, prompt_in_cell=view.prompt_in_cell)
-            line = WidgetChannel(view.widget, self._loop, self._tasks)
-            line.attach()
+            channel = WidgetChannel(view.widget, self._loop, self._tasks)
+            channel.attach()
             view.show()
-        self._submit(self._carry(run, line, attended))
+        self._submit(self._execute(run, channel, attended))
 
     def _hearing(self) -> Hearing:
-        return "usually" if self._state.polling.hears_pages else "between-cells"
+        return "usually" if self._state.polling.answers_pages else "between-cells"
 
-    def _say_hearing(self) -> None:
-        for view in list(self._views.values()):
-            view.say_hearing(self._hearing())
+    def _update_hearing(self) -> None:
+        for view in list(self._views.views.values()):
+            view.set_hearing(self._hearing())
 
     def cancel(self, run: RunState, cause: StopCause) -> None:
         self._submit(self._cancel(run, cause))
@@ -116,40 +113,38 @@ class EmbeddedHost:
         return asyncio.run_coroutine_threadsafe(self._models.listed(), self._loop)
 
     def show_here(self, run: RunState) -> bool:
-        return self._cards.show_here(run.run_id)
+        return self._views.show_here(run.run_id)
 
-    def waiting(self) -> list[WaitingRun]:
+    def waiting_runs(self) -> list[WaitingRun]:
         async def read() -> list[WaitingRun]:
             if self._runtime is None:
                 return []
-            return [
-                WaitingRun(run_id=run.run_id, tool_names=tuple(run.waiting_tools))
-                for run in await self._runtime.list_runs(ended=0)
-            ]
+            runs = await self._runtime.list_runs(ended=0)
+            return [WaitingRun(run_id=run.run_id, tool_names=tuple(run.waiting_tools)) for run in runs]
 
         return asyncio.run_coroutine_threadsafe(read(), self._loop).result()
 
-    def ended(self, end: RunEnd) -> None:
+    def on_end(self, end: RunEnd) -> None:
         run_id = end.run.run_id
-        if run_id in self._views:
+        if run_id in self._views.views:
             self._shown.add(run_id)
-        carried = self._carried.get(run_id)
-        line = carried.line if carried is not None else None
-        if self._cards.ended(end, kept=line is not None):
-            self._loop.call_soon_threadsafe(self._let_go, run_id)
-        elif line is not None and not line.seen.is_set():
-            self._submit(self._give_up_unseen(run_id, line))
+        hosted = self._hosted.get(run_id)
+        channel = hosted.channel if hosted is not None else None
+        if self._views.on_end(end, may_stay=channel is not None):
+            self._loop.call_soon_threadsafe(self._release, run_id)
+        elif channel is not None and not channel.seen.is_set():
+            self._submit(self._give_up_unseen(run_id, channel))
 
-    def goes_on(self, run: RunState) -> None:
-        self._cards.goes_on(run.run_id)
+    def on_retry(self, run: RunState) -> None:
+        self._views.on_retry(run.run_id)
 
-    def settled(self, run: RunState, end: RunEnd) -> None:
+    def on_waited(self, run: RunState, end: RunEnd) -> None:
         if run.run_id not in self._shown:
             self._shown.add(run.run_id)
             show_record(self._state.shell, end)
 
     def usage(self, days: int) -> UsageReport:
-        """Of this process: its log is in memory."""
+        """The usage of this process: its log is in memory."""
         attended = self._attended()
 
         async def read() -> UsageReport:
@@ -180,8 +175,8 @@ class EmbeddedHost:
     def _submit(self, work: Coroutine[Any, Any, None]) -> Future[None]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    async def _carry(self, run: RunState, line: WidgetChannel | None, attended: bool) -> None:
-        """One run from its start to its end, on the runtime's loop. Whatever fails, the run ends."""
+    async def _execute(self, run: RunState, channel: WidgetChannel | None, attended: bool) -> None:
+        """Execute one run from its start to its end, on the runtime's loop. Whatever fails, the run ends."""
         try:
             runtime = await self._open(attended)
             spec = run.spec
@@ -190,71 +185,71 @@ class EmbeddedHost:
             conversation = await runtime.create_conversation(
                 conversation_id=run.conversation_id, notebook_path=notebook_path()
             )
-            carried = self._carried[run.run_id] = Carried(run, conversation, line)
-            conversation.on_retry = self._go_on
+            hosted = self._hosted[run.run_id] = HostedRun(run, conversation, channel)
+            conversation.on_retry = self._retry
             events = conversation.subscribe()
-            watch = self._tasks.spawn(self._watch(run, conversation, events, line), f"watch {run.run_id}")
-            if line is not None:
-                line.open(conversation)
-            executor = LocalExecutor(self._state, run.run_id, self._own_shell)
+            watch = self._tasks.spawn(self._watch(run, conversation, events, channel), f"watch {run.run_id}")
+            if channel is not None:
+                channel.open(conversation)
+            executor = LocalExecutor(self._state, run.run_id, self._self_client)
             scripted = run.scripted or await self._recorded(spec.model, spec.prompt)
-            async with carried.turn:
+            async with hosted.lock:
                 handle = await conversation.start_run(spec, executor, scripted=scripted)
                 if run.stop_cause is not None:
                     await self._cancel(run, run.stop_cause)
-                await self._see_to_end(carried, handle, events, watch)
-        except Exception as error:  # noqa: BLE001 -- the cell that waits must hear of it
+                await self._finish(hosted, handle, events, watch)
+        except Exception as error:  # noqa: BLE001 -- the cell that waits must be released
             run.fail(str(error) if isinstance(error, AgentKernelError) else f"{type(error).__name__}: {error}")
 
-    async def _see_to_end(
-        self, carried: Carried, handle: RunHandle, events: Subscription, watch: "asyncio.Task[None]"
+    async def _finish(
+        self, hosted: HostedRun, handle: RunHandle, events: Subscription, watch: "asyncio.Task[None]"
     ) -> None:
         result = await handle.wait()
         events.close()
         await watch
-        if carried.line is not None:
-            await carried.line.drain()
+        if hosted.channel is not None:
+            await hosted.channel.drain()
         end = RunEnd(run=result.run, text=result.text, messages=result.messages, tool_calls=result.tool_calls)
-        carried.run.finish(end)
+        hosted.run.finish(end)
 
-    def _go_on(self, spec: RunSpec, handle: RunHandle) -> None:
-        """A page has tried a run again whose model had failed."""
-        carried = self._carried.get(spec.run_id)
-        if carried is not None:
-            self._tasks.spawn(self._carry_on(carried, handle), f"run {spec.run_id}")
+    def _retry(self, spec: RunSpec, handle: RunHandle) -> None:
+        """A page has retried a run whose model had failed."""
+        hosted = self._hosted.get(spec.run_id)
+        if hosted is not None:
+            self._tasks.spawn(self._execute_again(hosted, handle), f"run {spec.run_id}")
 
-    async def _carry_on(self, carried: Carried, handle: RunHandle) -> None:
-        events = carried.conversation.subscribe()
-        async with carried.turn:
-            carried.run.go_on()
-            watching = self._watch(carried.run, carried.conversation, events, carried.line)
-            watch = self._tasks.spawn(watching, f"watch {carried.run.run_id}")
-            await self._see_to_end(carried, handle, events, watch)
+    async def _execute_again(self, hosted: HostedRun, handle: RunHandle) -> None:
+        events = hosted.conversation.subscribe()
+        async with hosted.lock:
+            hosted.run.reopen()
+            watching = self._watch(hosted.run, hosted.conversation, events, hosted.channel)
+            watch = self._tasks.spawn(watching, f"watch {hosted.run.run_id}")
+            await self._finish(hosted, handle, events, watch)
 
-    def _let_go(self, run_id: str) -> None:
-        """A run is over, or can't be tried again. On the runtime's loop."""
-        carried = self._carried.pop(run_id, None)
-        if carried is not None and carried.line is not None:
-            carried.line.close()
+    def _release(self, run_id: str) -> None:
+        """Forget a run that has ended and can't be tried again. On the runtime's loop."""
+        hosted = self._hosted.pop(run_id, None)
+        if hosted is not None and hosted.channel is not None:
+            hosted.channel.close()
 
     async def _open(self, attended: bool) -> Runtime:
         async with self._opening:
             if self._runtime is None:
-                # In memory: the notebook's record is what stays.
+                # In memory: only the notebook's record remains.
                 self._runtime = await Runtime.open(None, self._models, _settings(), attended=attended)
             return self._runtime
 
     async def _recorded(self, model: str | None, prompt: str) -> tuple[ScriptedDecision, ...]:
-        """The answers that a cassette holds beside its turns, for runs that nobody watches."""
+        """The decisions that a cassette has beside its turns, for runs without anybody to ask."""
         try:
             resolved = await asyncio.to_thread(self._models.resolve, model)
         except AgentKernelError:
-            return ()  # the run says what is wrong
+            return ()  # the run reports it
         find: Any = getattr(resolved, "scripted_decisions", None)
         return tuple(find(prompt)) if find is not None else ()
 
     async def _watch(
-        self, run: RunState, conversation: Conversation, events: Subscription, line: WidgetChannel | None
+        self, run: RunState, conversation: Conversation, events: Subscription, channel: WidgetChannel | None
     ) -> None:
         async for frame in events:
             event = json.loads(frame)
@@ -262,70 +257,69 @@ class EmbeddedHost:
                 continue
             if event["type"] == "run":
                 run.update(RunView.model_validate(event["run"]))
-            if line is not None and not line.seen.is_set() and (work := self._without_page(event, conversation, line)):
+            if (
+                channel is not None
+                and not channel.seen.is_set()
+                and (work := self._without_page(event, conversation, channel))
+            ):
                 self._tasks.spawn(work, "wait for a page")
 
     def _without_page(
-        self, event: dict[str, Any], conversation: Conversation, line: WidgetChannel
+        self, event: dict[str, Any], conversation: Conversation, channel: WidgetChannel
     ) -> Coroutine[Any, Any, None] | None:
-        """What becomes of a question that no page shows."""
+        """The work that answers a question if no page shows it; `None` for events that ask nothing."""
         match event["type"]:
             case "run" if event["run"]["paused"]:
-                return self._end_unseen(conversation, line, event["run_id"])
+                return self._end_unseen(conversation, channel, event["run_id"])
             case "approval_request":
-                return self._deny_unseen(conversation, line, event["approval_id"])
+                return self._deny_unseen(conversation, channel, event["approval_id"])
             case "tool_complete" if event["state"] == "unknown":
-                return self._continue_unseen(conversation, line, event["tool_call_id"])
+                return self._continue_unseen(conversation, channel, event["tool_call_id"])
         return None
 
-    async def _deny_unseen(self, conversation: Conversation, line: WidgetChannel, approval_id: str) -> None:
-        if not await self._seen(line):
+    async def _deny_unseen(self, conversation: Conversation, channel: WidgetChannel, approval_id: str) -> None:
+        if not await self._seen(channel):
             with contextlib.suppress(AlreadyDecided):
                 await conversation.decide(approval_id, Decision(approved=False, reason=NO_CLIENT))
 
-    async def _continue_unseen(self, conversation: Conversation, line: WidgetChannel, tool_call_id: str) -> None:
-        if not await self._seen(line):
+    async def _continue_unseen(self, conversation: Conversation, channel: WidgetChannel, tool_call_id: str) -> None:
+        if not await self._seen(channel):
             with contextlib.suppress(AlreadyDecided):
                 await conversation.answer_unknown(tool_call_id, "continue")
 
-    async def _end_unseen(self, conversation: Conversation, line: WidgetChannel, run_id: str) -> None:
-        if not await self._seen(line):
+    async def _end_unseen(self, conversation: Conversation, channel: WidgetChannel, run_id: str) -> None:
+        if not await self._seen(channel):
             await conversation.end_paused(run_id)
 
-    async def _give_up_unseen(self, run_id: str, line: WidgetChannel) -> None:
-        if not await self._seen(line):
-            self._cards.give_up(run_id)
-            self._let_go(run_id)
+    async def _give_up_unseen(self, run_id: str, channel: WidgetChannel) -> None:
+        if not await self._seen(channel):
+            self._views.give_up(run_id)
+            self._release(run_id)
 
-    async def _seen(self, line: WidgetChannel) -> bool:
-        """Whether a page shows the run; one that has not by now is given a while."""
-        await self._between_cells()
+    async def _seen(self, channel: WidgetChannel) -> bool:
+        """Whether a page shows the run. Waits some seconds for the first one."""
+        await self._state.polling.catch_up(self._self_client)
         try:
             async with asyncio.timeout(CLIENT_SECONDS):
-                await line.seen.wait()
+                await channel.seen.wait()
         except TimeoutError:
-            await self._between_cells()
-        return line.seen.is_set()
-
-    async def _between_cells(self) -> None:
-        """Where pages are heard between cells only, wait until what they have said by now is heard."""
-        if self._own_shell is not None and not hears_while_blocked(self._state.shell):
-            await self._own_shell.reached()
+            await self._state.polling.catch_up(self._self_client)
+        return channel.seen.is_set()
 
     async def _cancel(self, run: RunState, cause: StopCause) -> None:
-        carried = self._carried.get(run.run_id)
-        if carried is None:
-            return  # it is stopped as soon as it has begun
-        moved = cause == "cell_deleted" and carried.line is not None and carried.line.on_screen
+        hosted = self._hosted.get(run.run_id)
+        if hosted is None:
+            return  # it is cancelled as soon as it has started
+        moved = cause == "cell_deleted" and hosted.channel is not None and hosted.channel.on_screen
         if not moved:
             with contextlib.suppress(UnknownRun):
-                await carried.conversation.cancel_run(run.run_id, stop_for(cause))
+                await hosted.conversation.cancel_run(run.run_id, stop_for(cause))
 
     def _close(self) -> None:
         async def close() -> None:
             await self._tasks.aclose()
-            if self._own_shell is not None:
-                self._own_shell.close()
+            if self._self_client is not None:
+                self._self_client.close()
             if self._runtime is not None:
                 await self._runtime.aclose()
             await self._models.aclose()

@@ -1,4 +1,4 @@
-"""The executor of the embedded host: from the runtime's thread to the main thread of the same process."""
+"""`LocalExecutor`: hands calls from the embedded runtime's thread to the main thread of the same process."""
 
 import asyncio
 import contextlib
@@ -14,25 +14,25 @@ from agent_kernel.protocol.views import OutputView, Place
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
 
 CLAIM_SECONDS = 0.05
-"""A main thread that waits for the run claims a call at once; after this time nobody does, and a message is queued."""
+"""A main thread that waits for the run claims a call at once. After this time none does, and a message is queued."""
 
 STOP_SECONDS = 2.0
+"""How long a cancelled call may take to end."""
 
 
 class LocalExecutor:
-    """Implements `agent_kernel.tools.executor.ToolExecutor` for one run. Its methods are for the runtime's event
-    loop."""
+    """The `ToolExecutor` of one run. Its methods are for the runtime's event loop."""
 
     def __init__(self, state: KernelState, run_id: str, self_client: SelfClient | None) -> None:
         self._state = state
         self._run_id = run_id
-        self._own_shell = self_client
+        self._self_client = self_client
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
-        observer = _Bridge(asyncio.get_running_loop(), emit)
+        observer = _LoopObserver(asyncio.get_running_loop(), emit)
         withdrawn = self._state.was_interrupted(self._run_id)
         self._state.mailbox.deposit(call, observer, self._run_id, withdrawn=withdrawn)
-        nudge = asyncio.create_task(self._nudge(call))
+        queueing = asyncio.create_task(self._queue_between_cells(call))
         try:
             return with_undo(await asyncio.shield(observer.outcome), call.approval_id)
         except asyncio.CancelledError:
@@ -41,21 +41,21 @@ class LocalExecutor:
                 await asyncio.wait_for(asyncio.shield(observer.outcome), STOP_SECONDS)
             raise
         finally:
-            nudge.cancel()
-            await asyncio.gather(nudge, return_exceptions=True)
+            queueing.cancel()
+            await asyncio.gather(queueing, return_exceptions=True)
 
-    async def _nudge(self, call: ApprovedCall) -> None:
-        """Where no cell waits for the run, have the call run between cells."""
-        if self._own_shell is None:
+    async def _queue_between_cells(self, call: ApprovedCall) -> None:
+        """Where no cell waits for the run, have the call claimed between cells."""
+        if self._self_client is None:
             return
         needs_await = self._state.executor.needs_await(call.tool_name, call.arguments_json, self._run_id)
         queued = False
         while True:
             await asyncio.sleep(CLAIM_SECONDS)
-            if self._state.mailbox.place(call.approval_id) != "deposited":
+            if self._state.mailbox.phase(call.approval_id) != "deposited":
                 return
-            if not queued or self._own_shell.was_aborted():
-                self._own_shell.queue_take(call.approval_id, needs_await)
+            if not queued or self._self_client.was_aborted():
+                self._self_client.queue_take(call.approval_id, needs_await)
                 queued = True
 
     async def interrupt(self, approval_id: str) -> bool:
@@ -84,11 +84,11 @@ class LocalExecutor:
         return await asyncio.to_thread(picture_of, address, notebook_path(), cell_id)
 
     async def describe_environment(self) -> str:
-        return describe_environment(self._state.shell)
+        return describe_environment(self._state.shell, notebook_path())
 
 
-class _Bridge:
-    """A mailbox observer that passes everything on to an event loop."""
+class _LoopObserver:
+    """A mailbox observer that forwards to an event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, emit: OutputSink) -> None:
         self._loop = loop
@@ -103,7 +103,7 @@ class _Bridge:
         return True
 
     def _post(self, callback: Any, *arguments: Any) -> None:
-        # A loop that is closed belongs to a process that ends.
+        # The loop is closed when the process ends.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback, *arguments)
 

@@ -1,16 +1,15 @@
-"""The host of a kernel whose server has the extension: the runtime is there, and shows the run to pages itself."""
+"""The host of a kernel whose server has the extension: the runtime is at the server, which also serves the pages."""
 
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from agent_kernel.notebook.hosts.live_cards import Cards
-from agent_kernel.notebook.hosts.live_view import LiveView
+from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews
 from agent_kernel.notebook.kernel.environment import is_served, kernel_of
 from agent_kernel.notebook.kernel.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
+from agent_kernel.notebook.kernel.questions import ASK_TRIES
+from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
-from agent_kernel.notebook.questions import ASK_TRIES
-from agent_kernel.notebook.run_state import RunState
 from agent_kernel.protocol.ids import new_question_id
 from agent_kernel.protocol.kernel import RunEnd
 from agent_kernel.protocol.kernel_events import (
@@ -29,8 +28,8 @@ from agent_kernel.protocol.views import ModelsView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 
 MODELS_TRIES = 10
-"""Seconds for which a list of models is waited for: the endpoints have half of them."""
-UNHEARD = (
+"""Seconds to wait for a list of models: the endpoints have half of them."""
+NOT_ACKNOWLEDGED = (
     f"The Jupyter server did not answer within {ANNOUNCE_SECONDS * ANNOUNCE_TRIES:g} s. Check that its extension is "
     "on (`jupyter server extension list` shows agent_kernel_server), then run the cell again."
 )
@@ -42,18 +41,18 @@ class ServedHost:
     def __init__(self, state: KernelState) -> None:
         self._state = state
         self._link = Link(kernel_of(state.shell))
-        self._cards = Cards()
+        self._views = LiveViews()
 
-    def begin(self, run: RunState) -> None:
+    def start(self, run: RunState) -> None:
         install()
-        self._cards.asked_for_more(run.conversation_id)
-        view = self._cards.views[run.run_id] = LiveView(self._state.shell, run, "server")
+        self._views.on_start(run.conversation_id)
+        view = self._views.views[run.run_id] = LiveView(self._state.shell, run, "server")
         run.shown_by(view.widget.model_id, prompt_in_cell=view.prompt_in_cell)
         view.show()
         announced = RunAnnounced(
             run_id=run.run_id, conversation_id=run.conversation_id, through_gateway=self._through_gateway
         )
-        self._link.announce(announced, run.heard, lambda: run.fail(UNHEARD))
+        self._link.announce(announced, run.acknowledged, lambda: run.fail(NOT_ACKNOWLEDGED))
 
     @property
     def _through_gateway(self) -> bool:
@@ -73,24 +72,24 @@ class ServedHost:
         try:
             question = AskModels(question_id=new_question_id(), through_gateway=self._through_gateway)
             listed.set_result(self._ask(question, tries=MODELS_TRIES))
-        except Exception as error:  # noqa: BLE001 -- whoever waits for the list hears of it
+        except Exception as error:  # noqa: BLE001 -- the future carries it
             listed.set_exception(error)
 
     def show_here(self, run: RunState) -> bool:
-        return self._cards.show_here(run.run_id)
+        return self._views.show_here(run.run_id)
 
-    def waiting(self) -> Sequence[WaitingRun]:
+    def waiting_runs(self) -> Sequence[WaitingRun]:
         question = AskWaitingRuns(question_id=new_question_id(), through_gateway=self._through_gateway)
         return self._ask(question).runs
 
-    def ended(self, end: RunEnd) -> None:
-        self._cards.ended(end)
+    def on_end(self, end: RunEnd) -> None:
+        self._views.on_end(end)
 
-    def goes_on(self, run: RunState) -> None:
-        self._cards.goes_on(run.run_id)
+    def on_retry(self, run: RunState) -> None:
+        self._views.on_retry(run.run_id)
 
-    def settled(self, run: RunState, end: RunEnd) -> None:
-        """Nothing: the record is where the cards were."""
+    def on_waited(self, run: RunState, end: RunEnd) -> None:
+        """Nothing to do: the record has replaced the cards."""
 
     def usage(self, days: int) -> UsageReport:
         install()

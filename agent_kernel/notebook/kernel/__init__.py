@@ -1,1 +1,1 @@
-"""What this kernel holds of the agent: its state, the link to the server, and the mailbox of approved calls."""
+"""The kernel's side of Agent Kernel: its state, the link to the server, cells, waiting for runs, interrupts."""

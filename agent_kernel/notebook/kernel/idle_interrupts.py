@@ -1,7 +1,8 @@
-"""SIGINT while no cell of the user's own runs: it stops the runs of this kernel, which go on without one.
+"""Handles SIGINT while no cell of the user's runs: it cancels the runs of this kernel, which go on without a cell.
 
 ipykernel ignores the signal between messages, and raises KeyboardInterrupt while it handles one. Its hooks around each
-message, and `saved_sigint_handler`, are used here and nowhere else. A cell of the user's is left to ipykernel.
+message, and `saved_sigint_handler`, are used only here. While a cell of the user's runs, the signal is left to
+ipykernel.
 """
 
 import logging
@@ -10,116 +11,116 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.notebook.execution.interrupts import own_signal
 from agent_kernel.notebook.kernel.environment import kernel_of
+from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.kernel_code import OWN_CODE
 
-if TYPE_CHECKING:
-    from agent_kernel.notebook.run_state import RunState
-
 QUICK = frozenset({"kernel_info_request", "comm_info_request", "history_request", "is_complete_request"})
-"""What pages ask by themselves. An interrupt is never about these, and would cost them their reply."""
+"""Requests that pages make on their own. An interrupt is never meant for these, and would cost them their reply."""
 
-ASKED = frozenset({"complete_request", "inspect_request"})
-"""What may take long, because it looks at the user's objects: an interrupt ends it, and stops the runs as well."""
+SLOW = frozenset({"complete_request", "inspect_request"})
+"""Requests that may take long, because they look at the user's objects: an interrupt ends them, and cancels the runs as
+well."""
 
 _log = logging.getLogger(__name__)
 
 
 class IdleInterrupts:
-    """One per kernel process. Its handlers only hand on: the code that they interrupt may hold any lock."""
+    """One per kernel process. Its signal handlers only queue: the code that they interrupt may hold any lock."""
 
-    def __init__(self, shell: InteractiveShell, open_runs: "Callable[[], Sequence[RunState]]") -> None:
+    def __init__(self, shell: InteractiveShell, open_runs: Callable[[], Sequence[RunState]]) -> None:
         self._open_runs = open_runs
-        self._interrupted: queue.SimpleQueue[tuple[str | None, Callable[[], bool] | None]] = queue.SimpleQueue()
-        self.tell: Callable[[str | None], None] = lambda _run_id: None
-        """Called, in any thread, with the id of a run that this kernel did not start, or for all such runs."""
+        self._requests: queue.SimpleQueue[tuple[str | None, Callable[[], bool] | None]] = queue.SimpleQueue()
+        self.cancel_elsewhere: Callable[[str | None], None] = lambda _run_id: None
+        """Called, in any thread, with the id of a run that this kernel did not start, or with `None` for all such."""
         self.was_asked_for: Callable[[float], bool] = lambda _seconds: True
-        """Whether somebody has asked Jupyter for an interrupt within so many seconds. In any thread; may block for a
-        second. Where there is no server to ask, nobody can know who has sent a signal: then it counts as the user's."""
+        """Whether Jupyter was asked for an interrupt within the last `seconds`. For any thread; may block for a second.
+        Without a server to ask, the origin of a signal can't be known: then it counts as the user's."""
         self._is_new = False
-        """Whether the message at hand has had no code begin so far."""
+        """Whether the current message has not begun to run code yet."""
         self._kernel: Any = kernel_of(shell)
         if hasattr(self._kernel, "saved_sigint_handler"):
-            threading.Thread(target=self._stop_runs, name="agent-kernel-interrupts", daemon=True).start()
+            threading.Thread(target=self._cancel_requested, name="agent-kernel-interrupts", daemon=True).start()
             self._watch_messages()
-            shell.events.register("pre_execute", self._code_begins)
+            shell.events.register("pre_execute", self._on_code_start)
 
-    def interrupted(self, run_id: str | None, is_meant: Callable[[], bool] | None = None) -> None:
-        """Have this run stopped, or all; where `is_meant` is given, if it says so. For a signal's handler, too."""
-        self._interrupted.put((run_id, is_meant))
+    def request_cancel(self, run_id: str | None, confirm: Callable[[], bool] | None = None) -> None:
+        """Have this run cancelled, or all, by another thread; where `confirm` is given, only if it returns true. Safe
+        in a signal handler."""
+        self._requests.put((run_id, confirm))
 
-    def stop(self, run_id: str | None) -> None:
-        """Stop this run, or all. The last one first: an earlier one's end would begin it."""
+    def cancel(self, run_id: str | None) -> None:
+        """Cancel this run, or all. The latest goes first, because the end of an earlier one would start it."""
         known = False
         for run in reversed(self._open_runs()):
             if run_id in (None, run.run_id):
                 known = True
-                run.stop("interrupted")
+                run.cancel("interrupted")
         if run_id is None or not known:
-            self.tell(run_id)
+            self.cancel_elsewhere(run_id)
 
-    def _stop_runs(self) -> None:
+    def _cancel_requested(self) -> None:
         while True:
-            run_id, is_meant = self._interrupted.get()
+            run_id, confirm = self._requests.get()
             try:
-                if is_meant is None or is_meant():
-                    self.stop(run_id)
-            except Exception:  # noqa: BLE001 -- the next interrupt must find this thread
+                if confirm is None or confirm():
+                    self.cancel(run_id)
+            except Exception:  # noqa: BLE001 -- the next interrupt needs this thread
                 _log.warning("The runs could not be stopped.", exc_info=True)
 
     def _watch_messages(self) -> None:
-        kernel, begin, end = self._kernel, self._kernel.pre_handler_hook, self._kernel.post_handler_hook
+        kernel, before, after = self._kernel, self._kernel.pre_handler_hook, self._kernel.post_handler_hook
 
-        def begins() -> None:
-            begin()
+        def begin() -> None:
+            before()
             if not _is_main_thread():
-                return  # of a subshell, which signals do not reach
+                return  # a subshell's message: signals do not reach its thread
             self._is_new = True
             if (handler := self._handler()) is not None:
                 signal.signal(signal.SIGINT, handler)
 
-        def ended() -> None:
-            end()
+        def end() -> None:
+            after()
             if _is_main_thread():
-                signal.signal(signal.SIGINT, self._between)
+                signal.signal(signal.SIGINT, self._on_idle_signal)
 
-        kernel.pre_handler_hook, kernel.post_handler_hook = begins, ended
-        kernel.saved_sigint_handler = self._between
+        kernel.pre_handler_hook, kernel.post_handler_hook = begin, end
+        kernel.saved_sigint_handler = self._on_idle_signal
 
     def _handler(self) -> Callable[[int, FrameType | None], Any] | None:
-        """What an interrupt does while the message at hand is handled; `None` where it is ipykernel's matter."""
+        """The signal handler for the current message; `None` where ipykernel's stays."""
         message = self._kernel.get_parent("shell")
         kind = message.get("header", {}).get("msg_type")
         if kind == "execute_request":
-            return self._between if _is_own(message) else None
+            return self._on_idle_signal if _is_own(message) else None
         runs = self._open_runs()
         if not runs:
             return None
         if kind == "comm_msg":
             comm_id = message.get("content", {}).get("comm_id")
-            return self._between if any(run.spec.widget_model_id == comm_id for run in runs) else None
+            return self._on_idle_signal if any(run.spec.widget_model_id == comm_id for run in runs) else None
         if kind in QUICK:
-            return self._between
-        return self._within if kind in ASKED else None
+            return self._on_idle_signal
+        return self._on_signal_in_request if kind in SLOW else None
 
-    def _code_begins(self) -> None:
-        """For code that awaits, ipykernel has set a handler of its own since the message came. The code of a call,
-        which runs inside that code, begins here as well."""
+    def _on_code_start(self) -> None:
+        """For code that awaits, ipykernel has set a handler of its own since the message came. This event also comes
+        for the code of a call, which runs inside the queued code."""
         if _is_main_thread() and self._is_new and _is_own(self._kernel.get_parent("shell")):
-            signal.signal(signal.SIGINT, self._between)
+            signal.signal(signal.SIGINT, self._on_idle_signal)
         self._is_new = False
 
-    def _between(self, _signal: int, _frame: FrameType | None) -> None:
-        if not own_signal.take():  # one of our own that comes too late is for nobody
-            self.interrupted(None)
+    def _on_idle_signal(self, _signal: int, _frame: FrameType | None) -> None:
+        if not own_signal.take():  # a signal of this process's own that comes too late is dropped
+            self.request_cancel(None)
 
-    def _within(self, number: int, frame: FrameType | None) -> None:
-        self._between(number, frame)
+    def _on_signal_in_request(self, number: int, frame: FrameType | None) -> None:
+        self._on_idle_signal(number, frame)
         raise KeyboardInterrupt
 
 

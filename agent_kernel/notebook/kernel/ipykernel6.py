@@ -1,23 +1,25 @@
-"""Lets a kernel with ipykernel 6 hear its pages while its main thread waits for a run.
+"""Lets a kernel with ipykernel 6 answer its pages while its main thread waits for a run.
 
-There cells, and what a page says to a widget, come on one channel, which the main thread reads between cells. So a main
-thread that waits reads it itself: what is for widgets is answered at once; all else goes back into the kernel's own
-queue, in its order, and the kernel runs or aborts it when the cell has ended. That a cell can hear widgets this way is
-the idea of jupyter_ui_poll (https://github.com/Kirill888/jupyter-ui-poll). That library is not used: it answers in
-another thread, can't be nested, and runs the cells that came meanwhile itself, also those that the kernel would abort.
-From ipykernel 7 on a page has a line of its own, and nothing is done here.
+In ipykernel 6 cells and widget messages arrive on one channel, which the main thread reads between cells. So a waiting
+main thread reads it itself: messages for widgets are answered at once; all others go back into the kernel's own queue,
+in their order, and the kernel runs or aborts them when the cell has ended. The idea is that of jupyter_ui_poll
+(https://github.com/Kirill888/jupyter-ui-poll). That library is not used: it answers in another thread, can't be nested,
+and runs the cells that arrived meanwhile itself, also those that the kernel would abort.
 
-`msg_queue`, `_parent_ident` and `_publish_status` are no documented API: they are used here and nowhere else, and
-tested on the versions of ipykernel that have them.
+From ipykernel 7 on a page has a thread of its own (a subshell), and nothing of this is needed.
+
+`msg_queue`, `_parent_ident` and `_publish_status` are undocumented: they are used only here, and tested with the
+versions of ipykernel that have them.
 """
 
 import contextlib
 import inspect
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import zmq
 from IPython.core.interactiveshell import InteractiveShell
@@ -26,66 +28,87 @@ from agent_kernel.notebook.execution.executor import drive
 from agent_kernel.notebook.execution.interrupts import InterruptGate
 from agent_kernel.notebook.execution.redirect import own_figures
 from agent_kernel.notebook.kernel.cell_requests import CellRequest, read_frames
-from agent_kernel.notebook.kernel.environment import hears_while_blocked, kernel_of
-from agent_kernel.notebook.kernel.waiter import Waiter, wake
+from agent_kernel.notebook.kernel.environment import kernel_of
+from agent_kernel.notebook.kernel.self_client import SelfClient
 
 POLL_SECONDS = 0.03
-"""How long a click may lie unread while the main thread's event loop waits. A thread that is blocked hears at once."""
+"""How long a click may lie unread while the main thread's event loop waits. A blocked thread polls the channel."""
 
 AWAKE_SECONDS = 0.5
 """ipykernel cancels an interrupted `await` when its event loop wakes next, and does not wake it."""
 
-AT_ONCE = frozenset({"comm_open", "comm_msg", "comm_close", "comm_info_request", "kernel_info_request"})
-"""What a page says to widgets, and what it asks before it shows one. None of it is in an order with cells."""
+LONGEST_SECONDS = 0.5
+"""On Windows an interrupt is seen only between two polls of a socket."""
+
+ANSWERED_AT_ONCE = frozenset({"comm_open", "comm_msg", "comm_close", "comm_info_request", "kernel_info_request"})
+"""Messages to widgets, and requests that a page makes before it shows one. They need no order relative to cells."""
+
+
+class Event(Protocol):
+    """The part of `threading.Event` that a wait uses. `set` may be called in any thread."""
+
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def wait(self, timeout: float | None) -> object:
+        """Sleep until the event is set, for `timeout` seconds at most. It may return earlier."""
+        ...
 
 
 class ShellPolling:
     """One per kernel process."""
 
-    def __init__(self, shell: InteractiveShell, asked_for: Callable[[CellRequest], None]) -> None:
-        """`asked_for` is told of each request to run a cell that is found waiting behind the one that waits."""
+    def __init__(self, shell: InteractiveShell, on_request: Callable[[CellRequest], None]) -> None:
+        """`on_request` is called for each request to run a cell that is found in the queue."""
         self._kernel = kernel_of(shell)
-        self._needed = self._kernel is not None and not hears_while_blocked(shell)
-        self._asked_for = asked_for
+        features = getattr(self._kernel, "kernel_info", {}).get("supported_features", [])
+        self._needed = self._kernel is not None and "kernel subshells" not in features
+        self._on_request = on_request
         self._waits = 0
-        self._looked_at = -1
-        """The number of the last queued message that was looked at."""
+        self._last_seen = -1
+        """The number of the last queued message that was examined."""
         self._watchers: list[Callable[[], None]] = []
 
     @property
-    def hears_pages(self) -> bool:
-        """Whether pages are heard now, though a cell may be running. A call that runs is another matter."""
+    def answers_pages(self) -> bool:
+        """Whether messages of pages are read now, even if a cell is running (but not while a call runs)."""
         return not self._needed or self._waits > 0
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        """Have `watcher` called on the main thread whenever `hears_pages` may have changed."""
+        """Have `watcher` called on the main thread whenever `answers_pages` may have changed."""
         self._watchers.append(watcher)
 
     @contextlib.contextmanager
-    def waiting(self) -> Iterator["Ear"]:
-        """Within, this thread waits for a run. May be nested, and entered by several tasks at once."""
+    def waiting(self) -> Iterator["Polling"]:
+        """Mark this thread as waiting for a run. May be nested, and entered by several tasks at once."""
         if not self._needed or threading.current_thread() is not threading.main_thread():
-            yield Ear(None)
+            yield Polling(None)
             return
         self._waits += 1
         try:
-            self._tell()
-            yield Ear(self)
+            self._notify()
+            yield Polling(self)
         finally:
             self._waits -= 1
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    async def catch_up(self, client: SelfClient | None) -> None:
+        """Wait until the messages that pages have sent by now have been read."""
+        if self._needed and client is not None:
+            await client.round_trip()
+
+    def _notify(self) -> None:
         for watcher in self._watchers:
             watcher()
 
     @property
     def channel(self) -> zmq.Socket[Any]:
-        socket: zmq.Socket[Any] = self._kernel.shell_stream.socket  # type: ignore[union-attr]
-        return socket
+        channel: zmq.Socket[Any] = self._kernel.shell_stream.socket  # type: ignore[union-attr]
+        return channel
 
-    def hear(self) -> None:
-        """Answer what has come for widgets. An interrupt ends what a widget does just then, and then the wait."""
+    def poll(self) -> None:
+        """Answer the messages to widgets that have arrived. An interrupt ends the widget's code, and then the wait."""
         with (gate := InterruptGate()).installed():
             while not gate.interrupted and (message := self._take()) is not None:
                 self._answer(message, gate)
@@ -94,18 +117,18 @@ class ShellPolling:
     def _take(self) -> list[Any] | None:
         """The first message that can be answered now. The others stay in the queue, in their order."""
         kernel: Any = self._kernel
-        kernel.shell_stream.flush()  # what has come on the channel is now in the queue
+        kernel.shell_stream.flush()  # moves what has arrived on the channel into the queue
         found: list[Any] | None = None
         for _ in range(kernel.msg_queue.qsize()):
             number, dispatch, arguments = item = kernel.msg_queue.get_nowait()
-            if found is None and number > self._looked_at:
-                self._looked_at = number
+            if found is None and number > self._last_seen:
+                self._last_seen = number
                 kind = self._kind_of(arguments[0]) if dispatch == kernel.dispatch_shell else None
-                if kind in AT_ONCE:
+                if kind in ANSWERED_AT_ONCE:
                     found = arguments[0]
                     continue
                 if kind == "execute_request" and (request := read_frames(kernel.session, arguments[0])) is not None:
-                    self._asked_for(request)
+                    self._on_request(request)
             kernel.msg_queue.put_nowait(item)
         return found
 
@@ -115,10 +138,10 @@ class ShellPolling:
             _, parts = session.feed_identities(message, copy=False)
             return session.unpack(parts[1].bytes).get("msg_type")
         except (ValueError, LookupError, AttributeError):
-            return None  # the kernel will say what is wrong with it
+            return None  # the kernel reports what is wrong with it
 
     def _answer(self, message: list[Any], gate: InterruptGate) -> None:
-        """As the kernel's own dispatch, which would swallow interrupts; then what is printed is the cell's again."""
+        """As the kernel's own dispatch, which would swallow interrupts; afterwards output belongs to the cell again."""
         kernel: Any = self._kernel
         identities, parts = kernel.session.feed_identities(message, copy=False)
         try:
@@ -141,7 +164,7 @@ class ShellPolling:
     def _handle(self, identities: list[bytes], request: dict[str, Any], gate: InterruptGate) -> None:
         kernel: Any = self._kernel
         handler = kernel.shell_handlers[request["header"]["msg_type"]]
-        # One that came since the message was taken from the queue must not cost the message.
+        # An interrupt that came since the message was taken from the queue must not cost the message.
         opened = contextlib.nullcontext() if gate.interrupted else gate.open()
         try:
             with own_figures(), opened:
@@ -149,26 +172,59 @@ class ShellPolling:
                 if inspect.iscoroutine(result):
                     drive(result)
         except KeyboardInterrupt:
-            return  # it ends what the user's own widget does; `hear` passes it on to the cell
+            return  # it ends the widget's code; `poll` passes it on to the cell
         except Exception:
             kernel.log.error("Exception in message handler:", exc_info=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Ear:
-    """What a thread that waits hears with: nothing, where others hear for it."""
+class Polling:
+    """The polling of one thread that waits for a run; without effect where none is needed."""
 
-    _polling: ShellPolling | None
+    _shell: ShellPolling | None
 
-    def hear(self) -> None:
-        if self._polling is not None:
-            self._polling.hear()
+    def poll(self) -> None:
+        """See `ShellPolling.poll`."""
+        if self._shell is not None:
+            self._shell.poll()
 
     @property
     def seconds(self) -> float:
-        """How long an event loop may wait before it hears again. It reads the channel itself, but not the queue."""
-        return POLL_SECONDS if self._polling is not None else AWAKE_SECONDS
+        """How long an event loop may wait before it polls again. It reads the channel itself, but not the queue."""
+        return POLL_SECONDS if self._shell is not None else AWAKE_SECONDS
 
-    def wake(self) -> contextlib.AbstractContextManager[Waiter]:
-        """What a thread may sleep on until it is told of something, or there is something to hear."""
-        return wake(self._polling.channel if self._polling is not None else None)
+    @contextlib.contextmanager
+    def event(self) -> Iterator[Event]:
+        """An event for a blocked thread. It is also set while there is something to read on the shell channel."""
+        if self._shell is None:
+            yield threading.Event()
+            return
+        ours, others = socket.socketpair()
+        with ours, others:
+            ours.setblocking(False)
+            others.setblocking(False)
+            yield _ChannelEvent(self._shell.channel, ours, others)
+
+
+class _ChannelEvent:
+    """An event that also wakes on a ZMQ socket."""
+
+    def __init__(self, channel: zmq.Socket[Any], ours: socket.socket, others: socket.socket) -> None:
+        self._ours = ours
+        self._others = others
+        self._poller = zmq.Poller()
+        self._poller.register(channel, zmq.POLLIN)
+        self._poller.register(ours.fileno(), zmq.POLLIN)
+
+    def set(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # the buffer is full of wake-ups already
+            self._others.send(b"\0")
+
+    def clear(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._ours.recv(4096):
+                pass
+
+    def wait(self, timeout: float | None) -> object:
+        seconds = LONGEST_SECONDS if timeout is None else min(timeout, LONGEST_SECONDS)
+        return self._poller.poll(round(seconds * 1000))

@@ -1,7 +1,7 @@
 """The kernel's end of the link to the server extension.
 
 Requests come on the control channel, which ipykernel reads in a thread of its own, so that a kernel whose main thread
-waits still answers. `control_handlers` is not documented API of ipykernel: nothing outside this module touches it.
+waits still answers. ipykernel's `control_handlers` is undocumented: it is used only here.
 """
 
 import asyncio
@@ -85,21 +85,21 @@ _log = logging.getLogger(__name__)
 
 
 def install() -> None:
-    """Let the server's requests in. Does nothing the second time, or where there is no kernel."""
+    """Answer the server's requests from now on. Does nothing the second time, or where there is no kernel."""
     state = kernel_state()
     kernel = getattr(state.shell, "kernel", None)
     if kernel is not None and REQUEST_TYPE not in kernel.control_handlers:
         link = Link(kernel)
         kernel.control_handlers[REQUEST_TYPE] = _RequestHandler(kernel, state, link).handle
-        state.interrupts.tell = lambda run_id: link.send(KernelInterrupted(run_id=run_id))
+        state.interrupts.cancel_elsewhere = lambda run_id: link.send(KernelInterrupted(run_id=run_id))
         requested = _watch_interrupt_requests(kernel)
         state.interrupts.was_asked_for = lambda seconds: requested(seconds) or _server_knows(state, link, seconds)
 
 
 def _watch_interrupt_requests(kernel: Any) -> Callable[[float], bool]:
-    """A function that says whether a client has sent this kernel an interrupt request within so many seconds."""
+    """A function: whether a client has sent this kernel an interrupt request within the last `seconds`."""
     last = float("-inf")
-    carry_out = kernel.control_handlers.get("interrupt_request")
+    original = kernel.control_handlers.get("interrupt_request")
 
     def requested(seconds: float) -> bool:
         return time.monotonic() - last <= seconds
@@ -107,18 +107,17 @@ def _watch_interrupt_requests(kernel: Any) -> Callable[[float], bool]:
     async def interrupt(*request: Any) -> None:
         nonlocal last
         last = time.monotonic()
-        done = carry_out(*request)
+        done = original(*request)
         if inspect.isawaitable(done):
             await done
 
-    if carry_out is not None:
+    if original is not None:
         kernel.control_handlers["interrupt_request"] = interrupt
     return requested
 
 
 def _server_knows(state: KernelState, link: "Link", seconds: float) -> bool:
-    """Whether the server says that somebody has asked Jupyter for an interrupt. A server that is silent has not said
-    no."""
+    """Whether the server was asked for an interrupt within the last `seconds`. True also if it does not answer."""
     question = AskInterrupt(
         question_id=new_question_id(), through_gateway=not is_served(state.shell), seconds=round(seconds, 3)
     )
@@ -144,15 +143,15 @@ class Link:
         self.send(CallEnded(approval_id=approval_id))
         return False
 
-    def announce(self, run: RunAnnounced, declared: threading.Event, unheard: Callable[[], None]) -> None:
-        """Say that there is a new run, each second until `declared` is set. `unheard` is called if that never is."""
+    def announce(self, run: RunAnnounced, acknowledged: threading.Event, on_timeout: Callable[[], None]) -> None:
+        """Announce a new run each second until `acknowledged` is set; call `on_timeout` if it never is."""
 
         def repeat() -> None:
             for _ in range(ANNOUNCE_TRIES):
                 self.send(run)
-                if declared.wait(ANNOUNCE_SECONDS):
+                if acknowledged.wait(ANNOUNCE_SECONDS):
                     return
-            unheard()
+            on_timeout()
 
         threading.Thread(target=repeat, name="agent-kernel-announce", daemon=True).start()
 
@@ -169,7 +168,7 @@ class _RequestHandler:
         try:
             content = content_of(await self._reply_to(read_request(parent["content"])))
         except Exception as error:  # noqa: BLE001 -- it becomes the reply
-            # The server must hear of any failure; a request without a reply would wait for ever.
+            # The server needs a reply to any failure: it would wait for ever.
             _log.debug("A request of the server failed", exc_info=True)
             content = content_of(Refused(error=f"{type(error).__name__}: {error}"))
         self._kernel.session.send(stream, REPLY_TYPE, content, parent, ident)
@@ -191,14 +190,14 @@ class _RequestHandler:
         match request:
             case DeclareRun():
                 run = self._state.run(request.run_id)
-                run.heard.set()
+                run.acknowledged.set()
                 return Declared(declaration=run.declaration())
             case UpdateRun():
                 self._state.run(request.run.run_id).update(request.run)
             case FinishRun():
                 self._state.run(request.result.run.run_id).finish(request.result)
             case ResumeRun():
-                self._state.run(request.run_id).go_on()
+                self._state.run(request.run_id).reopen()
             case _:
                 assert_never(request)
         return Done()
@@ -272,9 +271,10 @@ class _RequestHandler:
             case ReadPicture():
                 return await self._read_picture(request)
             case DescribeEnvironment():
-                return EnvironmentDescribed(text=describe_environment(self._state.shell, request.notebook_path))
+                path = notebook_path(request.notebook_path)
+                return EnvironmentDescribed(text=describe_environment(self._state.shell, path))
             case Serve():
-                self._state.told_served.set()
+                self._state.served_through_gateway.set()
             case AnswerQuestion():
                 self._state.questions.answer(request.question_id, request.answer, request.refusal)
             case _:
@@ -294,13 +294,12 @@ class _RequestHandler:
 
 
 def waiting_behind(state: KernelState, approval_id: str) -> int | None:
-    """The number of the cell that runs while a call that was handed over waits; `None` once the call has begun."""
-    place = state.mailbox.place(approval_id)
-    return state.cell_number if place == "deposited" else None
+    """The number of the cell behind which a deposited call waits; `None` once the call runs."""
+    return state.cell_number if state.mailbox.phase(approval_id) == "deposited" else None
 
 
 def with_undo(outcome: Outcome, approval_id: str) -> Outcome:
-    """The outcome, with word of whether it can be taken back."""
+    """The outcome, with `undo` set if its file change can be undone."""
     from agent_kernel.notebook.execution.undo import backups
 
     return dataclasses.replace(outcome, undo=backups.offer(approval_id))

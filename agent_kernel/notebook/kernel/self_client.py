@@ -1,4 +1,4 @@
-"""Has this kernel run deposited calls between the user's cells, by sending itself what the server would send.
+"""A client of this kernel's own shell channel. The embedded host runs calls between the user's cells with it.
 
 A queued message keeps the order of cells and calls, which a callback on the event loop would not.
 """
@@ -9,32 +9,33 @@ from typing import Any
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.protocol.kernel_code import execute_request, take_code
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
 
 class SelfClient:
-    """A client of this kernel's shell channel. All methods are for one thread, the runtime's."""
+    """All methods are for one thread, the runtime's. They raise `AgentKernelError` where no connection can be made."""
 
-    def __init__(self, kernel: Any) -> None:
-        self._kernel = kernel
+    def __init__(self) -> None:
         self._client: Any = None
-        self._awaited: set[str] = set()
+        self._unanswered: set[str] = set()
         self._aborted = False
 
     def queue_take(self, approval_id: str, needs_await: bool) -> None:
-        """Queue code that claims the call on the main thread."""
+        """Queue code that claims the call on the main thread, as the server would."""
         self._send("execute_request", execute_request(take_code(approval_id, needs_await=needs_await)))
 
-    async def reached(self) -> None:
-        """Wait until the main thread has heard what pages have said by now: between cells, or in a cell that waits."""
+    async def round_trip(self) -> None:
+        """Return once the main thread has read all messages that have come before now: between cells, or in a cell that
+        waits for a run."""
         message_id = self._send("kernel_info_request", {})
-        self._awaited.add(message_id)
-        while message_id in self._awaited:
-            await asyncio.sleep(LOOK_SECONDS)
+        self._unanswered.add(message_id)
+        while message_id in self._unanswered:
+            await asyncio.sleep(POLL_SECONDS)
             self._read()
 
     def was_aborted(self) -> bool:
-        """Whether a queued take came back undone: a failing cell of the user's aborts all that is queued behind it."""
+        """Whether queued code was aborted since the last call: a failing cell of the user's aborts all that is queued
+        behind it."""
         self._read()
         aborted, self._aborted = self._aborted, False
         return aborted
@@ -49,7 +50,7 @@ class SelfClient:
     def _read(self) -> None:
         while self._client is not None and self._client.shell_channel.msg_ready():
             reply = self._client.shell_channel.get_msg(timeout=0)
-            self._awaited.discard(reply["parent_header"].get("msg_id"))
+            self._unanswered.discard(reply["parent_header"].get("msg_id"))
             self._aborted = self._aborted or reply["content"].get("status") == "aborted"
 
     def close(self) -> None:

@@ -1,30 +1,28 @@
-"""What the executor owns in this kernel: the mailbox, the executor, the runs and their tools."""
+"""`KernelState`: what Agent Kernel keeps in this kernel process, above all its runs and their tools."""
 
 import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, UnknownRun
-from agent_kernel.notebook.execution.executor import Executor
+from agent_kernel.notebook.execution.executor import MainThreadExecutor
+from agent_kernel.notebook.execution.mailbox import Mailbox
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.kernel.cells import Cells
 from agent_kernel.notebook.kernel.idle_interrupts import IdleInterrupts
 from agent_kernel.notebook.kernel.ipykernel6 import ShellPolling
-from agent_kernel.notebook.kernel.mailbox import Mailbox
-from agent_kernel.notebook.questions import Questions
+from agent_kernel.notebook.kernel.questions import Questions
+from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.kernel import MOST_REPLACED
 from agent_kernel.tools.function import Tool
 
-if TYPE_CHECKING:
-    from agent_kernel.notebook.run_state import RunState
-
 KEPT_RUNS = 200
-"""Runs that the kernel still knows by id, besides those that go on; a `Run` that somebody holds lives on."""
+"""How many runs can be found by id, besides the open ones. A `Run` that the user holds works without that."""
 
 
 class KernelState:
@@ -33,38 +31,58 @@ class KernelState:
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
         self._runs: OrderedDict[str, RunState] = OrderedDict()
+        self._tools: dict[str, Tool] = {}
         self.mailbox = Mailbox()
         self.interrupts = IdleInterrupts(shell, self.open_runs)
-        self.executor = Executor(shell, self.mailbox, self.find_tool, self.interrupts, self.is_open)
+        self.executor = MainThreadExecutor(shell, self.mailbox, self.find_tool, self.interrupts, self.is_open)
         self.questions = Questions()
-        self.told_served = threading.Event()
+        self.served_through_gateway = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
         self.cells = Cells(shell, self.open_runs)
-        self.polling = ShellPolling(shell, self.cells.asked_for)
-        self._tools: dict[str, Tool] = {}
+        self.polling = ShellPolling(shell, self.cells.on_request)
 
-    def add_run(self, run: "RunState") -> None:
+    def add_run(self, run: RunState) -> None:
         self._runs[run.run_id] = run
         self._tools.update({tool.declaration.name: tool for tool in run.tools})
-        over = [run_id for run_id, one in self._runs.items() if one.done][: max(0, len(self._runs) - KEPT_RUNS)]
-        for run_id in over:
+        surplus = [run_id for run_id, one in self._runs.items() if one.done][: max(0, len(self._runs) - KEPT_RUNS)]
+        for run_id in surplus:
             del self._runs[run_id]
 
-    def run(self, run_id: str) -> "RunState":
+    def run(self, run_id: str) -> RunState:
         """Raises `UnknownRun`."""
         if run_id not in self._runs:
             raise UnknownRun(run_id)
         return self._runs[run_id]
 
+    def runs(self) -> list[RunState]:
+        """The runs that can be found by id, the oldest first."""
+        return list(self._runs.values())
+
+    def open_runs(self) -> list[RunState]:
+        """The runs that have not ended, the oldest first. For any thread."""
+        return [run for run in self.runs() if not run.done]
+
+    def is_open(self, run_id: str | None) -> bool:
+        """For any thread."""
+        run = self._find(run_id)
+        return run is not None and not run.done
+
+    @property
+    def last_run(self) -> RunState | None:
+        return next(reversed(self._runs.values()), None)
+
     def cell_of(self, run_id: str | None) -> str | None:
-        """The cell that started a run, where the front end has named it."""
-        run = self._runs.get(run_id) if run_id is not None else None
+        """The id of the cell that started a run, where the front end identifies cells."""
+        run = self._find(run_id)
         return run.cell.cell_id if run is not None and run.cell is not None else None
 
     def was_interrupted(self, run_id: str | None) -> bool:
-        """Whether an interrupt of the kernel has stopped this run: no call of it begins any more."""
-        run = self._runs.get(run_id) if run_id is not None else None
+        """Whether an interrupt of the kernel has cancelled this run, so that no further call of it may start."""
+        run = self._find(run_id)
         return run is not None and run.stop_cause == "interrupted"
+
+    def _find(self, run_id: str | None) -> RunState | None:
+        return self._runs.get(run_id) if run_id is not None else None
 
     def replaced_by(self, request: CellRequest, conversation_id: str) -> tuple[str, ...]:
         """The runs of a conversation that earlier requests to run the same cell have started."""
@@ -78,44 +96,27 @@ class KernelState:
         ]
         return tuple(earlier[-MOST_REPLACED:])
 
-    def begins_anew(self, request: CellRequest, conversation_id: str) -> bool:
-        """Whether a request wants a new conversation instead of this one. What it has begun itself, it continues."""
+    def begins_conversation(self, request: CellRequest, conversation_id: str) -> bool:
+        """Whether a request asks for a new conversation instead of this one, which it has not begun itself."""
         runs = [run for run in self.runs() if run.conversation_id == conversation_id]
-        return request.anew and not any(run.cell == request for run in runs)
+        return request.new_conversation and not any(run.cell == request for run in runs)
 
     @property
     def cell_number(self) -> int:
-        """Of the cell that is being run, as in `[2]`. The shell's own count is one more by then in newer IPython."""
+        """The number of the current cell, as in `[2]`. In newer IPython the shell's own count is one more by then."""
         shell: Any = self.shell
         return len(shell.history_manager.input_hist_parsed) - 1
 
     def continued_by(self, conversation_id: str, replaces: Sequence[str]) -> int | None:
-        """The number of the cell from which a prompt of the cell that is being run goes on."""
+        """The number of the cell whose run a prompt of the current cell continues; `None` if there is no other."""
         earlier = [
             run.number for run in self.runs() if run.conversation_id == conversation_id and run.run_id not in replaces
         ]
         return earlier[-1] if earlier and earlier[-1] != self.cell_number else None
 
-    def runs(self) -> "list[RunState]":
-        """Those that the kernel still knows, the oldest first."""
-        return list(self._runs.values())
-
-    def open_runs(self) -> "list[RunState]":
-        """Those that have not ended, the oldest first. For any thread."""
-        return [run for run in self.runs() if not run.done]
-
-    def is_open(self, run_id: str | None) -> bool:
-        """For any thread."""
-        run = self._runs.get(run_id) if run_id is not None else None
-        return run is not None and not run.done
-
-    @property
-    def last_run(self) -> "RunState | None":
-        return next(reversed(self._runs.values()), None)
-
     def find_tool(self, run_id: str | None, name: str) -> Tool | None:
-        """The tool that this run offers; where the run is not known, the one that was offered last by that name."""
-        run = self._runs.get(run_id) if run_id is not None else None
+        """The tool that this run offers; for an unknown run, the one that was last offered by that name."""
+        run = self._find(run_id)
         for tool in run.tools if run is not None else ():
             if tool.declaration.name == name:
                 return tool
@@ -135,7 +136,7 @@ def _state_of(shell: InteractiveShell) -> KernelState:
 
 
 def kernel_state() -> KernelState:
-    """This kernel's kernel_state. Raises `ConfigurationError` outside IPython."""
+    """The state of this kernel. Raises `ConfigurationError` outside IPython."""
     shell = get_ipython()
     if shell is None:
         raise ConfigurationError("Agent Kernel works inside IPython: in a notebook, or in the `ipython` shell.")

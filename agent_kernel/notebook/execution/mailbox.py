@@ -1,8 +1,8 @@
-"""Calls on their way to the main thread. Claiming a call is atomic: nothing runs twice.
+"""Passes approved calls to the main thread. Claiming a call is atomic: none runs twice.
 
-A call is deposited from another thread (the control thread, or the embedded runtime's), claimed by the main thread, and
-stays readable for a while after it is done. Each goes by its approval: a model's ids repeat in other conversations. The
-mailbox never decides whether a call may run.
+A call is deposited by another thread (the control thread, or the embedded runtime's), claimed by the main thread, and
+can be read for a while after it is done. Its id is that of its approval, because a model's ids repeat in other
+conversations. The mailbox never decides whether a call may run.
 """
 
 import threading
@@ -13,25 +13,25 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agent_kernel.notebook.execution.interrupts import own_signal
-from agent_kernel.protocol.kernel import CallPlace
+from agent_kernel.protocol.kernel import CallPhase
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.executor import ApprovedCall, Outcome
 
 KEPT_CALLS = 64
-"""Finished calls whose outputs and outcome can be collected again: an answer may be lost on its way."""
-UNTOLD_CALLS = 1_000
-"""Finished calls whose outcome nobody has heard. Many calls may end while the one that asks is busy."""
+"""Finished calls that can be collected again, because a reply may be lost."""
+UNCOLLECTED_CALLS = 1_000
+"""Finished calls that were not collected yet. Many calls may end while the server is busy."""
 
 WITHDRAWN = Outcome("cancelled", "The call was cancelled before it started. Nothing ran.")
 
 
 class Observer(Protocol):
-    """Told of a call's outputs, in order, and of its end. Called in any thread; must be quick."""
+    """Receives a call's outputs, in order, and its outcome. Called in any thread; must be quick."""
 
     def output(self, approval_id: str, index: int, output: OutputView) -> None: ...
 
     def done(self, approval_id: str, outcome: Outcome) -> bool:
-        """Whether it has taken the outcome. If not, the outcome is kept until it is collected."""
+        """Whether the observer has taken the outcome. If not, the outcome is kept until it is collected."""
         ...
 
 
@@ -43,29 +43,29 @@ class Entry:
     run_id: str | None
     observer: Observer
     needs_await: bool
-    place: CallPlace = "deposited"
+    phase: CallPhase = "deposited"
     outputs: list[OutputView] = field(default_factory=list)
     outcome: Outcome | None = None
-    told: bool = False
-    """Whether somebody has heard the outcome."""
+    collected: bool = False
+    """Whether the outcome was taken or collected."""
     stop: Callable[[], None] | None = None
-    """Ends a call that runs beside others, where a signal would hit them all. Called under the lock."""
+    """Interrupts a call that runs beside others, where a signal would hit them all. Called under the lock."""
     stopped: bool = False
-    """Whether somebody has pressed Stop or Cancel while it ran, or its time was up."""
-    spared: bool = False
-    """Whether the kernel's interrupt has hit it: the stop of its run, which follows, is not a second one. Set by the
-    signal's handler, without the lock."""
+    """Whether the runtime has interrupted it: after Stop or Cancel, or when its time was up."""
+    skip_interrupt: bool = False
+    """Whether the runtime's next interrupt is ignored, because it follows from an interrupt of the kernel that the call
+    has had already. Set by the signal's handler, without the lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    state: CallPlace
+    state: CallPhase
     outputs: tuple[OutputView, ...]
     outcome: Outcome | None
 
 
 class Mailbox:
-    """Thread-safe. `on_claimable` callbacks are how waiting main threads learn that there is something to claim."""
+    """Thread-safe. A waiting main thread learns by `listening` that there is a call to claim."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -73,8 +73,8 @@ class Mailbox:
         self._entries: OrderedDict[str, Entry] = OrderedDict()
         self._executing: list[str] = []
         self._forgotten: set[str] = set()
-        self._given_up: set[str] = set()
-        self._listeners: set[Callable[[], None]] = set()
+        self._missed: set[str] = set()
+        self._listeners: set[Callable[[], object]] = set()
 
     def deposit(
         self,
@@ -85,10 +85,10 @@ class Mailbox:
         *,
         withdrawn: bool = False,
     ) -> bool:
-        """Lay a call down for the main thread, or one that is over at once. A second deposit of a known call changes
-        nothing.
+        """Deposit a call for the main thread; with `withdrawn`, one that ends at once. A second deposit of a known call
+        changes nothing.
 
-        True where `expect` has given it up: whoever was to claim it has gone.
+        Returns whether the call is late: the code that was to claim it has run already, and found nothing.
         """
         with self._lock:
             if not self._knows(call.approval_id):
@@ -97,40 +97,41 @@ class Mailbox:
                     self.withdraw(call.approval_id)
                 self._forget_old()
                 self._arrival.notify_all()
-                self._announce()
-            return call.approval_id in self._given_up
+                self._notify()
+            return call.approval_id in self._missed
 
     def expect(self, approval_id: str, seconds: float) -> Entry | None:
-        """Wait for the deposit of a call that may be on its way; `None` where it does not come, or is long done."""
+        """Wait some seconds for the deposit of a call; `None` if it does not come, or was forgotten."""
         with self._lock:
             try:
                 self._arrival.wait_for(lambda: self._knows(approval_id), seconds)
-            finally:  # an interrupt of the kernel's ends the wait as well
+            finally:  # also after an interrupt of the kernel
                 if not self._knows(approval_id):
-                    self._given_up.add(approval_id)
+                    self._missed.add(approval_id)
             return self._entries.get(approval_id)
 
     def claim(self, approval_id: str | None = None, inside: str | None = None) -> Entry | None:
-        """Take a deposited call (the oldest one, where no id is given) to run it now; `None` if there is none.
+        """Claim a deposited call (without an id, the oldest) to run it now; `None` if there is none.
 
-        One call runs at a time; only the code of the call that runs, `inside`, may claim another.
+        One call runs at a time. `inside` is the approval id of the call whose code claims: only the call that runs
+        may have another one run inside it.
         """
         with self._lock:
             if (self._executing[-1] if self._executing else None) != inside:
                 return None
             for entry in self._entries.values():
-                if entry.place == "deposited" and approval_id in (None, entry.call.approval_id):
-                    entry.place = "running"
+                if entry.phase == "deposited" and approval_id in (None, entry.call.approval_id):
+                    entry.phase = "running"
                     self._executing.append(entry.call.approval_id)
                     return entry
             return None
 
     def claim_beside(self, fits: Callable[[Entry], bool]) -> Entry | None:
-        """The same of a deposited call that may run beside those that run, which its caller knows."""
+        """Claim the oldest deposited call that `fits`, to run it beside those that run already."""
         with self._lock:
             for entry in self._entries.values():
-                if entry.place == "deposited" and fits(entry):
-                    entry.place = "running"
+                if entry.phase == "deposited" and fits(entry):
+                    entry.phase = "running"
                     self._executing.append(entry.call.approval_id)
                     return entry
             return None
@@ -141,15 +142,15 @@ class Mailbox:
             index = len(entry.outputs) - 1
             entry.observer.output(entry.call.approval_id, index, output)
 
-    def rest(self, entry: Entry) -> None:
-        """The call's code has ended: from here on an interrupt no longer reaches it."""
+    def code_ended(self, entry: Entry) -> None:
+        """The call's code has ended: `interrupt` no longer reaches it."""
         with self._lock:
             self._executing.remove(entry.call.approval_id)
 
     def finish(self, entry: Entry, outcome: Outcome) -> None:
         with self._lock:
             self._end(entry, outcome)
-            self._announce()
+            self._notify()
 
     def collect(self, approval_id: str, first_index: int = 0) -> Collected:
         """The outputs from `first_index` on, and the outcome if there is one."""
@@ -157,24 +158,24 @@ class Mailbox:
             entry = self._entries.get(approval_id)
             if entry is None:
                 return Collected("unknown", (), None)
-            entry.told = entry.outcome is not None
-            return Collected(entry.place, tuple(entry.outputs[first_index:]), entry.outcome)
+            entry.collected = entry.outcome is not None
+            return Collected(entry.phase, tuple(entry.outputs[first_index:]), entry.outcome)
 
-    def place(self, approval_id: str) -> CallPlace:
+    def phase(self, approval_id: str) -> CallPhase:
         with self._lock:
             entry = self._entries.get(approval_id)
-            return entry.place if entry is not None else "unknown"
+            return entry.phase if entry is not None else "unknown"
 
     def interrupt(self, approval_id: str) -> bool:
-        """Interrupt this call if it is the one that runs, or withdraw it if it waits. True if anything was done."""
+        """Interrupt this call if it runs, or withdraw it if it was not claimed yet. Whether anything was done."""
         with self._lock:
             entry = self._entries.get(approval_id)
             beside = entry is not None and entry.stop is not None and approval_id in self._executing
             if entry is not None and (beside or (self._executing and self._executing[-1] == approval_id)):
                 entry.stopped = True
                 # Under the lock: the call can't end, and another begin, between the check and the signal.
-                if entry.spared:
-                    entry.spared = False
+                if entry.skip_interrupt:
+                    entry.skip_interrupt = False
                 elif beside and entry.stop is not None:
                     entry.stop()
                 else:
@@ -183,16 +184,17 @@ class Mailbox:
             return self.withdraw(approval_id)
 
     def withdraw(self, approval_id: str) -> bool:
+        """End a call that was not claimed yet. Whether there was one."""
         with self._lock:
             entry = self._entries.get(approval_id)
-            if entry is None or entry.place != "deposited":
+            if entry is None or entry.phase != "deposited":
                 return False
             self._end(entry, WITHDRAWN)
             return True
 
     @contextmanager
-    def listening(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Have `listener` called, in any thread, whenever something may have become claimable."""
+    def listening(self, listener: Callable[[], object]) -> Iterator[None]:
+        """Have `listener` called, in any thread, whenever there may be a call to claim."""
         with self._lock:
             self._listeners.add(listener)
         try:
@@ -205,17 +207,18 @@ class Mailbox:
         return approval_id in self._entries or approval_id in self._forgotten
 
     def _end(self, entry: Entry, outcome: Outcome) -> None:
-        entry.place, entry.outcome = "done", outcome
-        entry.told = entry.observer.done(entry.call.approval_id, outcome)
+        entry.phase, entry.outcome = "done", outcome
+        entry.collected = entry.observer.done(entry.call.approval_id, outcome)
 
-    def _announce(self) -> None:
+    def _notify(self) -> None:
         for listener in tuple(self._listeners):
             listener()
 
     def _forget_old(self) -> None:
-        done = [(key, entry.told) for key, entry in self._entries.items() if entry.place == "done"]
-        told, untold = ([key for key, was_told in done if was_told is wanted] for wanted in (True, False))
-        for key in [*told[: max(0, len(told) - KEPT_CALLS)], *untold[: max(0, len(untold) - UNTOLD_CALLS)]]:
+        done = [(key, entry.collected) for key, entry in self._entries.items() if entry.phase == "done"]
+        old = [key for key, collected in done if collected]
+        new = [key for key, collected in done if not collected]
+        for key in [*old[: max(0, len(old) - KEPT_CALLS)], *new[: max(0, len(new) - UNCOLLECTED_CALLS)]]:
             del self._entries[key]
             # The id stays known, so that a late repeat of its deposit can't run it again.
             self._forgotten.add(key)

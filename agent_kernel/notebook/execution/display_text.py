@@ -1,6 +1,6 @@
-"""What the model is told of a display: its text, and what of it the user is shown that no text tells.
+"""Turns displays (MIME bundles) into text for the model: their text, and notes on pictures, charts and widgets.
 
-Which MIME types a page can draw, the page knows and the kernel does not, so nothing is said to have been seen.
+The kernel does not know which MIME types a page can draw, so a note never says that the user has seen something.
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,16 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 _WIDGET = "[A widget, which the user can use where the notebook shows widgets. This text is how it began.]"
 _TEXTS = ("text/markdown", "text/latex", "text/html")
 _NAMELESS = "<IPython.core.display."
-"""How the plain text of `Math(...)`, `HTML(...)` and their like begins, which tells nothing."""
+"""The beginning of the plain text of `Math(...)`, `HTML(...)` and the like, which is useless."""
 _PAGE_CHARACTERS = 10_000
-"""HTML beyond this, or with a script, is a program's page and no text for a model."""
+"""HTML that is longer, or has a script, is a page and no text for a model."""
 
 
-def bundle_words(bundle: Mapping[str, Any], *, shown: bool) -> str:
-    """A bundle as the model reads it. What is `shown` as PNG or JPEG needs no note: whoever sends it to the model sends
-    the picture, or says why not."""
+def display_text(bundle: Mapping[str, Any], *, shown: bool) -> str:
+    """A bundle as text. `shown` is false for a display that is too large to be shown.
+
+    A PNG or JPEG that is shown gets no note here: the runtime sends the picture to the model, or says why not.
+    """
     text = _text(bundle)
     rich = _rich(bundle)
     if shown:
@@ -45,7 +47,7 @@ def _text(bundle: Mapping[str, Any]) -> str | None:
 
 
 def _rich(bundle: Mapping[str, Any]) -> list[str]:
-    """What the user may see that is no text: pictures, charts, widgets, pages with scripts."""
+    """The MIME types that are not text: pictures, charts, widgets, pages with scripts."""
     return [mime for mime, value in bundle.items() if not mime.startswith("text/") or _is_page(mime, value)]
 
 

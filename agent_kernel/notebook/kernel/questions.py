@@ -1,4 +1,4 @@
-"""Questions of this kernel's cells to the server that runs its agents."""
+"""Questions of this kernel to the server that runs its agents: sent as link events, answered by link requests."""
 
 import threading
 from collections.abc import Callable
@@ -13,7 +13,7 @@ ASK_TRIES = 5
 
 
 class Questions:
-    """The questions that are not answered yet. The server's answers come in the control thread."""
+    """The open questions of one kernel. The server's answers come in the control thread."""
 
     def __init__(self) -> None:
         self._open: dict[str, _OpenQuestion] = {}
@@ -21,9 +21,9 @@ class Questions:
     def ask(
         self, send: Callable[[KernelMessage], None], question: Question[AnswerT], tries: int = ASK_TRIES
     ) -> AnswerT:
-        """Ask, each second until there is an answer: a server that has just started may miss the first.
+        """Send a question each second until it is answered: a server that has just started may miss the first ones.
 
-        Raises `ServerSilent` where no answer comes, or only a refusal.
+        Raises `ServerSilent` after `tries` seconds without an answer, or if the server refuses to give one.
         """
         opened = self._open[question.question_id] = _OpenQuestion()
         try:
@@ -39,7 +39,7 @@ class Questions:
         )
 
     def answer(self, question_id: str, answer: dict[str, Any] | None, refusal: str | None) -> None:
-        """The server has answered. Does nothing where no cell waits for it any more."""
+        """The server's answer, or its refusal. Ignored where the question is no longer open."""
         question = self._open.get(question_id)
         if question is not None:
             question.answer, question.refusal = answer, refusal
