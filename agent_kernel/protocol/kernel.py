@@ -114,7 +114,7 @@ class InterruptSent(Reply):
     """Whether the call was running and was interrupted, or was withdrawn before it began."""
 
 
-CallPhase = Literal["deposited", "running", "done", "unknown"]
+CallPlace = Literal["deposited", "running", "done", "unknown"]
 """Where a kernel has a call: waiting for its main thread, running, ended, or not at all."""
 
 
@@ -130,7 +130,7 @@ class CallOutcome(KernelMessage):
 class Collected(Reply):
     """What the kernel holds of a call: its outputs from an index on, and its outcome once it has ended."""
 
-    state: CallPhase
+    state: CallPlace
     outputs: tuple[OutputView, ...] = ()
     outcome: CallOutcome | None = None
 

@@ -1,4 +1,4 @@
-"""AgentKernelServer wires traits to the service, and the service to Jupyter's managers."""
+"""`AgentKernelServer`: the extension app. It passes its traits and Jupyter's managers to the service."""
 
 import os
 from dataclasses import replace
@@ -24,7 +24,7 @@ from agent_kernel_server.handlers import HANDLERS
 from agent_kernel_server.service import Service
 
 SERVER_PID_VARIABLE = "AGENT_KERNEL_SERVER_PID"
-"""A kernel is served by this extension exactly when this equals its own `JPY_PARENT_PID`."""
+"""A kernel is served by this extension exactly if this variable equals its `JPY_PARENT_PID`."""
 
 LOG_NAME = "agent-kernel.sqlite"
 
@@ -222,7 +222,7 @@ class AgentKernelServer(ExtensionApp):
                 self.log.warning("%s Everything else works.", endpoint.fault)
         if self.hide_keys:
             endpoints = [_with_its_key(endpoint) for endpoint in endpoints]
-        # A provider of identities that is a site's own may have no token.
+        # A site's own identity provider may have no token.
         token = getattr(self.serverapp.identity_provider, "token", "") if self.serverapp is not None else ""
         models = ModelResolver.from_environment(
             default=self.default_model, endpoints=endpoints, base_directory=root, other_secrets=[token] if token else []
@@ -270,19 +270,19 @@ class AgentKernelServer(ExtensionApp):
             os.environ.update(self._hidden)
 
     def current_activity(self) -> dict[str, int] | None:
-        """What keeps the server from being culled: runs that are under way."""
+        """The number of open runs, which keep the server from being culled; `None` if there are none."""
         runs = self.service.kernels.active_runs() if self.service is not None else 0
         return {"runs": runs} if runs else None
 
 
 def read_limits_of(root: Path, notebook: str | None) -> FolderLimits:
-    """What the files in a notebook's folder ask for; of a run without a notebook, those of the server's folder."""
+    """The limits in the files of a notebook's folder; for a run without a notebook, of the server's root folder."""
     path = notebook.partition(":")[2] if notebook is not None and notebook.startswith("RTC:") else notebook
     return read_limits((root / path).parent if path else root, root)
 
 
 def _with_its_key(endpoint: Endpoint | BrokenEndpoint) -> Endpoint | BrokenEndpoint:
-    """With the key as it is now, because the variable is about to go."""
+    """The endpoint with its present key, because the environment variable will be removed."""
     if isinstance(endpoint, BrokenEndpoint) or endpoint.api_key_env is None:
         return endpoint
     key = os.environ.get(endpoint.api_key_env)

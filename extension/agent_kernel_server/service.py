@@ -1,6 +1,7 @@
-"""Service owns what the extension runs: the runtime, the kernels it serves, the open channels and the tasks."""
+"""`Service`: owns the runtime, the served kernels, the open channels, the records and the background tasks."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from logging import Logger
 from pathlib import Path
@@ -22,9 +23,10 @@ from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.version import __version__
 from agent_kernel_server.events import emitter
 from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
-from agent_kernel_server.notebooks import CONTENTS_ACTIONS, RecordKeeper
+from agent_kernel_server.notebooks.records import CONTENTS_ACTIONS, RecordKeeper
 
 PAGE_SECONDS = 60.0
+"""How long a page that was left open over a restart may take to connect again."""
 
 
 class Channel(Protocol):
@@ -38,6 +40,8 @@ class Channel(Protocol):
 
 
 class Service:
+    """One per server. `gateway_seconds` is how long a kernel's gateway may be unreachable before its runs end."""
+
     def __init__(
         self,
         *,
@@ -68,10 +72,18 @@ class Service:
         self.kernels = ServedKernels(
             self.runtime, self.list_models, self.is_shown, self.records, kernel_manager, logger, gateway_seconds
         )
+        self._listeners: list[tuple[str, Callable[..., Coroutine[Any, Any, None]]]] = [
+            (KERNEL_ACTIONS, self.kernels.on_kernel_action),
+            (CONTENTS_ACTIONS, self.records.on_contents_action),
+            (CONTENTS_ACTIONS, self.records.paths.on_contents_action),
+            (CONTENTS_ACTIONS, self._on_contents_action),
+        ]
 
     async def runtime(self) -> Runtime:
-        """The runtime; the first caller opens its log. Raises `ConfigurationError` where that can't be done: those who
-        waited for the same attempt hear the same, so that they do not all wait for one more, one after another."""
+        """The runtime; the first call opens its log. Raises `ConfigurationError` if that fails.
+
+        Calls that waited for a failed attempt raise its error, instead of each making another attempt in turn.
+        """
         failures = self._failures
         async with self._opening:
             if self._runtime is None:
@@ -80,9 +92,9 @@ class Service:
                 runtime = await self._open_runtime()
                 try:
                     runtime.listen_to_audit(self._emit_audit)
-                    await self._take_up(await runtime.recover(self._executor_after_restart))
+                    await self._resume(await runtime.recover(self._executor_after_restart))
                 except BaseException:
-                    await runtime.aclose()  # two runtimes over one log would each take up the same runs
+                    await runtime.aclose()  # two runtimes on one log would both continue the same runs
                     raise
                 self._runtime = runtime
             return self._runtime
@@ -104,13 +116,13 @@ class Service:
         return runtime
 
     def start_recovery(self) -> None:
-        """Take up what an earlier server left open, without waiting for somebody to ask."""
+        """Continue the runs that an earlier server left open, in the background."""
         self.tasks.spawn(self._recover(), "recovery")
 
     async def _recover(self) -> None:
         try:
             await self.runtime()
-        except ConfigurationError as error:  # whoever asks for something is told the same
+        except ConfigurationError as error:  # each request gets the same error
             self._logger.error("Agent Kernel can't work yet: %s", error)
 
     async def _executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> ToolExecutor | None:
@@ -119,17 +131,17 @@ class Service:
         except KernelGone:
             return None
 
-    async def _take_up(self, recovered: Recovered) -> None:
+    async def _resume(self, recovered: Recovered) -> None:
         for spec, conversation, handle in recovered.continued:
             self.kernels.sync_run(spec, conversation, handle)
         for spec, conversation, result in recovered.ended:
             path = spec.notebook_path or conversation.row.notebook_path
             await self.records.keep(spec, result, path)
-            self.records.open_runs.ended(spec)
+            self.records.open_runs.on_end(spec)
             self.tasks.spawn(self._place_unless_watched(spec, conversation), f"record of {spec.run_id}")
 
     async def _place_unless_watched(self, spec: RunSpec, conversation: Conversation) -> None:
-        """A page that was left open over the restart comes back within this time; its next save places the record."""
+        """Write the record into the notebook, unless its page connects again: then its next save does that."""
         await asyncio.sleep(PAGE_SECONDS)
 
         async def is_watched() -> bool:
@@ -138,7 +150,7 @@ class Service:
         await self.records.place(spec.widget_model_id, is_watched)
 
     def start_warm_up(self) -> None:
-        """Import the model client and the graph in a thread, so that the first run does not wait for them."""
+        """Import the model client and the graph in a thread, before the first run needs them."""
         self.tasks.spawn(self._warm_up(), "warm-up")
 
     async def _warm_up(self) -> None:
@@ -146,8 +158,8 @@ class Service:
         self._warmed = True
 
     async def status(self) -> dict[str, Any]:
-        """What `GET status` says. It holds no key and no endpoint's address; `trouble` is why there is no log, or none
-        that is written any more."""
+        """The body of `GET status`, without keys and addresses of endpoints. `trouble` is why the log can't be opened
+        or written."""
         trouble = str(self._failure) if self._failure is not None else None
         return {
             "version": __version__,
@@ -167,29 +179,29 @@ class Service:
             return None
 
     async def list_models(self) -> ModelsView:
-        """What the endpoints offer. It holds no key."""
+        """The models of the endpoints. It has no keys."""
         return await self._models.listed()
 
     async def list_changes(self, kernel_id: str) -> list[FileChangeView]:
-        """What a kernel's calls changed in files, as long as the kernel knows the way back. The oldest come first."""
+        """The file changes of a kernel's calls that can be undone or were, the oldest first."""
         runtime = await self.runtime()
         listed: list[FileChangeView] = []
         for change in await self.kernels.changes(kernel_id):
-            with suppress(UnknownApproval):  # a conversation that was deleted
+            with suppress(UnknownApproval):  # its conversation was deleted
                 call = await runtime.find_call(change.approval_id)
                 if (await runtime.conversation(call.conversation_id)).kernel_id == kernel_id:
                     listed.append(file_change(call, change.state))
         return listed
 
     def is_shown(self, run_id: str) -> bool:
-        """Whether a page that is open shows a run just now."""
+        """Whether an open page shows a run now."""
         return any(channel.shows(run_id) for channel in self.channels)
 
     def has_kernel(self, kernel_id: str) -> bool:
         return self.kernels.knows(kernel_id)
 
     async def create_conversation(self, *, kernel_id: str | None, model: str | None) -> Conversation:
-        """A new conversation. Raises `ConfigurationError` for a model that the configuration does not know."""
+        """Create a conversation. Raises `ConfigurationError` for a model that is not configured."""
         if model is not None:
             await asyncio.to_thread(self._models.resolve, model)
         runtime = await self.runtime()
@@ -205,9 +217,13 @@ class Service:
         effort: Effort | None = None,
         asked_by: str | None = None,
     ) -> str:
-        """Start a run that nobody's cell announced. It has the built-in tools where there is a kernel to do them."""
+        """Start a run that no cell has announced, and return its id. It has the built-in tools if there is a kernel.
+
+        Raises `UnknownConversation`, `ConfigurationError`, and `CarriedOutElsewhere` if another server on the same log
+        has an open run of the conversation.
+        """
         conversation = await (await self.runtime()).conversation(conversation_id)
-        await conversation.refuse_elsewhere()  # before its kernel, which this server does not have, is missed
+        await conversation.refuse_elsewhere()  # before the error that this server does not have its kernel
         run_id = new_run_id()
         executor = await self.kernels.executor(conversation, run_id)
         tools = BUILTIN_TOOLS if executor is not None else ()
@@ -218,14 +234,12 @@ class Service:
         return handle.run_id
 
     def listen(self) -> None:
-        """Hear of kernels that start and end, and of notebooks that are renamed."""
-        self._event_logger.add_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
-        self._event_logger.add_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
-        self._event_logger.add_listener(schema_id=CONTENTS_ACTIONS, listener=self.on_contents_action)
-        self._event_logger.add_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.places.on_contents_action)
+        """Listen to Jupyter's events for kernels that start and end, and for notebooks that are renamed."""
+        for schema_id, listener in self._listeners:
+            self._event_logger.add_listener(schema_id=schema_id, listener=listener)
 
-    async def on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
-        """A listener of Jupyter's contents events: what the log says of a notebook follows its rename."""
+    async def _on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
+        """A listener of Jupyter's contents events: updates the paths in the log after a rename."""
         old, new = str(data.get("source_path", "")).strip("/"), str(data.get("path", "")).strip("/")
         if data.get("action") == "rename" and old and new and self._runtime is not None:
             try:
@@ -234,19 +248,17 @@ class Service:
                 self._logger.warning("The log does not know yet that %s is %s now: %s", old, new, error)
 
     async def list_calls(self, state: str | None) -> list[ListedCall]:
-        """Calls of all conversations with the places they belong to, as those are now."""
-        return await self.records.places.follow(await (await self.runtime()).list_calls(state))
+        """The calls of all conversations in a state (`None`: in any), with the present paths of their notebooks."""
+        return await self.records.paths.follow(await (await self.runtime()).list_calls(state))
 
     async def list_runs(self, ended: int) -> list[ListedRun]:
-        """The same of runs; `ended` is how many of those that are over, the newest."""
-        return await self.records.places.follow(await (await self.runtime()).list_runs(ended))
+        """The runs of all conversations: the open ones, and the latest `ended` that have ended."""
+        return await self.records.paths.follow(await (await self.runtime()).list_runs(ended))
 
     async def aclose(self) -> None:
-        """End everything: channels, kernels, tasks, then the runtime, which ends its runs honestly."""
-        self._event_logger.remove_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
-        self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
-        self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.on_contents_action)
-        self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.places.on_contents_action)
+        """Close the channels, kernels and tasks, then the runtime, which gives open runs and calls a final state."""
+        for schema_id, listener in self._listeners:
+            self._event_logger.remove_listener(schema_id=schema_id, listener=listener)
         for channel in list(self.channels):
             channel.close(1001, "The server is shutting down.")
         await self.kernels.aclose()

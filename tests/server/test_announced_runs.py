@@ -12,7 +12,7 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
-from agent_kernel_server.notebooks import WIDGET_MIME
+from agent_kernel_server.notebooks.outputs import WIDGET_MIME
 from tests.server.client import Api, Fetch, Kernel, until
 
 pytestmark = pytest.mark.kernel

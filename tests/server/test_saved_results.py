@@ -14,9 +14,10 @@ from agent_kernel.protocol.vocabulary import RESULT_MARK
 from agent_kernel.record import place_record, render_record
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.run import RunResult
-from agent_kernel_server import notebooks
 from agent_kernel_server.app import AgentKernelServer
-from agent_kernel_server.notebooks import WIDGET_MIME, RecordKeeper
+from agent_kernel_server.notebooks import records as kept_records
+from agent_kernel_server.notebooks.outputs import WIDGET_MIME
+from agent_kernel_server.notebooks.records import RecordKeeper
 from tests.core.record.record_examples import PNG, a_call, a_run, says
 from tests.server.client import Fetch
 
@@ -201,7 +202,7 @@ async def test_a_notebook_that_was_trusted_is_trusted_with_the_results(
 async def test_the_oldest_records_stand_alone_where_memory_is_short(
     records: RecordKeeper, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notebooks, "KEPT_BYTES", 5_000)
+    monkeypatch.setattr(kept_records, "KEPT_BYTES", 5_000)
     many = [a_result({"text/html": "x" * 2_000, "text/plain": "kept"}, run_id=f"run_{number}") for number in range(5)]
     for number, result in enumerate(many):
         await keep(records, f"w{number}", result)

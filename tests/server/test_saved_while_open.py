@@ -14,7 +14,8 @@ from tornado.web import HTTPError
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
-from agent_kernel_server.open_runs import OPEN_MARK, WIDGET_MIME
+from agent_kernel_server.notebooks.open_runs import OPEN_MARK
+from agent_kernel_server.notebooks.outputs import WIDGET_MIME
 from tests.server.client import Api, Fetch, Kernel, until
 
 pytestmark = pytest.mark.kernel

@@ -25,7 +25,7 @@ from agent_kernel.protocol.kernel_events import (
 from agent_kernel.protocol.views import ModelsView
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runtime import Runtime
-from agent_kernel_server.notebooks import RecordKeeper
+from agent_kernel_server.notebooks.records import RecordKeeper
 
 
 class Answers:
@@ -80,8 +80,8 @@ class Answers:
 
     async def _waiting_runs(self) -> tuple[WaitingRun, ...]:
         """The open runs, each with its notebook where several use the kernel."""
-        listed = await self._records.places.follow(await (await self._runtime()).list_runs(ended=0))
-        several = len((await self._records.places.by_kernel()).get(self._kernel_id, ())) > 1
+        listed = await self._records.paths.follow(await (await self._runtime()).list_runs(ended=0))
+        several = len((await self._records.paths.by_kernel()).get(self._kernel_id, ())) > 1
         return tuple(
             WaitingRun(
                 run_id=run.run_id,

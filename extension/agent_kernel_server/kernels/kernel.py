@@ -44,7 +44,7 @@ from agent_kernel_server.kernels.link import KernelLink, RequestFailed, RequestR
 from agent_kernel_server.kernels.live_outputs import AllLiveOutputs
 from agent_kernel_server.kernels.run_sync import RunSync
 from agent_kernel_server.kernels.transport import Listener, Transport
-from agent_kernel_server.notebooks import RecordKeeper
+from agent_kernel_server.notebooks.records import RecordKeeper
 
 DECLARE_SECONDS = 20.0
 END_SECONDS = 5.0

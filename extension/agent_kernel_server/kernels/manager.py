@@ -22,7 +22,7 @@ from agent_kernel_server.kernels.gateway import GatewayTransport, is_remote, tak
 from agent_kernel_server.kernels.kernel import ServedKernel
 from agent_kernel_server.kernels.transport import Listener, Transport
 from agent_kernel_server.kernels.zmq import ZmqTransport
-from agent_kernel_server.notebooks import RecordKeeper
+from agent_kernel_server.notebooks.records import RecordKeeper
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 START_TRIES, START_PAUSE = 100, 0.05

@@ -16,7 +16,7 @@ from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.link import KernelLink, RequestFailed, Unreachable
-from agent_kernel_server.notebooks import RecordKeeper
+from agent_kernel_server.notebooks.records import RecordKeeper
 
 STATE_SECONDS = 0.25
 """A run's state is sent to the kernel at most this often."""
@@ -58,7 +58,7 @@ class RunSync:
 
     async def _sync(self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink) -> None:
         self.runs[spec.run_id] = conversation
-        self._records.open_runs.begun(spec, conversation)
+        self._records.open_runs.on_start(spec, conversation)
         subscription = conversation.subscribe()
         updates = self._tasks.spawn(self._send_updates(spec.run_id, subscription, link), f"state of {spec.run_id}")
         try:
@@ -69,7 +69,7 @@ class RunSync:
             updates.cancel()
             await asyncio.gather(updates, return_exceptions=True)
         await self._records.keep(spec, result, await self._notebook_of(spec))
-        self._records.open_runs.ended(spec)
+        self._records.open_runs.on_end(spec)
         end = RunEnd(
             run=result.run,
             text=result.text,

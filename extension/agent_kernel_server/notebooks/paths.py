@@ -1,5 +1,5 @@
-"""NotebookPlaces says which notebook a run is in: by the server's sessions, which follow a rename, and where several
-notebooks use one kernel, by its cell."""
+"""`NotebookPaths`: finds the notebook of a run, by the server's sessions, which follow renames; where several notebooks
+use one kernel, by the run's cell."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
@@ -10,21 +10,21 @@ from tornado.web import HTTPError
 from agent_kernel.protocol.views import ListedCall, ListedRun
 
 MOST_BYTES = 20_000_000
-"""A notebook that is larger is not looked into for a cell."""
+"""Larger notebooks are not searched for cells."""
 
 ListedT = TypeVar("ListedT", ListedCall, ListedRun)
 
 
-class NotebookPlaces:
+class NotebookPaths:
     def __init__(self, session_manager: Any, contents_manager: Any) -> None:
         self._sessions = session_manager
         self._contents = contents_manager
         self._renamed: dict[str, tuple[str, str]] = {}
-        """By session, what its path still is and what it should be: a page tells its session of a rename later, and
-        where no page is open, nobody does."""
+        """By session, its outdated path and the new one: a page updates its session some time after a rename. Without a
+        page the session is never updated."""
 
     async def by_kernel(self) -> dict[str, list[str]]:
-        """The notebooks of each kernel that has one."""
+        """The paths of each kernel's notebooks, by the kernel's id."""
         found: dict[str, list[str]] = {}
         for session in await self._list_sessions():
             found.setdefault(str((session.get("kernel") or {}).get("id")), []).append(self._path_of(session))
@@ -40,7 +40,7 @@ class NotebookPlaces:
         return now if path == before else path
 
     async def on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
-        """A listener of Jupyter's contents events: a session follows its notebook, or a folder above it."""
+        """A listener of Jupyter's contents events: a session follows renames of its notebook and folders."""
         old, new = str(data.get("source_path", "")).strip("/"), str(data.get("path", "")).strip("/")
         if data.get("action") != "rename" or not old:
             return
@@ -55,8 +55,11 @@ class NotebookPlaces:
     async def notebook_of(
         self, kernel_id: str, cells: Sequence[str | None] = (), known: str | None = None
     ) -> str | None:
-        """The notebook of a kernel; of several the one that has a cell of these, as far as it was saved, else the one
-        that is `known`, else the first. The earlier a cell stands among them, the more it counts."""
+        """The path of a kernel's notebook; `None` if it has none.
+
+        Of several notebooks, the one that was saved with the first of these cells that any has; else `known`, if it is
+        one of them; else the first.
+        """
         paths = (await self.by_kernel()).get(kernel_id, [])
         if len(paths) > 1 and any(cells):
             saved = {path: await self._cells_of(path) for path in paths}
@@ -67,7 +70,7 @@ class NotebookPlaces:
         return known if known in paths else paths[0] if paths else None
 
     async def _cells_of(self, path: str) -> frozenset[str]:
-        """The ids of a notebook's cells as it was saved."""
+        """The ids of the cells of a saved notebook."""
         try:
             size = (await ensure_async(self._contents.get(path, type="notebook", content=False))).get("size")
             if size is not None and size > MOST_BYTES:
@@ -80,7 +83,7 @@ class NotebookPlaces:
         return frozenset(one for one in found if isinstance(one, str))
 
     async def follow(self, listed: Iterable[ListedT]) -> list[ListedT]:
-        """The same with the notebooks' paths as they are now, where their kernels still have sessions."""
+        """The same items with the present paths of their notebooks, as far as their kernels have sessions."""
         paths = await self.by_kernel()
 
         def followed(one: ListedT) -> ListedT:
