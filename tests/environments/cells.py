@@ -174,4 +174,4 @@ class Cells:
 
 
 def _is_idle(message: Message) -> bool:
-    return message["msg_type"] == "status" and message["content"]["execution_state"] == "idle"
+    return bool(message["msg_type"] == "status" and message["content"]["execution_state"] == "idle")

@@ -14,10 +14,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.errors import AgentKernelError
+from agent_kernel.errors import AgentKernelError, ToolFailed
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.commands import Decision, ToolContinueCommand, ToolRetryCommand
-from agent_kernel.protocol.views import OutputView
+from agent_kernel.protocol.tools import FileCard
+from agent_kernel.protocol.views import OutputView, Place
 from agent_kernel.runtime.clients.commands import handle_command
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -74,6 +75,18 @@ class CounterExecutor:
 
     async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         return ToolVerdict("ask")
+
+    async def waiting_behind(self, approval_id: str) -> int | None:
+        return None
+
+    async def undo(self, approval_id: str) -> None:
+        raise ToolFailed("Nothing was kept.")
+
+    async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
+        return None
+
+    async def read_picture(self, address: str) -> bytes:
+        raise ToolFailed("there is no such file in the notebook's folder")
 
     async def describe_environment(self) -> str:
         return ""

@@ -179,6 +179,7 @@ class Driver:
         self._pipe.send((verb, number, key, *rest))
 
     def _replied(self, number: int, error: str | None) -> None:
+        rest: list[Any]
         verb, key, *rest = self._sent[number]
         if error is None:
             self._done(verb, key, *rest)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -112,8 +111,7 @@ class Server:
         ]
         with (self.directory / "server.log").open("ab") as log:
             self.process = await asyncio.to_thread(
-                partial(
-                    subprocess.Popen,
+                lambda: subprocess.Popen(
                     arguments,
                     env=self._environment,
                     cwd=self.directory,

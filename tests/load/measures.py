@@ -17,9 +17,10 @@ from typing import Any
 
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from tests.faults import checks
-from tests.faults.server import Client, Server, free_port, until
+from tests.faults.server import Client, Server, until
 from tests.load import probe
 from tests.load.model import DONE, plan
+from tests.programs import free_port
 
 SETTLES_WITHIN = 20.0
 SPARE_FILES = 8

@@ -46,6 +46,7 @@ class TestKernel:
         """`python`: another one than this, for another version of ipykernel."""
         self.manager = KernelManager(kernel_name="python3")
         if python is not None:
+            assert self.manager.kernel_spec is not None
             self.manager.kernel_spec.argv[0] = python
         self.manager.start_kernel(env=env)
         self.client: BlockingKernelClient = self.manager.client()

@@ -3,11 +3,11 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import orjson
 from jupyter_client.asynchronous.client import AsyncKernelClient
-from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
+from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
 from tornado.httpclient import HTTPClientError, HTTPResponse
 from tornado.websocket import WebSocketClientConnection
 
@@ -137,10 +137,10 @@ class OpenChannel(Protocol):
 class Kernel:
     """What a user does in a notebook: runs cells. It has its own channels to the kernel, as a page has."""
 
-    def __init__(self, kernel_id: str, kernel_manager: AsyncMappingKernelManager) -> None:
+    def __init__(self, kernel_id: str, kernel_manager: MappingKernelManager) -> None:
         self.kernel_id = kernel_id
         self._heard = False
-        self._client: AsyncKernelClient = kernel_manager.get_kernel(kernel_id).client()
+        self._client = cast(AsyncKernelClient, kernel_manager.get_kernel(kernel_id).client())
         self._client.start_channels(stdin=False, hb=False)
 
     async def run(
@@ -151,7 +151,7 @@ class Kernel:
         if not self._heard:
             await self.ready()
         message_id = self.start(code, cell_id, page)
-        outputs = []
+        outputs: list[Any] = []
         async with asyncio.timeout(seconds):
             while True:
                 message = await self._client.get_iopub_msg()

@@ -175,6 +175,7 @@ async def kernel(extension: AgentKernelServer, jp_fetch: Fetch) -> AsyncIterator
     """A running kernel that the server started."""
     answer = await jp_fetch("api", "kernels", method="POST", body=json.dumps({"name": "python3"}))
     kernel_id = json.loads(answer.body)["id"]
+    assert extension.serverapp is not None
     one = Kernel(kernel_id, extension.serverapp.kernel_manager)
     yield one
     await one.close()

@@ -32,7 +32,8 @@ def markdown_it(text: str) -> str:
     """As GitHub's, which follows the same specification."""
     engine = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     engine.validateLink = lambda url: True  # type: ignore[method-assign]
-    return engine.render(text)
+    rendered: str = engine.render(text)
+    return rendered
 
 
 def nbconvert(text: str) -> str:
