@@ -15,7 +15,7 @@ async def validations(counted: CountedRuntime) -> int:
     profile = cProfile.Profile()
     name = counted.conversation.conversation_id
     await counted.log.read_apart(
-        lambda sql: profile.runcall(read_snapshot, sql, name, lambda _: False)  # type: ignore[no-untyped-call]
+        lambda sql: profile.runcall(read_snapshot, sql, name)  # type: ignore[no-untyped-call]
     )
     calls = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     assert any("read_snapshot" in function for _, _, function in calls), "the work itself was not seen"

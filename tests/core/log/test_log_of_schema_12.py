@@ -63,11 +63,16 @@ def frames(sql: sqlite3.Connection) -> list[str]:
     ]
 
 
+def without_status(view: dict[str, Any]) -> dict[str, Any]:
+    """The status was not read from the log then: the host added it."""
+    return {name: value for name, value in view.items() if name != "status"}
+
+
 def views(sql: sqlite3.Connection) -> dict[str, Any]:
     """All that is read of a log beside its events and its audit trail."""
     numbers = [row.number for row, _ in queries.list_rows(sql, 0, -1)]
     told: dict[str, Any] = {
-        "conversations": json.loads(read_list(sql, lambda number: False)),
+        "conversations": [without_status(one) for one in json.loads(read_list(sql))],
         "messages": [[*events.read_messages(sql, number)] for number in numbers],
         "outputs": [
             {call: [one.model_dump() for one in shown] for call, shown in events.outputs_by_call(sql, number).items()}
@@ -107,8 +112,8 @@ def test_every_view_is_what_it_was(migrated: sqlite3.Connection) -> None:
     for name, value in before.items():
         assert now[name] == value, name
     for view in before["conversations"]:
-        snapshot = read_snapshot(migrated, view["conversation_id"], lambda number: False)
-        assert json.loads(snapshot.text) == view
+        snapshot = read_snapshot(migrated, view["conversation_id"])
+        assert without_status(json.loads(snapshot.text)) == view
 
 
 def test_its_audit_trail_fits_and_its_export_is_the_same(
