@@ -1,7 +1,7 @@
 """One endpoint's `openai` client, and how a request goes out over it.
 
 The client knows the address, the headers and the transport; its `post` makes them anew for each request, which costs
-three times what sending does (figures in ARCHITECTURE.md), so they are taken from it once.
+three times what sending does (figures in docs/performance.md), so they are taken from it once.
 """
 
 import asyncio

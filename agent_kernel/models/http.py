@@ -1,7 +1,7 @@
 """A model behind HTTP: requests, retries, and answers read as bytes, whatever API is spoken.
 
 Requests go out over the `openai` client's connection as bytes and answers are read as bytes, because its typed request
-costs 157 µs a message and its typed stream nine times the parsing (figures in ARCHITECTURE.md); its aiohttp transport
+costs 157 µs a message and its typed stream nine times the parsing (figures in docs/performance.md); its aiohttp transport
 costs a third of the default one. What stands in them is an `Api`'s.
 """
 
