@@ -15,7 +15,7 @@ class Broker(Generic[T]):
         self._pending: dict[str, asyncio.Future[T]] = {}
 
     def expect(self, key: str) -> asyncio.Future[T]:
-        """The future that `resolve(key)` will resolve. Made before the request is shown, so no answer is missed."""
+        """The future that `resolve(key)` will resolve. Make it before the request is shown, so no answer is missed."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._pending[key] = future
         future.add_done_callback(lambda done: self._forget(key, done))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from agent_kernel.approvals.rule_check import check_rules
+from agent_kernel.approvals.rules import check_rules
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
 from agent_kernel.notebook.hosts.discovery import host_for

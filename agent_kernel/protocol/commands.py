@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from agent_kernel.protocol.vocabulary import PolicyMode, Scope
 
 MAX_FRAME_BYTES = 1_048_576
-"""A larger frame is refused with INVALID_FORMAT; the connection stays."""
+"""A larger frame is refused with INVALID_FORMAT; the connection stays open."""
 
 
 COMMAND_ID_CHARACTERS = 64
@@ -48,12 +48,12 @@ class Decision(Body):
     approved: bool = Field(strict=True)
     reason: str | None = Field(default=None, max_length=10_000)
     edited_input: dict[str, Any] | str | None = None
-    """New arguments: a JSON object, or its text. They replace the model's and are validated and judged again."""
+    """New arguments, as a JSON object or its text. They replace the model's and are validated and judged again."""
     scope: Scope = "once"
     rule: str | None = Field(default=None, max_length=10_000)
-    """Which of the offered rules the scope saves; `None` means the one for every call of the tool."""
+    """The text of the offered rule to save; `None` saves the rule for every call of the tool."""
     digest: str | None = None
-    """The digest the person saw. Where it is given and differs from the log's, nothing is decided."""
+    """The digest that the person saw. If it is given and differs from the log's, nothing is decided."""
 
 
 class ApprovalResponseCommand(Command, Decision):
@@ -85,14 +85,14 @@ class ToolContinueCommand(Command):
 
 
 class ToolUndoCommand(Command):
-    """Put back the file that a call replaced, as long as it is as the call left it."""
+    """Restore the file that a call replaced, if it is still as the call left it."""
 
     type: Literal["tool_undo"] = "tool_undo"
     tool_call_id: str
 
 
 class RuleRemoveCommand(Command):
-    """Take back an always-allow rule. Calls that have not started are judged without it."""
+    """Revoke an always-allow rule. Calls that have not started are judged without it."""
 
     type: Literal["rule_remove"] = "rule_remove"
     rule_id: str
@@ -114,7 +114,7 @@ class BudgetAnswer(Body):
     """What is added to the budget of a run that is paused."""
 
     pause_id: str
-    """The pause that the person saw. An answer to an earlier one changes nothing."""
+    """The pause that the person saw. An answer to an earlier pause changes nothing."""
     add: BudgetAddition
     without_usd: bool = Field(default=False, strict=True)
     """Go on without the limit in US dollars."""
@@ -145,8 +145,8 @@ class ResumeCommand(Command):
 
 
 class ShownCommand(Command):
-    """A page shows a run, or does no longer. A deleted cell whose run is still shown, because it was only moved, or is
-    shown in another place, does not end it."""
+    """Report whether a page shows a run. Deleting a cell does not end its run while a page still shows it, because the
+    cell was moved or the run is shown in another place."""
 
     type: Literal["shown"] = "shown"
     run_id: str

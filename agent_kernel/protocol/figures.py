@@ -1,4 +1,4 @@
-"""How figures are written, the same on cards (widgets/src/text/format.ts), in records and in messages."""
+"""Formats token counts and costs for records and messages. Cards do the same in widgets/src/text/format.ts."""
 
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 
@@ -29,8 +29,8 @@ def money(usd: float, *, at_least: bool = False) -> str:
 
 
 def spent(usage: Usage, *, recorded: bool = False) -> list[str]:
-    """`["1.2k in", "340 out", "$0.004"]`, `["about 1.2k in", "340 out"]` where tokens are estimated; without the cost
-    where no price is known, or where there is none."""
+    """The parts of a usage line: `["1.2k in", "340 out", "$0.004"]`; `["about 1.2k in", "340 out"]` if tokens are
+    estimated. The cost is omitted if no price is known."""
     if recorded:
         return [COST_NOTHING]
     about = "about " if usage.estimated else ""
@@ -43,7 +43,7 @@ def spent(usage: Usage, *, recorded: bool = False) -> list[str]:
 
 
 def _rounded(value: float, places: int) -> Decimal:
-    """As JavaScript's `toFixed`."""
+    """Rounds as JavaScript's `toFixed` does, so that cards and records agree."""
     return Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
 
 

@@ -12,7 +12,7 @@ from traitlets import Bool, Dict, Enum, Float, Integer, List, TraitError, Unicod
 
 from agent_kernel.approvals.folder_file import FolderLimits, read_limits
 from agent_kernel.approvals.limits import checked_limits
-from agent_kernel.approvals.rule_check import check_rules
+from agent_kernel.approvals.rules import check_rules
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.endpoints import ENVIRONMENT_KEYS, BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.resolver import ModelResolver

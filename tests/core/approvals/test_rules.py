@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.policy import JudgedCall, Policy
-from agent_kernel.approvals.rule_check import check_rules
-from agent_kernel.approvals.rules import Rule
+from agent_kernel.approvals.rules import Rule, check_rules
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.declaration import ToolDeclaration
