@@ -1,7 +1,7 @@
-"""Keys that a service repeats in an answer go no further: not to a page, not into the log, not into a notebook.
+"""Removes keys from models' answers, so that none reaches a page, the log or a notebook.
 
-Known secrets are replaced in text, in reasoning, and in the ids, names and arguments of calls, also where they are
-split over several pieces of a stream or written with JSON's escapes. A key that is encoded otherwise is not known.
+Known secrets are replaced in text, in reasoning, and in the ids, names and arguments of calls, also if they are split
+over pieces of a stream or written with JSON's escapes. Keys in other encodings are not recognised.
 """
 
 import json
@@ -26,15 +26,15 @@ Delta = TypeVar("Delta", TextDelta, ReasoningDelta)
 
 
 class Redaction:
-    """Of one turn."""
+    """Redacts the items of one turn."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets = tuple({secret for secret in secrets if len(secret) >= SHORTEST_SECRET})
         self._held: TextDelta | ReasoningDelta | None = None
-        """Text that may be the beginning of a secret."""
+        """Text held back because it may be the beginning of a secret."""
 
     def take(self, item: ModelItem) -> Iterator[ModelItem]:
-        """What may be passed on. A turn is always the last."""
+        """The items that may be passed on. A turn is always the last."""
         match item:
             case TextDelta() | ReasoningDelta():
                 yield from self._text(item)
@@ -64,7 +64,7 @@ class Redaction:
             self._held = None
 
     def _beginning(self, text: str) -> int:
-        """How many of the last characters may be the beginning of a secret."""
+        """How many characters at the end may be the beginning of a secret."""
         longest = 0
         for secret in self._secrets:
             at = text.find(secret[0], max(0, len(text) - len(secret) + 1))
@@ -82,7 +82,7 @@ class Redaction:
             reasoning=self._clean(turn.reasoning),
             tool_calls=tuple(map(self._call, turn.tool_calls)),
         )
-        # What only the provider reads speaks of the turn as it was: without it, it is asked as by anybody else.
+        # Provider items describe the unredacted turn, so they are dropped.
         tells = turn.provider is not None and self._tells(turn.provider.to_wire())
         return replace(clean, provider=None) if clean != turn or tells else turn
 

@@ -37,7 +37,7 @@ def _is_tag(field: Any) -> bool:
 
 
 def protocol_schema() -> dict[str, Any]:
-    """One schema document: the properties are `event` (from servers) and `command` (from clients), models in `$defs`."""
+    """One schema document with the properties `event` (from servers) and `command` (from clients)."""
     adapters: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
         ("event", "serialization", TypeAdapter(ServerEvent)),
         ("command", "validation", TypeAdapter(ClientCommand)),

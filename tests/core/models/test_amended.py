@@ -50,7 +50,7 @@ async def answer(*script: Scripted, always: bool = False) -> tuple[list[object],
             await model.aclose()
 
 
-async def test_what_is_refused_is_asked_otherwise_at_once_and_the_user_is_told() -> None:
+async def test_what_is_refused_is_asked_otherwise_at_once_and_the_user_is_capabilities() -> None:
     items, server, clock = await answer(REFUSED, say("Hi"))
     assert items[0] == Notice("It takes no tools.")
     assert items[-1] == say("Hi")

@@ -54,7 +54,7 @@ async def test_a_packed_answer_is_read(api: WireApi, packing: str) -> None:
     ("body", "packing", "words"),
     [(b"\x28\xb5\x2f\xfd", "zstd", "not asked for"), (b"no gzip", "gzip", "can't be unpacked")],
 )
-async def test_what_can_not_be_unpacked_is_told(body: bytes, packing: str, words: str) -> None:
+async def test_what_can_not_be_unpacked_is_capabilities(body: bytes, packing: str, words: str) -> None:
     reply = Reply(body=body, headers={"Content-Encoding": packing}, times=1 if packing == "zstd" else 4)
     assert words in str(await error_of(reply))
 

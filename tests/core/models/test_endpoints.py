@@ -6,10 +6,9 @@ import pytest
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models import prices
-from agent_kernel.models.defaults import DEFAULT_MODELS
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import Told, answers_prompts, told_by_name
+from agent_kernel.models.known import DEFAULT_MODELS, Capabilities, answers_prompts, capabilities_by_name
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import FakeOpenAI, say
 from tests.core.models.model_fixtures import turn_of
@@ -193,7 +192,7 @@ def test_what_a_configuration_says_of_its_models_is_kept() -> None:
     fields = {"base_url": "http://a/v1", "images": True, "tools": False, "context_tokens": 8192, "models": "qwen*"}
     endpoint = configured("lab", fields)
     assert isinstance(endpoint, Endpoint)
-    assert endpoint.told == Told(images=True, tools=False, context_tokens=8192)
+    assert endpoint.capabilities == Capabilities(images=True, tools=False, context_tokens=8192)
     assert endpoint.serves("qwen3:8b")
 
 
@@ -209,26 +208,26 @@ def test_openais_names_at_other_addresses_are_whole() -> None:
     ["gpt-4o", "gpt-6.1-sol", "openai/gpt-5.6-terra", "o3", "claude-3-haiku", "claude-sonnet-5-5", "gemini-3.8-flash"],
 )
 def test_families_that_everybody_knows_take_images_and_tools(name: str) -> None:
-    told = told_by_name(name, "http://localhost/v1")
-    assert (told.images, told.tools) == (True, True)
+    capabilities = capabilities_by_name(name, "http://localhost/v1")
+    assert (capabilities.images, capabilities.tools) == (True, True)
 
 
 @pytest.mark.parametrize("name", ["qwen2.5-vl:7b", "qwen3-vl", "llava:13b", "pixtral-12b", "gemma3:27b"])
 def test_local_models_with_eyes_are_known_by_their_names(name: str) -> None:
-    assert told_by_name(name, "http://localhost/v1").images
+    assert capabilities_by_name(name, "http://localhost/v1").images
 
 
 @pytest.mark.parametrize("name", ["gpt-oss:20b", "qwen3:8b", "o3-mini", "o1-preview", "deepseek-r1", "claude-2", "m"])
 def test_of_all_others_nothing_is_assumed(name: str) -> None:
-    assert told_by_name(name, "http://localhost/v1").images is None
+    assert capabilities_by_name(name, "http://localhost/v1").images is None
 
 
 def test_how_long_a_context_is_comes_from_the_makers_own_service_only() -> None:
     prices.load()  # as `warm_up` does
 
-    assert told_by_name(DEFAULT_MODELS["OpenAI"], "https://api.openai.com/v1").context_tokens == 1_050_000
-    assert told_by_name(DEFAULT_MODELS["Anthropic"], "https://api.anthropic.com").context_tokens == 1_000_000
-    assert told_by_name("gpt-oss-20b", "http://localhost:11434/v1").context_tokens is None
+    assert capabilities_by_name(DEFAULT_MODELS["OpenAI"], "https://api.openai.com/v1").context_tokens == 1_050_000
+    assert capabilities_by_name(DEFAULT_MODELS["Anthropic"], "https://api.anthropic.com").context_tokens == 1_000_000
+    assert capabilities_by_name("gpt-oss-20b", "http://localhost:11434/v1").context_tokens is None
 
 
 @pytest.mark.parametrize(
@@ -268,5 +267,5 @@ def test_a_broken_table_of_prices_leaves_a_models_context_unknown(monkeypatch: p
     prices.load()
     monkeypatch.setattr("genai_prices.data_snapshot.get_snapshot", fail)
     prices.listed_context.cache_clear()
-    assert told_by_name("gpt-5", "https://api.openai.com/v1").context_tokens is None
+    assert capabilities_by_name("gpt-5", "https://api.openai.com/v1").context_tokens is None
     prices.listed_context.cache_clear()

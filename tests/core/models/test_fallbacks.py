@@ -10,13 +10,13 @@ import pytest
 from agent_kernel.errors import ModelRefused
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import ModelRequest, Notice
-from agent_kernel.models.beside import Beside
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.endpoints import configured
 from agent_kernel.models.fallbacks import other_api, refuses_tools
 from agent_kernel.models.faults import Fault
 from agent_kernel.models.http import HttpModel
 from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.models.suggestions import OtherModels
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
@@ -106,7 +106,7 @@ async def test_a_model_that_knows_no_tools_answers_without_them_and_the_run_says
         say("Hi"),
         say("Hi again"),
         turns=2,
-        beside=Beside(with_tools=lambda: ["fake", "qwen3", "llama3.1"]),
+        others=OtherModels(with_tools=lambda: ["fake", "qwen3", "llama3.1"]),
     )
     notices = [item.content for item in items if isinstance(item, Notice)]
     assert len(notices) == 2

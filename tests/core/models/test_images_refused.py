@@ -5,7 +5,7 @@ import pytest
 from agent_kernel.models.base import ModelItem, ModelRequest, Notice
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import Told
+from agent_kernel.models.known import Capabilities
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.wire.reply import failure
 from tests.core.models.model_fixtures import collect
@@ -32,7 +32,7 @@ async def asked(model: HttpModel) -> list[ModelItem]:
 async def test_it_is_asked_once_more_with_words_and_that_is_remembered_and_said(words: str) -> None:
     async with FakeOpenAI([failure(400, words), say("No.")]) as server:
         client = SharedClient(Connection(server.url, lambda: None))
-        model = HttpModel("fake", client, told=lambda: Told(images=True), clock=VirtualClock())
+        model = HttpModel("fake", client, capabilities=lambda: Capabilities(images=True), clock=VirtualClock())
         assert model.facts.images
         items = await asked(model)
         await model.aclose()
@@ -47,7 +47,9 @@ async def test_it_is_asked_once_more_with_words_and_that_is_remembered_and_said(
 
 async def test_another_refusal_is_none_of_images() -> None:
     async with FakeOpenAI([failure(400, "The temperature is too high.")]) as server:
-        model = HttpModel("fake", SharedClient(Connection(server.url, lambda: None)), told=lambda: Told(images=True))
+        model = HttpModel(
+            "fake", SharedClient(Connection(server.url, lambda: None)), capabilities=lambda: Capabilities(images=True)
+        )
         with pytest.raises(Exception, match="temperature"):
             await asked(model)
         await model.aclose()

@@ -1,33 +1,33 @@
-"""What else the endpoint of a model offers: models to name where one is not known there, or takes no tools."""
+"""Suggests other models of an endpoint in error messages, for an unknown name or a model that takes no tools."""
 
 import difflib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 SUGGESTED = 5
-"""Models that are named in place of one."""
+"""The most models to suggest."""
 _LIKENESS = 0.6
 
 
-async def _ask_nobody() -> None:
+async def _do_nothing() -> None:
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """By what they are asked for. `names` and `with_tools` know what the endpoint has said by now."""
+class OtherModels:
+    """Access to an endpoint's list of models. `names` and `with_tools` return what is known at the moment."""
 
-    look: Callable[[], Awaitable[object]] = _ask_nobody
-    """Have the endpoint say what it offers. Takes a few seconds at most, and raises nothing."""
+    refresh: Callable[[], Awaitable[object]] = _do_nothing
+    """Fetch the endpoint's list. Takes a few seconds at most, and raises nothing."""
     names: Callable[[], Iterable[str]] = list
     with_tools: Callable[[], Iterable[str]] = list
 
 
-NOTHING_BESIDE = Beside()
+NO_OTHER_MODELS = OtherModels()
 
 
 def near(wanted: str, names: Iterable[str]) -> list[str]:
-    """The names that are most like one that is not among them; none where it is."""
+    """The names most similar to `wanted`; none if `wanted` is among them."""
     by_small = {name.lower(): name for name in names}
     small = wanted.lower()
     if small in by_small and by_small[small] == wanted:
