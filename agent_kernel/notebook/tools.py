@@ -18,12 +18,11 @@ from agent_kernel.notebook.execution.values import ToolText
 from agent_kernel.notebook.inspect import inspect_variables
 from agent_kernel.protocol.tools import FileCard
 from agent_kernel.protocol.views import Place
-from agent_kernel.tools.builtin.attachments import attached_name, read_attachment
 from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, builtin_verdict
 from agent_kernel.tools.builtin.files import read_file
 from agent_kernel.tools.builtin.notebooks import read_notebook
-from agent_kernel.tools.builtin.pictures import read_picture
+from agent_kernel.tools.builtin.pictures import attached_name, read_attachment, read_picture
 from agent_kernel.tools.builtin.search_process import list_files, search_files
 from agent_kernel.tools.builtin.shell import run_shell
 from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts

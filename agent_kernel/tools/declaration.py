@@ -1,4 +1,4 @@
-"""What a tool is to the runtime: a declaration. The function behind it lives with the executor."""
+"""Declarations of tools, which is all that the runtime knows of them. Their functions are with the executor."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ def is_timeout(value: object) -> bool:
 
 
 def checked_timeouts(timeouts: Mapping[str, object], named: str) -> dict[str, float]:
-    """Seconds that calls may run, by the name of the tool, as somebody wrote them. `named` is where they stand.
+    """Validate timeouts in seconds by tool name. `named` says in the message where they come from.
 
     Raises `ConfigurationError`, which names the tool.
     """

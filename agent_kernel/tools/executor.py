@@ -1,4 +1,4 @@
-"""What the runtime asks of the executor. The server's kernel bridge and the embedded host each implement it."""
+"""`ToolExecutor`, the interface from the runtime to the executor. Each of the two hosts implements it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,51 +14,51 @@ OutputSink = Callable[[OutputView], None]
 
 @dataclass(frozen=True, slots=True)
 class ApprovedCall:
-    """A call as the log holds it: these arguments run, never ones that come back from a page."""
+    """An approved call from the log. These arguments run, never ones that a page sends."""
 
     approval_id: str
-    """What the call goes by: unique for all, and executed once at most, because an edited call keeps its approval and a
-    repeated one is a new call."""
+    """Identifies the call across conversations. Each is executed at most once; an edited call keeps its id, a repeated
+    one gets a new id."""
     tool_call_id: str
-    """The model's id, for people who read a log. Another conversation's call may have the same one."""
+    """The model's id, for logs. Calls of other conversations may have the same one."""
     tool_name: str
     arguments_json: str
     digest: str
     base: str = ""
-    """Names what the file held that a person was shown (`FileChange.base`); empty where nothing has to be as it was."""
+    """Identifies the file content that a person was shown (`FileChange.base`); empty if any content may be changed."""
     place: Place | None = None
-    """The only one that a file tool's call may open; `None` where it was approved for whatever its path leads to."""
+    """The only place that a file tool's call may open; `None` if the approval is not bound to one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     status: ExecutionStatus
     content: str
-    """The whole text for the model, untruncated (within the executor's own hard cap)."""
+    """The text for the model, untruncated within the executor's own limit."""
     undo: str | None = None
-    """Set where `ToolExecutor.undo` can take the call back: when the file that it replaced was last changed (UTC, ISO
-    8601), or an empty text where there was none."""
+    """Set if `ToolExecutor.undo` can undo the call: when the replaced file was last changed (UTC, ISO 8601), or an
+    empty text if there was none."""
     output_file: str | None = None
-    """The file that has the whole output where the content has not, or where it was written in any case."""
+    """The file with the whole output, if one was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolVerdict:
-    """What is said of a call where its tool is."""
+    """The executor's judgement of a call, from the tool's own callable and the file system."""
 
     approval: Approval
-    """What the tool's own approval callable says."""
+    """The answer of the tool's approval callable."""
     place: Place | None = None
-    """Of a file tool's call. The rest is about this place."""
+    """The resolved place of a file tool's call."""
     may_edit: bool = False
-    """Whether the mode `edit` covers writing this file."""
+    """Whether the mode `edit` covers writing to `place`."""
 
 
 class ToolExecutor(Protocol):
-    """Runs approved calls, each known by its approval. It never decides whether a call may run.
+    """Runs approved calls, identified by their approvals. It never decides whether a call may run.
 
-    Methods raise `KernelGone` where the kernel died, was restarted or was shut down; a call that was executing
-    then has an unknown outcome.
+    All methods raise `KernelGone` if the kernel died, was restarted or was shut down; a call that was executing then
+    has an unknown outcome.
     """
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
@@ -66,34 +66,34 @@ class ToolExecutor(Protocol):
         ...
 
     async def interrupt(self, approval_id: str) -> bool:
-        """Interrupt this call if, and only if, it is the one that runs. True if a signal was sent."""
+        """Interrupt this call only if it is running. Returns whether a signal was sent."""
         ...
 
     async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
-        """Ask the tool's own approval callable, and where a file tool's path leads. The caller treats any error as
-        `ask`, and as a place that is not known."""
+        """Call the tool's approval callable, and resolve a file tool's path. The caller treats errors as `ask` and an
+        unknown place."""
         ...
 
     async def waiting_behind(self, approval_id: str) -> int | None:
-        """The number of the user's own cell behind which a call waits that was handed over; `None` once it runs."""
+        """The execution count of the user's cell that the kernel runs before this call; `None` once the call runs."""
         ...
 
     async def undo(self, approval_id: str) -> None:
-        """Put back what a call of a file tool replaced. Raises `ToolFailed` where the file was changed since."""
+        """Restore the file that a call replaced. Raises `ToolFailed` if the file was changed since."""
         ...
 
     async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
-        """What a card says of the file that a call would change, as it is now; `None` where nobody can tell.
+        """A description, for the card, of the file that a call would change, as it is now; `None` if there is none.
 
-        It is for the person to read. What runs is the call's arguments.
+        It is for display only. What runs are the call's arguments.
         """
         ...
 
     async def read_picture(self, address: str) -> bytes:
-        """A picture that a prompt names: a file in the notebook's folder, or with `attachment:` before its name one
-        that is attached to a Markdown cell. Raises `ToolFailed` with the reason why not."""
+        """Read a picture that a prompt names: a file in the notebook's folder or, with the prefix `attachment:`, an
+        attachment of a Markdown cell. Raises `ToolFailed` with the reason."""
         ...
 
     async def describe_environment(self) -> str:
-        """Where the model is: the notebook's path, a bounded summary of variables and of recent cells."""
+        """Text for the model about its environment: the notebook's path, variables and recent cells, bounded."""
         ...

@@ -1,4 +1,4 @@
-"""How a tool message begins when a call did not simply succeed. The model reads these words, and so do cassettes."""
+"""The beginnings of tool messages for calls that did not simply succeed, for models and for matching cassettes."""
 
 DENIED_PREFIX = "Denied"
 ERROR_PREFIX = "Error"
@@ -7,5 +7,5 @@ REPLACED_PREFIX = "Replaced"
 EXPIRED_PREFIX = "Expired"
 UNKNOWN_PREFIX = "Outcome unknown"
 NOT_DONE_PREFIXES = (ERROR_PREFIX, CANCELLED_PREFIX, REPLACED_PREFIX, EXPIRED_PREFIX, UNKNOWN_PREFIX)
-"""What the call was asked for can't be taken as done."""
+"""The prefixes of calls whose effect can't be assumed."""
 EDITED_NOTE = "The user changed the arguments"

@@ -1,4 +1,4 @@
-"""Where a long output is kept in full, and the short text for the model that says so."""
+"""Writes long outputs to files, and makes the shortened text for the model that names the file."""
 
 import contextlib
 import os
@@ -24,17 +24,16 @@ class Shortened:
     text: str
     truncated: bool
     output_file: Path | str | None = None
-    """Set where the whole output was written to a file."""
+    """The file with the whole output, if one was written."""
 
 
 def shorten(
     tool_name: str, text: str, limits: TextLimits, directory: Path | None = None, output_file: str | None = None
 ) -> Shortened:
-    """What the model is told of an output: the text, or its start and end with the whole in a file.
+    """The text of an output for the model: all of it, or its start and end with the name of a file that has the rest.
 
-    `output_file` has the whole output already, and the text may be less. Otherwise the file goes into `directory`, or
-    into the user's own. Where it can't be written, the text is shortened all the same. This blocks while it writes:
-    call it in a thread.
+    `output_file` names a file that has the whole output already. Otherwise one is written to `directory`, by default
+    the user's cache folder. If that fails, the text is shortened without a file. It blocks: call it in a thread.
     """
     if not text.strip():
         return Shortened(f"({tool_name} completed with no output)", False)
@@ -51,7 +50,7 @@ def shorten(
 
 
 def spill(tool_name: str, text: str, directory: Path | None = None) -> Path:
-    """Write the text to a new file that only its owner can read, at most 50 MB of it. Raises `OSError`."""
+    """Write at most 50 MB of the text to a new file with mode 0600. Raises `OSError`."""
     path, file = new_file(tool_name, directory)
     with file:
         room = SPILL_BYTES
@@ -65,9 +64,9 @@ def spill(tool_name: str, text: str, directory: Path | None = None) -> Path:
 
 
 def new_file(name: str, directory: Path | None = None) -> tuple[Path, BinaryIO]:
-    """A file of its own for one output, which only its owner can read. Raises `OSError`.
+    """Create a new file with mode 0600 for one output. Raises `OSError`.
 
-    Without a directory it goes into the user's own, which keeps a week's files and 500 MB at most.
+    Without a directory it is in the user's cache folder, which keeps at most a week's files and 500 MB.
     """
     if directory is None:
         directory = outputs_directory()
@@ -81,14 +80,14 @@ def new_file(name: str, directory: Path | None = None) -> tuple[Path, BinaryIO]:
 
 
 def outputs_directory() -> Path:
-    """Where outputs go that are too long for the model, of a server and of a kernel alike."""
+    """The folder for long outputs, the same for servers and kernels."""
     from platformdirs import user_cache_path
 
     return user_cache_path("agent-kernel", appauthor=False) / "outputs"
 
 
 def _prune(directory: Path) -> None:
-    """Remove the oldest outputs, so that a new one has room."""
+    """Remove the oldest outputs beyond the limits."""
     found: list[tuple[float, int, str]] = []
     with os.scandir(directory) as entries:
         for _, entry in zip(range(_MOST_FILES), entries, strict=False):

@@ -1,4 +1,4 @@
-"""Long results, shortened for the model: the start, a line that says what is left out, and the end."""
+"""Shortens long texts for the model: the start, a line that says what is left out, and the end."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +20,15 @@ class Truncated:
 
 
 def truncate(text: str, limits: TextLimits = TextLimits(), output_file: Path | str | None = None) -> Truncated:
-    """Shorten a text to its limits, the separator line included. Linear in the text's size.
+    """Shorten a text to its limits, including the separator line. Linear in the text's size.
 
     One fifth of what is kept is the start and four fifths the end, where errors and results are. Over-long lines are
-    cut with `...`. A text that would not get shorter is returned as it is.
+    cut with `...`. A text that would not get shorter is returned unchanged.
     """
     lines = text.split("\n")
     if len(text) <= limits.characters and len(lines) <= limits.lines:
         return Truncated(text, False)
-    # The separator with the largest counts that it can hold bounds its own length.
+    # The separator's length is bounded by its text with the largest possible counts.
     room = max(0, limits.characters - len(_separator(len(lines), len(text), output_file)) - 2)
     keep = max(2, limits.lines - 1)
     head_lines = max(1, keep // 5)

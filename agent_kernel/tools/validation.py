@@ -1,4 +1,4 @@
-"""Whether arguments fit a JSON Schema, found out in bounded time. Loads jsonschema, which can take a second."""
+"""Validates arguments against JSON Schemas in bounded time. Loads jsonschema, which can take a second."""
 
 import json
 import time
@@ -17,7 +17,7 @@ from agent_kernel.tools.patterns import matches
 
 CPU_SECONDS = 1.0
 FORMATS = ("date", "email", "ipv4", "ipv6", "uuid")
-"""Those that Python itself checks. Others depend on what is installed, and some take long for a hostile text."""
+"""The formats that are checked, by Python itself. Others depend on optional packages, and some are slow."""
 
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
 
@@ -26,16 +26,16 @@ _usual: dict[str, Keyword] = Draft202012Validator.VALIDATORS
 
 
 def validator_of(parameters: Mapping[str, Any]) -> Draft202012Validator:
-    """A validator for parameters in which `patterns.fault_of` finds no fault."""
-    # Named, it would bring the usual validator of that name back.
+    """A validator for a schema that `patterns.fault_of` accepts."""
+    # `$schema` would select jsonschema's usual validator of that name.
     schema = {key: value for key, value in parameters.items() if key != "$schema"}
-    # An empty registry: a reference is never fetched from the network.
+    # With an empty registry no reference is fetched from the network.
     validator: Draft202012Validator = _Bounded(schema, registry=Registry(), format_checker=FormatChecker(FORMATS))
     return validator
 
 
 def misfits(validator: Draft202012Validator, arguments: dict[str, Any], most: int) -> list[ValidationError]:
-    """The first faults. Raises `InvalidArguments` where looking for them nests too deeply or takes too long."""
+    """The first faults. Raises `InvalidArguments` if validation nests too deeply or takes too long."""
     reset = _until.set(time.thread_time() + CPU_SECONDS)
     try:
         return list(islice(validator.iter_errors(arguments), most))
@@ -67,7 +67,7 @@ def _additional_properties(validator: Any, wanted: Any, instance: Any, schema: A
 
 
 def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
-    """The usual one may compare each item with each other."""
+    """`uniqueItems` in linear time; jsonschema's own may compare all pairs."""
     if not wanted or not isinstance(instance, list):
         return
     if len({json.dumps(item, sort_keys=True) for item in instance}) < len(instance):
@@ -75,7 +75,7 @@ def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> It
 
 
 def _timed(keyword: Keyword) -> Keyword:
-    """References can multiply: a short schema may ask for any amount of work."""
+    """`$ref` with a bound, because nested references can multiply the work of a short schema."""
 
     def follow(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         if time.thread_time() > _until.get():

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.images import NoPicture
 from agent_kernel.runtime.tool_calls.shown_images import MOST_IMAGES, NO_PICTURES, Prepared, prepare_one
-from agent_kernel.tools.builtin.attachments import attached_name
+from agent_kernel.tools.builtin.pictures import attached_name
 from agent_kernel.tools.executor import ToolExecutor
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""The built-in tools: their declarations, and the functions that run in the kernel."""
+"""The built-in tools: declarations, and the functions that run in the kernel."""

@@ -1,4 +1,4 @@
-"""What a call of a file tool would do to a file: worked out without doing it, for the tool itself and for its card."""
+"""Plans the change of a file by a call, without making it. The tools and their cards both use the plan."""
 
 import difflib
 import hashlib
@@ -12,7 +12,7 @@ from agent_kernel.tools.builtin.opening import read_start
 from agent_kernel.tools.builtin.paths import PROBED, TextFile, existing, failed, is_binary, place_of, read_text
 
 MOST_CHANGED = 5 * 1024 * 1024
-"""Characters that one call may write, or take out and put in: more than anybody could look through on a card."""
+"""The most characters that one call may write or replace, more than a person could review on a card."""
 _MATCHES_SHOWN = 10
 _NEAR_LINES = 5_000
 _NEAR_SHOWN = 2_000
@@ -20,7 +20,7 @@ _NEAR_SHOWN = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What an edit replaces, with the line ends that the text of a file has here."""
+    """One replacement, in text with normalised line ends."""
 
     old_text: str
     new_text: str
@@ -29,7 +29,7 @@ class Edit:
 
 
 class ChangeTooLarge(ToolFailed):
-    """Nobody is asked about such a change: a person could not read it."""
+    """The change is too large to be reviewed, so it is refused without asking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class FileChange:
     target: Path
     existed: bool
     before: TextFile | None
-    """`None` where there is no file, or none that is text."""
+    """The old content; `None` if there is no file or it is not text."""
     after: TextFile
     edit: Edit | None = None
-    """`None` for a whole file."""
+    """The replacement; `None` if the whole file is written."""
 
     def base(self) -> str:
-        """Names the file that is there and what it holds, so that nothing else is written over in its place."""
+        """Identifies the existing file and its content, so that nothing else is overwritten."""
         if self.before is not None:
             held = f"{self.before.encoding}\0{self.before.newline}\0{self.before.text}"
         elif self.existed:
@@ -55,9 +55,9 @@ class FileChange:
 
 
 def refuse_another_base(change: FileChange, base: str, path: str) -> None:
-    """Raises `ToolFailed` where the file is not as it was when a person was shown this change.
+    """Raise `ToolFailed` if the file has changed since a person was shown this change.
 
-    An edit of one place goes through: its text is there, and there once, whatever else was changed.
+    An edit of one place is exempt: its text still exists exactly once, whatever else was changed.
     """
     if (change.edit is None or change.edit.everywhere) and change.base() != base:
         raise ToolFailed(
@@ -67,7 +67,7 @@ def refuse_another_base(change: FileChange, base: str, path: str) -> None:
 
 
 def planned_change(root: Path, name: str, arguments: dict[str, Any], approved: Path | None = None) -> FileChange | None:
-    """What a call of this tool would change; `None` for a tool that changes no file. Raises `ToolFailed`."""
+    """The change that a call would make; `None` for a tool that changes no file. Raises `ToolFailed`."""
     match name:
         case "write_file":
             return planned_write(root, **arguments, approved=approved)
@@ -86,7 +86,7 @@ def planned_write(root: Path, path: str, content: str, approved: Path | None = N
         return FileChange(target, existed, None, TextFile(content, "utf-8", "\n"))
     if before.newline == "\r\n":
         content = content.replace("\r\n", "\n")
-    # Text that the file's old encoding can't hold makes it UTF-8.
+    # Text that the file's encoding can't represent changes it to UTF-8.
     encoding = before.encoding if before.encoding != "latin-1" else "utf-8"
     return FileChange(target, existed, before, TextFile(content, encoding, before.newline))
 
@@ -122,7 +122,7 @@ def planned_edit(
 
 
 def _before(target: Path, path: str) -> TextFile | None:
-    """The text that a file holds; `None` for a binary one."""
+    """A file's text; `None` for a binary file."""
     try:
         binary = is_binary(read_start(target, PROBED))
     except OSError as error:
@@ -149,7 +149,7 @@ def _lines_of(text: str, part: str) -> list[int]:
 
 
 def _nearest(text: str, wanted: str) -> str:
-    """The piece of the file that is most like the wanted text, or advice where there is none."""
+    """The part of the file that is most similar to the wanted text, or advice if there is none."""
     advice = "Read the file again; spaces and line ends must be the same."
     lines, looked_for = split_lines(text), split_lines(wanted)
     if len(lines) > _NEAR_LINES or len(looked_for) > 200:
@@ -165,7 +165,7 @@ def _nearest(text: str, wanted: str) -> str:
 
 
 def _anchor(lines: list[str], wanted: list[str]) -> tuple[int | None, int]:
-    """The index of a file line like one of the wanted lines, and that one's index. Longer lines say more."""
+    """The indexes of a file line and a wanted line that are similar, preferring long lines."""
     by_length = sorted(range(len(wanted)), key=lambda index: -len(wanted[index]))
     for index in by_length:
         if wanted[index] and wanted[index] in lines:

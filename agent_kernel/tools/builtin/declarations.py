@@ -1,4 +1,4 @@
-"""The ten built-in tools as the model is told of them, and the rule that says which of their calls may run unasked."""
+"""Declarations of the ten built-in tools, and the rule for which of their calls may run unasked."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
 from agent_kernel.tools.executor import ToolVerdict
 
 READS_FILES = frozenset({"read_notebook", "list_files", "search_files", "read_file"})
-"""LastRun `dynamic`: whether a path is inside the notebook's folder is known where the files are."""
+"""The tools declared `dynamic`, because only the executor knows whether a path is in the notebook's folder."""
 
 
 WRITES_FILES = frozenset({"write_file", "edit_file"})
@@ -18,8 +18,7 @@ OPENS_FILES = READS_FILES | WRITES_FILES
 
 
 def builtin_verdict(name: str, arguments: dict[str, Any], root: Path) -> ToolVerdict:
-    """Whether a built-in tool's call may run unasked, where `root` is the notebook's folder: reading inside the folder
-    is `allow`; all else is `ask`."""
+    """Judge a built-in tool's call: reading below `root`, the notebook's folder, is `allow`; all else is `ask`."""
     if name in ("inspect_variables", "ask_user"):
         return ToolVerdict("allow")
     if name in READS_FILES:
@@ -183,7 +182,7 @@ _RUN_SHELL = ToolDeclaration(
 )
 
 ASK_USER = "ask_user"
-"""A question to the person; it is executing while it waits for the answer."""
+"""The tool that asks the person a question. Its call is `executing` while it waits for the answer."""
 
 _ASK_USER = ToolDeclaration(
     name=ASK_USER,
@@ -224,8 +223,8 @@ _STRICTNESS: tuple[DeclaredApproval, ...] = ("allow", "dynamic", "ask", "deny")
 
 
 def no_looser(declared: ToolDeclaration) -> ToolDeclaration:
-    """What a kernel declares under a built-in tool's name, held to what ships: whether `run_shell` may run unasked is
-    for people, their rules and the site to say. It may be stricter. Other tools stay as they are."""
+    """A kernel's declaration, at least as strict as the shipped one if it has a built-in tool's name: only people,
+    rules and the site decide whether `run_shell` may run unasked. Other tools are returned unchanged."""
     shipped = _BY_NAME.get(declared.name)
     if shipped is None:
         return declared

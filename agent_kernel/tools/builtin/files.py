@@ -1,4 +1,4 @@
-"""The file tools. They run in the kernel's process; `root` is the notebook's folder. They return text for the model."""
+"""The file tools, which run in the kernel. `root` is the notebook's folder; results are text for the model."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from agent_kernel.tools.builtin.paths import TextFile, existing, read_text, writ
 
 
 def read_file(root: Path, path: str, offset: int = 1, limit: int = 1000, approved: Path | None = None) -> str:
-    """Lines of a text file, below a line that says which they are. Raises `ToolFailed`."""
+    """Read lines of a text file, under a heading that says which. Raises `ToolFailed`."""
     content = read_text(existing(path, root, approved), path)
     lines = content.text.split("\n")
     if lines[-1] == "":
@@ -25,7 +25,7 @@ def read_file(root: Path, path: str, offset: int = 1, limit: int = 1000, approve
 
 
 def write_file(root: Path, path: str, content: str, approved: Path | None = None) -> str:
-    """Create a file or replace its content; its encoding, line ends and permissions stay. Raises `ToolFailed`."""
+    """Create a file, or replace its content and keep encoding, line ends and permissions. Raises `ToolFailed`."""
     return carry_out(planned_write(root, path, content, approved), path)
 
 
@@ -52,7 +52,7 @@ def _count(lines: int) -> str:
 
 
 def _changes(before: TextFile | None, after: TextFile) -> str:
-    """`+3 -2 lines`: what lies between the common start and end of the two texts. Linear."""
+    """A summary such as `+3 -2 lines`, of what lies between the common start and end of the texts. Linear."""
     old, new = split_lines(before.text if before else ""), split_lines(after.text)
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:

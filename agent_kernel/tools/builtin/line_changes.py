@@ -1,4 +1,4 @@
-"""Which lines differ between two texts, in bounded time: difflib is quadratic, so it gets small pieces only."""
+"""Compares texts by lines in bounded time. difflib is quadratic, so it is used for small pieces only."""
 
 import time
 from bisect import bisect_left
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 SECONDS = 0.5
-"""After this time what has not been compared yet is said to be replaced as a whole."""
+"""The time limit. What has not been compared by then counts as replaced as a whole."""
 _SMALL = 10_000
-"""Lines of one side times lines of the other, of a piece that is compared line by line."""
+"""The largest piece for difflib: lines of one side times lines of the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Lines `start` to `end` of the old text, counted from 0, give way to these lines of the new one."""
+    """Lines `start` to `end` (exclusive, from 0) of the old text are replaced by these lines of the new one."""
 
     start: int
     end: int
@@ -24,7 +24,7 @@ class Change:
 
 
 def changed_lines(before: Sequence[str], after: Sequence[str], seconds: float = SECONDS) -> list[Change]:
-    """The changes in their order. Long texts are cut at the lines that occur once in both (patience diff)."""
+    """The changes in order. Long texts are split at lines that occur once in both (patience diff)."""
     deadline = time.monotonic() + seconds
     changes: list[Change] = []
     pending = [Change(0, len(before), 0, len(after))]
@@ -46,7 +46,7 @@ def changed_lines(before: Sequence[str], after: Sequence[str], seconds: float = 
 def edited_lines(
     text: str, old: str, new: str, before: Sequence[str], after: Sequence[str], most: int
 ) -> tuple[list[Change], int]:
-    """The changes at the first places where `old` gives way to `new`, `most` of them, and how many places those are.
+    """The changes at the first `most` places where `old` is replaced by `new`, and the number of all places.
 
     `before` and `after` are the lines of the whole text before and after.
     """
@@ -70,7 +70,7 @@ def edited_lines(
 
 
 def _within(before: Sequence[str], after: Sequence[str], place: Change) -> Iterator[Change]:
-    # A text that ends with a line end has no line behind it.
+    # A final line end does not begin another line.
     end, new_end = min(place.end, len(before)), min(place.new_end, len(after))
     for change in changed_lines(before[place.start : end], after[place.new_start : new_end], SECONDS / 10):
         yield Change(
@@ -82,7 +82,7 @@ def _within(before: Sequence[str], after: Sequence[str], place: Change) -> Itera
 
 
 def _trimmed(before: Sequence[str], after: Sequence[str], piece: Change) -> Change:
-    """The piece without the lines that its two sides begin and end with alike."""
+    """The piece without common lines at its start and end."""
     start, end, new_start, new_end = piece.start, piece.end, piece.new_start, piece.new_end
     while start < end and new_start < new_end and before[start] == after[new_start]:
         start, new_start = start + 1, new_start + 1
@@ -101,7 +101,7 @@ def _compared(before: Sequence[str], after: Sequence[str], piece: Change) -> Ite
 
 
 def _between_anchors(before: Sequence[str], after: Sequence[str], piece: Change) -> Iterator[Change]:
-    """The pieces between the lines that occur once on each side, in an order that both have; none without any."""
+    """The pieces between lines that occur once on each side and in the same order; none if there are no such lines."""
     start, new_start = piece.start, piece.new_start
     anchors = _in_both_orders(_pairs(before, after, piece))
     for line, new_line in anchors:
@@ -123,7 +123,7 @@ def _pairs(before: Sequence[str], after: Sequence[str], piece: Change) -> list[t
 
 
 def _in_both_orders(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest series of pairs whose second numbers rise, as the first ones do."""
+    """The longest subsequence of pairs whose second numbers rise; the first ones are sorted."""
     tops: list[int] = []
     series: list[int] = []
     behind: list[int] = []

@@ -1,4 +1,4 @@
-"""Reading a saved notebook: sources in full, outputs as short text."""
+"""Reads saved notebooks for the model: sources in full, outputs as short text."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ _TEXT_TYPES = ("text/plain", "text/markdown", "application/json")
 
 
 def read_notebook(root: Path, path: str, first_cell: int = 0, cells: int = 100, approved: Path | None = None) -> str:
-    """Cells with their sources and shortened outputs. Raises `ToolFailed` for what is not a notebook."""
+    """The cells as text, with sources and shortened outputs. Raises `ToolFailed` if the file is not a notebook."""
     text = read_text(existing(path, root, approved), path, NOTEBOOK_BYTES).text
     found = cells_of(text)
     if found is None:
@@ -30,7 +30,7 @@ def read_notebook(root: Path, path: str, first_cell: int = 0, cells: int = 100, 
 
 
 def cells_of(notebook: str | bytes) -> list[dict[str, Any]] | None:
-    """The cells of a notebook's file; `None` where it is not one of format 4."""
+    """The cells of a notebook's file; `None` if it is not of format 4."""
     try:
         found = json.loads(notebook)["cells"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -69,5 +69,5 @@ def _output(output: dict[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """A notebook holds a text as one string or as a list of its lines."""
+    """A multi-line field, which notebooks contain as one string or as a list of lines."""
     return "".join(map(str, value)) if isinstance(value, list) else str(value or "")

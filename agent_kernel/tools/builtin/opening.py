@@ -1,10 +1,8 @@
-"""Opens files by their real place, folder by folder and without following any link.
+"""Opens files by their resolved paths, folder by folder and without following links.
 
-A place is judged before it is opened, and links can change in between: another process may put a link where a folder
-was. So each part of a place is opened in the one before it, and a link on the way ends in an `OSError`; what is open
-is then what was judged, whatever happens to its names. Where folders can't be opened like this (Windows), the place is
-compared before and after opening.
-"""
+A path is judged before it is opened, and another process may put a link in it in between. So each part is opened in the
+folder before it (`openat` with `O_NOFOLLOW`), and a link raises `OSError`: what is open is what was judged, whatever
+happens to the names. On Windows, which has no `openat`, the resolved path is compared before and after opening. """
 
 import errno
 import os
@@ -20,8 +18,8 @@ _BY_DESCRIPTOR = os.open in os.supports_dir_fd
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _IS_FOLDER = getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 _PASSED = getattr(os, "O_PATH", os.O_RDONLY) | _IS_FOLDER
-"""For folders on the way. With `O_PATH` they need not be readable, as those of others often are not."""
-# A pipe in place of the file holds up nobody.
+"""Flags for folders on the way. With `O_PATH` they need not be readable."""
+# O_NONBLOCK, so that opening a pipe does not block.
 _READ = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_BINARY", 0)
 
@@ -33,7 +31,8 @@ class FileTooLarge(OSError):
 
 
 class OpenFolder:
-    """A folder that stays the same one while it is open. Its methods take names in it and raise `OSError`."""
+    """An open folder, which stays the same whatever happens to its name. Methods take names in it and raise
+    `OSError`."""
 
     def __init__(self, path: Path, descriptor: int | None) -> None:
         self.path = path
@@ -47,7 +46,7 @@ class OpenFolder:
             os.close(self._descriptor)
 
     def folder(self, name: str, *, make: bool = False, listed: bool = True) -> "OpenFolder":
-        """A folder in this one; with `make` it is made where there is none. `listed`: to be read with `entries`."""
+        """Open a folder in this one. `make` creates it if it is missing; `listed` allows `entries`."""
         if make:
             with suppress(FileExistsError):
                 os.mkdir(self._name(name), dir_fd=self._descriptor)
@@ -58,7 +57,7 @@ class OpenFolder:
         return OpenFolder(self.path / name, os.open(name, flags, dir_fd=self._descriptor))
 
     def entries(self) -> Iterator[os.DirEntry[str]]:
-        """In no order. Their `stat` works for as long as this folder is open."""
+        """The entries, unordered. Their `stat` works while this folder is open."""
         with os.scandir(self.path if self._descriptor is None else self._descriptor) as found:
             yield from found
 
@@ -66,14 +65,14 @@ class OpenFolder:
         return os.readlink(self._name(name), dir_fd=self._descriptor)
 
     def find(self, name: str) -> os.stat_result | None:
-        """What has this name, which may be a link; `None` where nothing has it."""
+        """The status of an entry, without following a link; `None` if there is none."""
         try:
             return os.stat(self._name(name), dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def open_file(self, name: str) -> int:
-        """A regular file, for reading. Other things are not even opened: that alone may do something to a device."""
+        """Open a regular file for reading. Others are not opened, because that alone may affect a device."""
         found = os.stat(self._name(name), dir_fd=self._descriptor, follow_symlinks=False)
         _only_file(found)
         descriptor = os.open(self._name(name), _READ, dir_fd=self._descriptor)
@@ -87,7 +86,7 @@ class OpenFolder:
         return descriptor
 
     def replace_file(self, name: str, raw: bytes) -> None:
-        """Replace a regular file, or create it, at once or not at all; its permissions stay."""
+        """Replace or create a regular file atomically, keeping its permissions."""
         temporary = f".{name[:100]}.{secrets.token_hex(6)}.tmp"
         descriptor = os.open(self._name(temporary), _CREATE, 0o666, dir_fd=self._descriptor)
         try:
@@ -115,8 +114,8 @@ class OpenFolder:
 
 
 def open_folder(place: Path, *, make: bool = False, listed: bool = False) -> OpenFolder:
-    """The folder at a real place (absolute, without links). With `make`, folders that are missing are made. Raises
-    `OSError`, with `ELOOP` or `ENOTDIR` where a part is a link."""
+    """Open the folder at a resolved path. With `make`, missing folders are created. Raises `OSError`, with `ELOOP` or
+    `ENOTDIR` if a part is a link."""
     if not _BY_DESCRIPTOR:
         if make:
             place.mkdir(parents=True, exist_ok=True)
@@ -138,7 +137,7 @@ def open_folder(place: Path, *, make: bool = False, listed: bool = False) -> Ope
 
 
 def read_bytes(place: Path, most: int) -> bytes:
-    """The regular file at a real place. Raises `OSError`, and `FileTooLarge` for one above `most` bytes."""
+    """Read the regular file at a resolved path. Raises `OSError`, and `FileTooLarge` above `most` bytes."""
     with open_folder(place.parent) as folder, os.fdopen(folder.open_file(place.name), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
@@ -147,13 +146,13 @@ def read_bytes(place: Path, most: int) -> bytes:
 
 
 def read_start(place: Path, most: int) -> bytes:
-    """The first bytes of the regular file at a real place. Raises `OSError`."""
+    """Read the first bytes of the regular file at a resolved path. Raises `OSError`."""
     with open_folder(place.parent) as folder, os.fdopen(folder.open_file(place.name), "rb") as file:
         return file.read(most)
 
 
 def replace_file(place: Path, raw: bytes) -> None:
-    """As `OpenFolder.replace_file`; folders that are missing are made. Raises `OSError`."""
+    """As `OpenFolder.replace_file`, creating missing folders. Raises `OSError`."""
     with open_folder(place.parent, make=True) as folder:
         folder.replace_file(place.name, raw)
 

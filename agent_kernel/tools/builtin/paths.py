@@ -1,4 +1,4 @@
-"""Paths and text files as the file tools see them: found from the notebook's folder, read without losing anything."""
+"""Resolves the paths of file tools, and reads and writes text files without losing encoding or line ends."""
 
 import codecs
 import errno
@@ -13,7 +13,7 @@ from agent_kernel.tools.builtin.opening import FileTooLarge, is_link_on_the_way,
 
 MAX_BYTES = 20 * 1024 * 1024
 PROBED = 8192
-"""How many bytes tell a binary file."""
+"""How many bytes are examined to recognise a binary file."""
 _SHOWN = 300
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -27,13 +27,13 @@ _MARKS = (
 @dataclass(frozen=True, slots=True)
 class TextFile:
     text: str
-    """With `\\n` line ends."""
+    """The text with `\\n` line ends."""
     encoding: str
     newline: str
 
 
 def resolve(path: str, root: Path) -> Path:
-    """The real path, links followed. Raises `ToolFailed` for one that can't exist."""
+    """The resolved path, links followed. Raises `ToolFailed` for a path that can't exist."""
     try:
         found = Path(os.path.realpath(root / path))
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -45,7 +45,7 @@ def resolve(path: str, root: Path) -> Path:
 
 
 def place_of(path: str, root: Path, approved: Path | None = None) -> Path:
-    """The real path, which is what is opened. Raises `ToolFailed` where a call was approved for another one."""
+    """The resolved path that is opened. Raises `ToolFailed` if the call was approved for another one."""
     found = resolve(path, root)
     if approved is not None and found != approved:
         raise ToolFailed(
@@ -56,7 +56,7 @@ def place_of(path: str, root: Path, approved: Path | None = None) -> Path:
 
 
 def existing(path: str, root: Path, approved: Path | None = None) -> Path:
-    """As `place_of`, of something that is there."""
+    """As `place_of`, for an existing path."""
     found = place_of(path, root, approved)
     if not os.path.lexists(found):
         raise ToolFailed(f"There is no file {path!r} (the notebook's folder is {root}).")
@@ -64,7 +64,7 @@ def existing(path: str, root: Path, approved: Path | None = None) -> Path:
 
 
 def read_text(place: Path, shown: str, most: int = MAX_BYTES) -> TextFile:
-    """Raises `ToolFailed` for a folder, a binary file, one above `most` bytes or one that can't be read."""
+    """Read a text file. Raises `ToolFailed` for folders, binary or unreadable files, and above `most` bytes."""
     try:
         return decode(read_bytes(place, most), shown)
     except FileTooLarge as large:
@@ -76,7 +76,7 @@ def read_text(place: Path, shown: str, most: int = MAX_BYTES) -> TextFile:
 
 
 def failed(error: OSError, shown: str, done: Literal["read", "listed", "written"]) -> ToolFailed:
-    """What the model is told of an error of `opening`."""
+    """The `ToolFailed` for an error of `opening`."""
     if isinstance(error, IsADirectoryError):
         return ToolFailed(
             f"{shown!r} is not a regular file." if done == "written" else f"{shown!r} is a folder. Use list_files."
@@ -89,7 +89,7 @@ def failed(error: OSError, shown: str, done: Literal["read", "listed", "written"
 
 
 def is_binary(start: bytes) -> bool:
-    """By the first bytes of a file."""
+    """Whether a file is binary, by its first bytes."""
     return b"\0" in start[:PROBED] and not any(start.startswith(mark) for mark, _ in _MARKS)
 
 
@@ -100,14 +100,14 @@ def decode(raw: bytes, shown: str) -> TextFile:
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError:
-        # Latin-1 reads every byte and writes it back as it was.
+        # Latin-1 decodes every byte and encodes it back unchanged.
         encoding, text = "latin-1", raw.decode("latin-1")
     newline = "\r\n" if "\r\n" in text and text.count("\r\n") == text.count("\n") else "\n"
     return TextFile(text.replace("\r\n", "\n") if newline == "\r\n" else text, encoding, newline)
 
 
 def write_text(place: Path, shown: str, content: TextFile) -> None:
-    """Replace the file at once or not at all, and keep its permissions. Raises `ToolFailed`."""
+    """Replace the file atomically and keep its permissions. Raises `ToolFailed`."""
     text = content.text.replace("\n", content.newline) if content.newline != "\n" else content.text
     try:
         raw = text.encode(content.encoding)

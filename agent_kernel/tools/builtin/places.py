@@ -1,7 +1,7 @@
-"""Where the path of a file tool's call leads, and what may be done there unasked.
+"""Resolves the path of a file tool's call, and says what may be done there unasked.
 
-A path is resolved once for a call. Everything that is said of the call is said of that place, and nothing else is
-opened for it (see `opening`).
+A path is resolved once for a call. Policy, rules and the card go by that place, and the call opens nothing else (see
+`opening`).
 """
 
 import os
@@ -11,12 +11,12 @@ from agent_kernel.protocol.views import Place
 from agent_kernel.tools.review.hidden import hidden_characters
 
 UNKNOWN = Place(path="", linked=True)
-"""No rule by path allows it."""
+"""A place that is not known, which no rule by path allows."""
 _IMPORTED_BY_ITSELF = frozenset({"sitecustomize.py", "usercustomize.py"})
 
 
 def locate(path: object, root: Path) -> Place:
-    """`UNKNOWN` for a path that can't be used, or whose real name is no text."""
+    """Resolve a path; `UNKNOWN` if it can't be used or its resolved form is not valid text."""
     if not isinstance(path, str):
         return UNKNOWN
     try:
@@ -32,20 +32,20 @@ def locate(path: object, root: Path) -> Place:
 
 
 def is_plain(name: str) -> bool:
-    """Whether no part of a path is hidden, and every character of it can be seen."""
+    """Whether a path has no hidden part and no invisible character."""
     return not any(part.startswith(".") for part in PurePosixPath(name).parts) and not hidden_characters(name)
 
 
 def may_read(place: Place) -> bool:
-    """Whether it is in the notebook's folder and in no hidden part of it. Hidden files (`.env`, `.ssh`) often hold
-    secrets."""
+    """Whether a place may be read unasked: it is in the notebook's folder and not hidden, because hidden files (`.env`,
+    `.ssh`) often contain secrets."""
     return place.inside is not None and is_plain(place.inside)
 
 
 def may_edit(place: Place, root: Path) -> bool:
-    """Whether the mode `edit` lets a file be written unasked: as `may_read`. What changes how things run is asked
-    about: hidden files (`.agent-kernel.toml`, `.git`, `.venv`), environments of Python, what Python imports by itself,
-    and notebooks, whose page would write over the change."""
+    """Whether a place may be written unasked in the mode `edit`: as `may_read`, but not what changes how things run:
+    hidden files (`.agent-kernel.toml`, `.git`, `.venv`), Python environments, modules that Python imports by itself,
+    and notebooks, whose page would overwrite the change."""
     if not may_read(place) or place.inside in (None, "."):
         return False
     file = PurePosixPath(place.inside)

@@ -1,6 +1,6 @@
-"""Listing and searching folders, with bounds. Hidden files and links are left out: they may lead outside the folder.
+"""Lists and searches folders within bounds. Hidden files are skipped, and so are links, which may lead elsewhere.
 
-Files that git ignores are listed: data sets are often among them.
+Files that git ignores are included, because data sets are often among them.
 """
 
 import io
@@ -24,7 +24,7 @@ ENTRIES = 500
 _MATCHES = 200
 SCANNED = 50_000
 _DEPTH = 100
-"""Each folder on the way to a file is open."""
+"""The deepest nesting, because each folder on the way to a file is held open."""
 SECONDS = 20.0
 _FILE_BYTES = 5 * 1024 * 1024
 _SHOWN = 300
@@ -34,7 +34,7 @@ _HEAVY = {"node_modules", "__pycache__", "site-packages"}
 
 
 def list_files(root: Path, path: str = ".", pattern: str | None = None, approved: Path | None = None) -> str:
-    """The entries of a folder, or all files below it that match. Raises `ToolFailed`."""
+    """List a folder, or all files below it that match a pattern. Raises `ToolFailed`."""
     place = existing(path, root, approved)
     with _opened(place, path) as folder:
         walk = _Walk(folder, pattern)
@@ -58,7 +58,7 @@ def search_files(
     ignore_case: bool = False,
     approved: Path | None = None,
 ) -> str:
-    """`path:line: text` of each matching line. Raises `ToolFailed`."""
+    """Search files; each matching line is listed as `path:line: text`. Raises `ToolFailed`."""
     try:
         wanted = re.compile(query if regex else re.escape(query), re.IGNORECASE if ignore_case else 0)
     except re.error as error:
@@ -104,7 +104,7 @@ def _is(kind: Callable[[int], bool], place: Path) -> bool:
 
 
 def _search(files: Iterable[tuple[OpenFolder, str, str]], wanted: re.Pattern[str]) -> tuple[list[str], int]:
-    """The matches, and how many files could not be searched."""
+    """The matches, and the number of files that could not be searched."""
     deadline = time.monotonic() + SECONDS
     found: list[str] = []
     skipped = 0
@@ -141,7 +141,7 @@ def _children(folder: OpenFolder, shown: str) -> Generator[str]:
 
 
 def _link(folder: OpenFolder, name: str) -> str:
-    """Where a link leads, without following it."""
+    """The target of a link, for display."""
     try:
         return f"a link to {os.fsencode(folder.link_target(name)[:_SHOWN]).decode(errors='replace')}"
     except OSError:
@@ -150,10 +150,10 @@ def _link(folder: OpenFolder, name: str) -> str:
 
 class _File(NamedTuple):
     folder: OpenFolder
-    """The one that holds it: open until the next file is asked for."""
+    """Its folder, which stays open until the next file is requested."""
     name: str
     shown: str
-    """Its path from the folder where the walk began."""
+    """Its path relative to the start of the walk."""
     entry: os.DirEntry[str]
 
 
@@ -197,7 +197,7 @@ class _Walk:
 
 
 def _sorted_out(folder: OpenFolder) -> tuple[list[str], list[os.DirEntry[str]]]:
-    """The folders to look into, and all that is no folder."""
+    """The entries of a folder, split into folders to visit and the rest."""
     folders: list[str] = []
     files: list[os.DirEntry[str]] = []
     with suppress(OSError):
@@ -248,7 +248,7 @@ def _with_size(name: str, entry: os.DirEntry[str]) -> str:
 
 
 def size_text(count: float) -> str:
-    """`360 kB`, as people say sizes."""
+    """A size for display, such as `360 kB`."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"

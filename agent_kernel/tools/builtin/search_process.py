@@ -1,7 +1,7 @@
-"""Runs listing and searching in a process of its own, because a model writes their patterns.
+"""Runs listing and searching in a process of its own, because models write their patterns.
 
-A pattern may take for ever, and Python's engine holds the interpreter's lock meanwhile: in the kernel nothing could
-stop it. A process can be killed, by its deadline or by Stop. It costs a tenth of a second.
+A pattern may take forever, and Python's engine holds the GIL meanwhile, so nothing in the kernel could stop it. A
+process can be killed, at its deadline or by Stop. It costs a tenth of a second.
 """
 
 import json
@@ -18,21 +18,21 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.builtin import search
 
 SECONDS = 30.0
-"""Until it is killed. Searching ends by itself after `search.SECONDS`, unless a pattern keeps it from that."""
+"""When the process is killed. Searching normally ends by itself after `search.SECONDS`."""
 _FUNCTIONS: dict[str, Callable[..., str]] = {"list_files": search.list_files, "search_files": search.search_files}
-# The package may be found by a path that only this process has. Last, so that nothing beside it shadows a module.
+# The package may be on a path that only this process has. It is added last, so that it shadows no module.
 _START = "import sys; sys.path.append(sys.argv[1]); from agent_kernel.tools.builtin.search_process import main; main()"
 
 
 def list_files(root: Path, path: str = ".", pattern: str | None = None, approved: Path | None = None) -> str:
-    """As `search.list_files`. Raises `ToolFailed`, also where a pattern takes too long."""
+    """As `search.list_files`, with a time limit. Raises `ToolFailed`."""
     if pattern is None:
         return search.list_files(root, path, approved=approved)
     return _run("list_files", root, approved, {"path": path, "pattern": pattern})
 
 
 def search_files(root: Path, query: str, approved: Path | None = None, **arguments: Any) -> str:
-    """As `search.search_files`. Raises `ToolFailed`, also where a pattern takes too long."""
+    """As `search.search_files`, with a time limit. Raises `ToolFailed`."""
     return _run("search_files", root, approved, {"query": query, **arguments})
 
 
@@ -46,7 +46,7 @@ def _run(name: str, root: Path, approved: Path | None, arguments: dict[str, Any]
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # an interrupt of the kernel's group is for the kernel, which then kills it
+            start_new_session=True,  # so that SIGINT reaches only the kernel, which kills this process
         )
     except (OSError, ValueError) as error:
         raise ToolFailed(f"The search could not be started: {error}. Use run_python.") from None
@@ -74,7 +74,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def main() -> None:
-    """What the process does: one request from its input, one answer to its output."""
+    """The process: reads one request from stdin and writes one answer to stdout."""
     asked = json.load(sys.stdin.buffer)
     try:
         approved = asked["approved"] and Path(asked["approved"])

@@ -1,4 +1,4 @@
-"""Running a shell command (POSIX): live output, a time limit, and nothing left running when it is stopped."""
+"""Runs shell commands (POSIX) with live output and a time limit, and stops their process group when interrupted."""
 
 import codecs
 import os
@@ -21,7 +21,7 @@ _DRAIN = 0.2
 
 
 class _Output:
-    """What the command printed: passed on as it comes, kept up to a bound."""
+    """The command's output: passed on as it arrives, kept up to a bound."""
 
     def __init__(self, emit: Callable[[str], None]) -> None:
         self._emit = emit
@@ -40,18 +40,17 @@ class _Output:
         self._room -= len(self._kept[-1])
 
     def lines(self) -> str:
-        """The kept text, ending with a line end unless it is empty."""
+        """The kept text, with a final line end unless it is empty."""
         note = f"\n... [output beyond {_KEPT:,} characters was not kept] ..." if self._dropped else ""
         text = "".join(self._kept) + note
         return text if not text or text.endswith("\n") else f"{text}\n"
 
 
 def run_shell(root: Path, command: str, timeout: float = DEFAULT_TIMEOUT, *, emit: Callable[[str], None]) -> str:
-    """Run a command in the folder; its output, then `Exit code: N`. `emit` gets the output as it comes.
+    """Run a command in the folder. Returns its output and `Exit code: N`; `emit` gets the output as it arrives.
 
-    `timeout` is in seconds, at most 600. Raises `ToolFailed` with the output so far where the time is up, and lets
-    `KeyboardInterrupt` through; in both cases every process that the command started is stopped first, as far as it
-    stayed in the command's process group.
+    `timeout` is in seconds, at most 600; when it is up, `ToolFailed` is raised with the output so far.
+    `KeyboardInterrupt` passes through. In both cases all processes in the command's process group are stopped first.
     """
     seconds = min(timeout, MAX_TIMEOUT)
     output = _Output(emit)
@@ -80,7 +79,7 @@ def run_shell(root: Path, command: str, timeout: float = DEFAULT_TIMEOUT, *, emi
 
 
 def _follow(process: subprocess.Popen[bytes], output: _Output, deadline: float) -> bool:
-    """Read until the command ends. False where the time was up first."""
+    """Read until the command ends. Returns False if the time is up first."""
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -90,7 +89,7 @@ def _follow(process: subprocess.Popen[bytes], output: _Output, deadline: float) 
             if now >= deadline:
                 return False
             if ended is None and process.poll() is not None:
-                # What it left in the background may hold the pipe open: what is already there is read, no more.
+                # Background processes may hold the pipe open, so only what has already arrived is read.
                 ended = now
             if ended is not None and now - ended > _DRAIN:
                 break
@@ -110,7 +109,7 @@ def _follow(process: subprocess.Popen[bytes], output: _Output, deadline: float) 
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the whole process group: asked first, then made to."""
+    """Terminate the process group, then kill it."""
     for wanted in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, wanted)
