@@ -1,4 +1,4 @@
-"""Answers to approvals that are written beforehand, for runs with nobody to ask."""
+"""Scripted decisions on approvals, for headless runs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ScriptedDecision:
-    """It answers the next undecided call that it matches, once."""
+    """A decision on the next undecided call that matches, used once."""
 
     approved: bool
     tool_name: str | None = None
-    """`None` matches any tool."""
+    """The tool to match; `None` matches any."""
     reason: str | None = None
 
 
@@ -19,7 +19,7 @@ ScriptEntry = ScriptedDecision | bool | str | tuple[str, bool] | tuple[str, bool
 (tool name, approved, reason)."""
 
 _ENOUGH = 1_000
-"""A scripted decision answers one call; runs are limited to far fewer calls than this."""
+"""The default number of decisions. Each answers one call, and runs are limited to far fewer calls."""
 
 
 def approve_all(*, times: int = _ENOUGH) -> tuple[ScriptedDecision, ...]:

@@ -1,4 +1,4 @@
-"""A model that says what a test wrote, and fails where the test and the loop disagree."""
+"""A model that plays a test's script, and fails if the requests do not match it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
@@ -25,11 +25,11 @@ an error or never end.
 
 
 class ScriptMismatch(AssertionError):
-    """The loop asked for a turn that nobody wrote, or never asked for one that was written."""
+    """A turn was requested that is not in the script, or one in the script was not requested."""
 
 
 class ScriptedModel:
-    """Says `turns` one after another, its text in odd pieces.
+    """Plays `turns` one after another, with text in odd pieces.
 
     `requests` holds every request as it was when it was made. Leaving it as a context manager, or
     `assert_consumed()`, raises `ScriptMismatch` if a turn was not asked for or a request had no turn.
@@ -129,7 +129,7 @@ def deltas(turn: ModelTurn) -> list[ModelItem]:
 
 
 def odd_pieces(text: str) -> list[str]:
-    """`text` cut at places that no word or character boundary explains."""
+    """`text` cut at places unrelated to word boundaries."""
     sizes = (1, 2, 3, 5, 8, 13, 1, 4)
     pieces: list[str] = []
     start = 0
