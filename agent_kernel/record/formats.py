@@ -165,7 +165,7 @@ def _html_text(text: str) -> str:
 
 
 def _why_never_begun(story: Story) -> list[str]:
-    """Whether the transcript is open: it is if there is nothing else to read."""
+    """The lines of a run that never began, which are not folded, because there is nothing else to read."""
     return [*(item.text for item in story.transcript if isinstance(item, Aside)), words.NEVER_BEGUN]
 
 

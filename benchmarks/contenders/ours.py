@@ -1,4 +1,4 @@
-"""Agent Kernel: a `Runtime` with its own adapters, its log on disk, and executor that run the tool in this process."""
+"""Agent Kernel: a `Runtime` with its log on disk, and an executor that runs the tool in this process."""
 
 import asyncio
 from pathlib import Path
@@ -38,7 +38,7 @@ class ProbeExecutor:
         return None
 
     async def undo(self, approval_id: str) -> None:
-        """Nothing can be taken back."""
+        """Do nothing: no call can be undone."""
 
     async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> str | None:  # noqa: ARG002
         return None
@@ -49,12 +49,11 @@ class ProbeExecutor:
 
 class AgentKernel(Contender):
     def __init__(self, base_url: str, directory: Path, api: ApiName = "chat", **settings: Any) -> None:
-        """`api` is what the model is asked in. `settings` are the runtime's: when a run that waits leaves memory, and
-        how many stay there."""
+        """`api` is the model's API. `settings` are the runtime's, such as when a waiting run is suspended."""
         super().__init__(base_url, directory)
         self._api: ApiName = api
         self._settings = RuntimeSettings(default_budget=BudgetLimits(), pause_at_repeats=False, **settings)
-        self._parks = "suspend_seconds" in settings
+        self._suspends = "suspend_seconds" in settings
         self._conversations: dict[str, Conversation] = {}
         self._grown: dict[int, Conversation] = {}
         self._paused: dict[str, tuple[Conversation, str, RunHandle]] = {}
@@ -75,7 +74,7 @@ class AgentKernel(Contender):
         return await conversation.start_run(spec, self._executor)
 
     async def answer(self, model: str) -> int:
-        """A client reads the frames, as the WebSocket would."""
+        """Read the frames as the WebSocket would."""
         conversation = await self.runtime.create_conversation()
         frames = conversation.subscribe(0)
         received = 0
@@ -127,7 +126,7 @@ class AgentKernel(Contender):
         frames.close()
 
     async def settle(self) -> None:
-        while self._parks and (  # noqa: ASYNC110 (suspending is silent)
+        while self._suspends and (  # noqa: ASYNC110 (suspending is silent)
             sum(place.in_memory for place, _, _ in self._paused.values()) > self._settings.runs_in_memory
         ):
             await asyncio.sleep(0.01)

@@ -6,7 +6,7 @@ from benchmarks.frame import Figure, Goal, ModelServer, Report, Worker, median, 
 
 LONG = 800
 SAMPLES = 10
-"""Of each length, in each turn."""
+"""Samples of each length in each round."""
 CONTENDERS = (
     "ours",
     "ours, suspended",
@@ -31,7 +31,7 @@ def _approve(worker: Worker) -> dict[str, Any]:
 
 
 def _middles(found: dict[str, list[dict[str, Any]]], messages: int) -> dict[str, float]:
-    """The median of each contender, in conversations of that length."""
+    """The median of each contender in conversations of this length."""
     return {
         name: median([one for result in results for one in result["entered"][str(messages)]])
         for name, results in found.items()

@@ -55,7 +55,7 @@ def run(rounds: int) -> Report:  # noqa: ARG001
 
 
 def _model(calls: int) -> str:
-    """So many calls, then an answer that goes on and on."""
+    """The script: this many calls, then a very long answer."""
     return f"run:nothing:{calls}:10000:4000"
 
 

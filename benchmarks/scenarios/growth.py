@@ -1,4 +1,4 @@
-"""Every cost as a conversation or a log grows. The exponent says how: 1 is linear."""
+"""All costs as a conversation or log grows, with the exponent of growth: 1 is linear."""
 
 import asyncio
 import math
@@ -35,10 +35,10 @@ from benchmarks.frame import Figure, Goal, ModelServer, Report, Series, median
 TURNS = (50, 100, 200, 400, 800)
 CONVERSATIONS = (100, 1_000, 10_000)
 UNFINISHED = 20
-"""Runs that the server before had left open, among all those conversations."""
+"""The runs that an earlier server left open among all conversations."""
 PAGE = 50
 SAMPLES = 5
-"""Of which the least counts: whatever else the machine does only adds."""
+"""Samples, of which the least counts, because other load only adds time."""
 LINEAR = Goal(1.2, "linear: 1, and a fifth for noise")
 
 
@@ -56,14 +56,14 @@ class InstantModel:
             yield ModelTurn(content="", tool_calls=(RequestedCall("", "probe", '{"x":1}'),))
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def resolve(self, name: str | None) -> Model:  # noqa: ARG002
         return self
 
 
 class PrintingExecutor(ProbeExecutor):
-    """A call prints what it returns, so that there are live outputs as well."""
+    """Prints what a call returns, so that there are live outputs as well."""
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         outcome = await super().execute(call, emit)
@@ -81,7 +81,7 @@ def run(rounds: int) -> Report:  # noqa: ARG001
 
 
 def exponent(series: Series) -> float:
-    """The slope over the last three sizes, on logarithmic scales: before them, what is fixed or kept at hand weighs."""
+    """The slope over the last three sizes on logarithmic scales. At smaller sizes fixed costs and caches dominate."""
     (small, cheap), (large, dear) = ((series.sizes[place], series.costs[place]) for place in (-3, -1))
     return math.log(dear / cheap) / math.log(large / small)
 
@@ -139,7 +139,7 @@ async def _turn(conversation: Conversation) -> None:
 
 
 async def _snapshot(conversation: Conversation) -> None:
-    """As a client is greeted."""
+    """Make a snapshot, as for a client that connects."""
     session_frame(await conversation.snapshot(), [])
 
 
@@ -154,7 +154,7 @@ async def _resume(conversation: Conversation) -> None:
 
 
 async def _record(conversation: Conversation) -> Callable[[], Awaitable[object]]:
-    """All of the conversation's messages and calls as those of one run."""
+    """The conversation's messages and calls as those of one run."""
     view = await conversation.view()
     run = view.runs[0]
     messages = [message.model_copy(update={"run_id": run.run_id}) for message in view.messages]
@@ -183,8 +183,8 @@ async def _requests(base_url: str) -> list[float]:
 
 
 async def _logged(path: Path, conversations: int) -> tuple[float, float, float]:
-    """Milliseconds until a new server's runtime has taken up what an earlier one left; of the whole list of
-    conversations; and of the last page of it."""
+    """Milliseconds until a new runtime has recovered the open runs, for the list of all conversations, and for its last
+    page."""
     log = await Log.open(path)
     every = conversations // UNFINISHED
     await log.write(lambda transaction: _fill(transaction, conversations, every))
@@ -208,7 +208,7 @@ async def _no_executor(conversation: Conversation, spec: RunSpec) -> None:  # no
 
 
 def _fill(transaction: Transaction, conversations: int, every: int) -> None:
-    """Conversations of one run each; one in `every` is still under way."""
+    """Make conversations of one run each, of which one in `every` is still open."""
     for number in range(conversations):
         row = runs.add_conversation(transaction.sql, new_conversation_id(), "kernel", None, "notebook.ipynb")
         spec = RunSpec(run_id=new_run_id(), prompt=user_text(), tools=(ALLOWED,))

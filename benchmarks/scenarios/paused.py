@@ -9,7 +9,7 @@ COUNTS = (200, 1_000)
 def run(rounds: int) -> Report:
     report = Report()
     for count in COUNTS:
-        # A thousand of a peer's conversations take minutes; two hundred say enough.
+        # A peer takes minutes for a thousand conversations; two hundred are enough.
         names = CONTENDERS if count == min(COUNTS) else CONTENDERS[:2]
         some = max(1, rounds // 3)
         heap: dict[str, float] = {}

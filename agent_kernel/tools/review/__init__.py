@@ -1,1 +1,1 @@
-"""What a card tells of a call before it is approved: warnings, previews, hidden characters."""
+"""Reads calls before they are approved, without running anything: warnings, previews, hidden characters."""

@@ -1,11 +1,11 @@
-"""The arguments of a call, as far as they are written down."""
+"""Helpers for the arguments of a call in a syntax tree."""
 
 import ast
 
 from agent_kernel.tools.review.python_names import Names
 
 TARGETS = ("path", "path_or_buf", "fname", "filename", "file", "buf", "excel_writer", "dst", "target", "f", "name")
-"""What an argument may be called that says where to write."""
+"""Names of parameters that say where to write."""
 _SUBJECTS = ("path", "filename", "file", "src", "url", "args", "cmd", "command", "name")
 
 
@@ -28,7 +28,7 @@ def is_true(node: ast.Call, name: str) -> bool:
 
 
 def shown(names: Names, node: ast.Call, position: int) -> str:
-    """An argument as its card shows it; the call, where it has none such."""
+    """An argument's code for display, or the call's if it has no such argument."""
     found = argument(node, position, *(TARGETS if position else _SUBJECTS))
     if found is None and not node.args:
         found = next((keyword.value for keyword in node.keywords if keyword.arg is not None), None)

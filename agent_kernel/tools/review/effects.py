@@ -1,7 +1,7 @@
-"""Tables of what Python functions and methods do that a person wants to know of before approving a call.
+"""Tables of Python functions and methods with effects that a person should know before approving a call.
 
-Names are full ones (`os.remove`), and `X()` stands for what a call of `X` gives. bandit's and ruff's lists were the
-yardstick, as far as what they name can't be undone or reaches beyond the notebook.
+Names are full (`os.remove`), and `X()` is the result of a call of `X`. The tables are checked against the lists of
+bandit and ruff, as far as those name what can't be undone or reaches beyond the notebook.
 """
 
 import re
@@ -14,7 +14,7 @@ from agent_kernel.tools.review.findings import Effect
 class Does(NamedTuple):
     effect: Effect
     position: int
-    """Of the argument that it does this to."""
+    """The position of the argument that it acts on."""
 
 
 def words(text: str) -> frozenset[str]:
@@ -22,7 +22,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def _named(lines: str) -> Iterator[str]:
-    """Full names of lines that are a module and names in it."""
+    """Full names from lines that each have a module and names in it."""
     for line in lines.strip().split("\n"):
         module, *names = line.split()
         yield from (name if module == "builtins" else f"{module}.{name}" for name in names)
@@ -342,7 +342,7 @@ FUNCTIONS = _functions(
         """,
     ),
 )
-"""By full name. To read these counts, too, where they are not called: they may be called later, by another name."""
+"""Effects by full name. Merely reading one of these counts too, because it may be called later by another name."""
 
 MODULES: dict[str, Effect] = {
     **dict.fromkeys(("sh", "plumbum"), "Runs shell commands:"),
@@ -359,7 +359,7 @@ MODULES: dict[str, Effect] = {
         "Uses the network:",
     ),
 }
-"""Every call into these modules, and of what their clients offer."""
+"""Effects of all calls into these modules and on their clients."""
 
 HARMLESS = frozenset(
     _named("""
@@ -373,10 +373,10 @@ HARMLESS = frozenset(
     urllib3.util.retry Retry
     """)
 )
-"""In those modules, but these reach nothing."""
+"""Exceptions in those modules, without effects."""
 
 CLIENTS = words("client resource session socket connect create_connection from_url")
-"""Functions that give a client of their module; classes do, too."""
+"""Functions that return a client of their module; classes do too."""
 
 OPENERS: dict[str, tuple[int, str]] = {
     **dict.fromkeys(
@@ -391,7 +391,7 @@ OPENERS: dict[str, tuple[int, str]] = {
     "numpy.memmap": (2, "r+"),
     "numpy.lib.format.open_memmap": (1, "r+"),
 }
-"""They write where their mode says so: the mode's position, and what it is where none is given."""
+"""Functions that write depending on their mode: the position of the mode, and its default."""
 
 WRITERS = words("""
     to_csv to_parquet to_excel to_json to_pickle to_feather to_hdf to_html to_latex to_markdown to_stata to_xml to_orc
@@ -399,10 +399,10 @@ WRITERS = words("""
     write_avro write_delta write_database sink_csv sink_parquet savefig imsave write_image write_html save save_as
     save_model save_pretrained save_weights saveAsTextFile
     """)
-"""Methods whose first argument is the file that they write. Without one, several of them only return the text."""
+"""Methods whose first argument is the file to write. Without it, several of them only return the text."""
 
 ROW_DROPPERS = words("dropna drop_duplicates")
-"""Methods of tables."""
+"""Methods of tables that drop rows."""
 
 METHODS: dict[str, Effect] = {
     "extractall": "Writes files:",
@@ -421,27 +421,27 @@ METHODS: dict[str, Effect] = {
         "Changes a database:",
     ),
 }
-"""Of whatever object, because hardly anything else has methods of these names."""
+"""Effects of methods of any object, because hardly anything else has methods of these names."""
 
 MENTIONED: dict[str, Effect] = {
     **dict.fromkeys(words("unlink rmdir rmtree"), "Deletes files:"),
     **dict.fromkeys(words("write_text write_bytes extractall"), "Writes files:"),
 }
-"""Methods that count without being called, too."""
+"""Methods that count even if they are not called."""
 
 PATH_EFFECTS: dict[str, Effect] = {
     **dict.fromkeys(words("write_text write_bytes touch mkdir symlink_to hardlink_to"), "Writes files:"),
     **dict.fromkeys(words("unlink rmdir"), "Deletes files:"),
     **dict.fromkeys(words("chmod lchmod"), "Changes permissions:"),
 }
-"""Methods of a path, which is what they do it to."""
+"""Effects of methods of paths on the path."""
 PATH_MOVERS = words("rename replace")
-"""Tables and texts have methods of these names, too."""
+"""Methods that move a path. Tables and texts have methods of these names too."""
 PATH_GIVES = words("""
     glob rglob iterdir with_name with_suffix with_stem joinpath resolve absolute expanduser relative_to rename replace
     home cwd readlink Path PurePath PosixPath
     """)
-"""What gives paths again."""
+"""Attributes and methods of paths that return paths."""
 
 REMOTE_DELETE = re.compile(
     r"(?:delete|terminate|destroy|purge)_(?:object|bucket|blob|table|dataset|item|instance|stack|function|queue|topic|"
@@ -449,7 +449,7 @@ REMOTE_DELETE = re.compile(
     r"branch|index|collection|database|namespace|view|schema|group|image|version)\w*"
 )
 REMOTE_THING = re.compile(r"(?i)bucket|blob|container|object|s3|client|repo|instance|stack|cluster|storage|gcs|dataset")
-"""What stands before a bare `.delete()` of something that is not in this kernel."""
+"""Names of objects whose bare `.delete()` deletes something outside of this kernel."""
 
 REMOTE = tuple(
     f"{scheme}://" for scheme in ("http", "https", "ftp", "sftp", "s3", "s3a", "gs", "gcs", "az", "abfs", "hf")
@@ -461,4 +461,4 @@ TAKES_ADDRESSES_AS_TEXT = words("""
     set tuple array Series DataFrame text annotate title suptitle set_title figtext xlabel ylabel write
     debug info warn warning error ValueError RuntimeError
     """)
-"""Functions and methods that look at an address and do not go there."""
+"""Functions and methods that process an address without connecting to it."""

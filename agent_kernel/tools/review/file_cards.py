@@ -1,4 +1,4 @@
-"""What a card says of the file that a call would change: the diff, and what a person would want to know of the file."""
+"""Describes, for a card, the file that a call would change: the diff, and facts about the file."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ _ENCODINGS = {"latin-1": "Latin-1", "utf-8-sig": "UTF-8 with a mark", "utf-16": 
 
 
 def file_card(root: Path, name: str, arguments: dict[str, Any], place: Place | None = None) -> FileCard | None:
-    """The card of a call as the file is now; `None` for a tool that changes no file."""
+    """The description for the file as it is now; `None` for a tool that changes no file."""
     path = arguments.get("path")
     if name not in ("write_file", "edit_file") or not isinstance(path, str):
         return None
@@ -33,7 +33,7 @@ def file_card(root: Path, name: str, arguments: dict[str, Any], place: Place | N
     try:
         change = planned_change(root, name, arguments, Path(place.path) if place.path else None)
     except ChangeTooLarge as refusal:
-        # A refusal says something about the file: the model hears it where it may read the file unasked.
+        # A refusal reveals something about the file, so the model is told only if it may read the file unasked.
         if may_read(place):
             return FileCard(refusal=str(refusal))
         return FileCard(warnings=warnings, facts=[_fails(refusal)])
@@ -55,7 +55,7 @@ def _fails(failure: Exception) -> str:
 
 
 def _shown(change: FileChange, path: str) -> ShownDiff | None:
-    """`None` where the two texts are too long to be compared."""
+    """The diff of two texts; `None` if they are too long to be compared."""
     before, after = change.before.text if change.before else "", change.after.text
     lines = before.count("\n") + after.count("\n")
     if lines > (_COMPARED_LINES if change.edit is None else _SPLIT_LINES):
@@ -111,24 +111,24 @@ def _encoding(before: TextFile | None, after: TextFile) -> list[str]:
 
 
 def _missing_folder(target: Path) -> Path | None:
-    """The folder that the file will be in, where that is not there yet."""
+    """A fact about the file's folder, if it does not exist yet."""
     return None if target.parent.exists() else target.parent
 
 
 def _warnings(root: Path, path: str, place: Place) -> list[Warning]:
-    """Where a path leads, where that is not what it says."""
+    """Facts about where a path leads, if it is not what it says."""
     try:
         folder = Path(os.path.realpath(root))
         links = [Warning(title="Follows a link:", detail=link) for link in _links(folder, path)]
     except (ValueError, OSError):
-        return []  # the call itself says what is wrong
+        return []  # the call itself reports the error
     if place.inside is not None or not place.path:
         return links
     return [*links, Warning(title="Outside this notebook's folder:", detail=_short(place.path))]
 
 
 def _links(folder: Path, path: str) -> list[str]:
-    """The links in a path, and where each leads: `notes.md is a link to ../shared/notes.md`."""
+    """The links in a path with their targets: `notes.md is a link to ../shared/notes.md`."""
     found: list[str] = []
     at, said = folder, Path()
     parts = Path(path).parts
@@ -145,6 +145,6 @@ def _from(root: Path, path: Path) -> str:
 
 
 def _short(path: str) -> str:
-    """A path in words that can be kept: a file's name may be no text."""
+    """A path as valid text, which a file's name need not be."""
     text = os.fsencode(path).decode(errors="replace")
     return text if len(text) <= _PATH else f"…{text[-_PATH:]}"

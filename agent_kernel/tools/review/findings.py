@@ -1,4 +1,4 @@
-"""What reading a call's code or command found, gathered into the warnings of its card."""
+"""The effects that are found in code or commands, and how they become the warnings of a card."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -39,11 +39,11 @@ Finding = tuple[Effect, str]
 _DETAILS = 5
 _DETAIL = 120
 _LOOKED_AT = 1_000
-"""Characters of a detail that are made visible, of which no more than `_DETAIL` are shown."""
+"""The most characters of a detail that are processed; at most `_DETAIL` are shown."""
 
 
 def gather(findings: Iterable[Finding]) -> list[Warning]:
-    """One warning per effect, in order of first appearance, naming up to five things it does that to."""
+    """One warning per effect, in order of first appearance, with up to five details."""
     by_effect: dict[Effect, dict[str, None]] = {}
     for effect, detail in findings:
         by_effect.setdefault(effect, {})[_short(detail)] = None

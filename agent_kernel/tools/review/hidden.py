@@ -1,4 +1,4 @@
-"""Characters that can't be seen: invisible, bidirectional and control characters make code read as what it is not."""
+"""Finds invisible, bidirectional and control characters, which make code look like something else."""
 
 import re
 
@@ -14,7 +14,7 @@ _MOST_NAMED = 100
 _LONE_RETURN = re.compile("\r(?!\n)")
 
 _IN_CODE = re.compile(f"[{_CONTROLS}{_BIDIRECTIONAL}{_INVISIBLE}{_TAGS}{_JOINERS}]|\r(?!\n)")
-# Joiners and variation selectors belong to ordinary writing in some scripts, and to emoji.
+# Joiners and variation selectors are ordinary in some scripts and in emoji.
 _IN_PROSE = re.compile(f"[{_CONTROLS}{_BIDIRECTIONAL}{_INVISIBLE}{_TAGS}]|\r(?!\n)")
 
 
@@ -24,13 +24,13 @@ def reveal(text: str) -> str:
 
 
 def reveal_in_prose(text: str) -> str:
-    """The same for ordinary writing, where joiners are left alone."""
+    """The same for prose, in which joiners are kept."""
     return _IN_PROSE.sub(_written_out, text)
 
 
 def hidden_characters(text: str) -> list[str]:
-    """The names of the hidden characters in code, each once, in order of appearance; of 100 at most."""
-    # By the set of its characters: a text may have millions of hidden ones.
+    """The names of the hidden characters in code, each once, in order of appearance, at most 100."""
+    # By the set of characters, because a text may have millions of hidden ones.
     hidden = sorted(character for character in set(text) if character != "\r" and _IN_CODE.match(character))
     first = {text.index(character): character for character in hidden[:_MOST_NAMED]}
     if (alone := _LONE_RETURN.search(text)) is not None:

@@ -1,4 +1,4 @@
-"""What a card shows of a call beside its arguments: code or a diff in place of JSON, and what reading it found."""
+"""Makes the preview of a call (code or a diff in place of JSON) and its warnings."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -29,11 +29,11 @@ _LANGUAGES = {
     "r": "r",
 }
 CHANGES_FILES = frozenset({"write_file", "edit_file"})
-"""The executor knows what the file holds now, so they are asked for the preview of these tools' calls."""
+"""The tools whose previews the executor makes, because it has the files."""
 
 
 def preview(name: str, arguments: str | dict[str, Any]) -> Preview | None:
-    """What a client shows in place of the arguments; `None` where it shows the arguments themselves."""
+    """The preview of a call; `None` if clients show the arguments themselves."""
     given = _read(arguments)
     match name:
         case "run_python" if isinstance(given.get("code"), str):
@@ -44,7 +44,7 @@ def preview(name: str, arguments: str | dict[str, Any]) -> Preview | None:
             shown = diff(given["old_text"], given["new_text"], str(given.get("path", "")))
             return Preview(kind="diff", language="piece", text=shown.text, left_out=shown.left_out)
         case "write_file" if isinstance(given.get("content"), str):
-            # What the file holds now is not known here, so this is no diff: it could show a replaced file as new.
+            # The file's content is not known here, and a diff without it could show a replaced file as new.
             ending = str(given.get("path", "")).rpartition(".")[2].lower()
             return Preview(kind="code", language=_LANGUAGES.get(ending, ""), text=given["content"])
         case _:
@@ -52,7 +52,7 @@ def preview(name: str, arguments: str | dict[str, Any]) -> Preview | None:
 
 
 def warnings(name: str, arguments: str | dict[str, Any]) -> list[Warning]:
-    """What a call was seen to do by reading it. It may do more."""
+    """The warnings found by reading a call. It may do more."""
     return gather(_findings(name, _read(arguments)))
 
 

@@ -1,7 +1,7 @@
-"""What a piece of Python does to files, data and the world, found by reading its syntax tree. It may do more.
+"""Finds the effects of Python code by reading its syntax tree. The code may do more.
 
-`reading_magics` makes Python of IPython's syntax, `reading_names` tells what names stand for, `reading_calls` what
-calls do. Here is what is left: statements, texts, and how code within code is read.
+`python_magics` translates IPython's syntax, `python_names` resolves names, `python_calls` finds the effects of calls.
+This module handles statements, texts and nested code.
 """
 
 import ast
@@ -19,25 +19,25 @@ from agent_kernel.tools.review.python_names import Names, same
 from agent_kernel.tools.review.shell import read_command
 
 _LARGEST = 100_000
-"""Characters. To parse as many takes up to 0.15 s, in which Python runs nothing else."""
+"""The longest code that is parsed, in characters. Parsing that much holds the GIL for up to 0.15 s."""
 _DEEPEST = 4
-"""Levels of code within code."""
+"""The most levels of nested code."""
 _WITHIN = 100_000
-"""Characters of code and commands within the code that are read, all together."""
+"""The most characters of nested code and commands that are read in total."""
 _CALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)[ \t]*+\(")
 _REACHES_DEEP = words("""
     __subclasses__ __globals__ __builtins__ __code__ __loader__ __getattribute__ f_builtins f_globals
     """)
-"""Attributes that lead to anything by ways that can't be followed."""
+"""Attributes through which anything can be reached, so that they can't be followed."""
 
 
 def read_python(code: str) -> list[Finding]:
-    """Effects in order of appearance. Code that can't be read says so, after what could be."""
+    """The effects in order of appearance. Code that can't be read is reported last, as not checked."""
     return _Reading().code(code)
 
 
 class _Reading:
-    """One reading of a program and of what is within it. The same text is read, and told of, once."""
+    """Reads a program and the code nested in it. Each text is read and reported once."""
 
     def __init__(self) -> None:
         self._left = _WITHIN
@@ -91,7 +91,7 @@ def _found(code: str, within: Nested, command: Nested) -> list[Finding]:
 
 
 def _called(code: str) -> Iterator[Finding]:
-    """Functions by their names alone, in code that can't be read."""
+    """Find functions by their names alone, in code that can't be parsed."""
     for match in _CALLED.finditer(code):
         name = match[1] if len(match[1]) < 200 else ""
         root, dot, rest = name.partition(".")
@@ -106,7 +106,7 @@ class _Program:
         self._names = names
         self._calls = calls
         self._parts: set[int] = set()
-        """Expressions that are read with what they are a part of."""
+        """Expressions that are handled with the expression that contains them."""
         self._deleted_from: set[int] = set()
 
     def read(self) -> Iterator[Finding]:
@@ -203,7 +203,7 @@ class _Program:
             yield from self._secret(_name_of(target), node.value)
 
     def _reassigned(self, name: str, value: ast.expr) -> Iterator[Finding]:
-        """`df = df.dropna()` leaves the user without the rows, as an in-place call does."""
+        """Treat `df = df.dropna()` as an in-place call, because the user loses the rows."""
         match value:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=table), attr=method)) if table == name:
                 yield from dropped(value, method, name, self._names)

@@ -1,4 +1,4 @@
-"""What a call in a piece of Python does, by the tables of `effects`: functions by their name, methods by theirs."""
+"""Finds the effects of calls in Python code, by the tables in `effects`."""
 
 import ast
 import re
@@ -14,14 +14,14 @@ from agent_kernel.tools.review.python_names import Names, Text
 from agent_kernel.tools.review.secrets import variable_read
 
 _START = 1_000
-"""Characters of a text that are looked at, where no more of it would be shown."""
+"""The most characters of a text that are processed if no more would be shown."""
 _SAFE_LOADERS = ("SafeLoader", "CSafeLoader", "BaseLoader", "CBaseLoader")
 _ACTIVE_HTML = re.compile(
     r"(?i)<\s*(?:script|iframe|object|embed|form|meta|link|base|svg)|\bon\w+\s*=|javascript:|srcdoc"
 )
 _SPARK_WRITERS = words("parquet csv json orc text jdbc save")
 _MOVES = words("os.rename os.renames os.replace shutil.move")
-"""They take a file away, wherever they put it."""
+"""Functions that remove a file from its place by moving it."""
 _SYSTEM_CALLS = ("os.exec", "os.spawn", "os.posix_spawn")
 
 
@@ -45,7 +45,7 @@ class Calls:
         yield from self._remote(node, method or getattr(node.func, "id", ""))
 
     def mentioned(self, node: ast.Name | ast.Attribute) -> Iterator[Finding]:
-        """What a function does that is named, not called: it may be called later."""
+        """The effects of a function that is named but not called, because it may be called later."""
         for meaning in self._names.meanings(node):
             for does in effects.FUNCTIONS.get(meaning, ()):
                 yield does.effect, self._names.code(node)
@@ -53,7 +53,7 @@ class Calls:
             yield effects.MENTIONED[node.attr], self._names.code(node)
 
     def keyword(self, node: ast.keyword) -> Iterator[Finding]:
-        """Arguments that say what their call does, whatever it is."""
+        """Effects of arguments, whatever function is called."""
         if node.arg == "trust_remote_code" and not is_constant(node.value, value=False):
             yield "Runs code it builds:", f"{node.arg}={self._names.code(node.value)}"
 
@@ -85,7 +85,7 @@ class Calls:
                 yield from self._read_code(text.text)
 
     def _is_safe(self, name: str, node: ast.Call) -> bool:
-        """Functions that run nothing where they are asked not to."""
+        """Handle functions with an argument that keeps them from running anything."""
         if name.startswith(("yaml.load", "ruamel.yaml.load")):
             loader = argument(node, 1, "Loader")
             return any(meaning.endswith(_SAFE_LOADERS) for meaning in self._names.meanings(loader))
@@ -96,7 +96,7 @@ class Calls:
         return name == "os.fdopen"
 
     def _evaluated(self, node: ast.Call) -> Iterator[Finding]:
-        """`pandas.eval`."""
+        """Handle `pandas.eval`."""
         texts = self._names.texts(argument(node, 0, "expr"))
         if not texts or any(queries.evaluates_code(text.text, whole=text.whole) for text in texts):
             yield "Runs code it builds:", self._shown(node, 0)
@@ -104,7 +104,7 @@ class Calls:
                 yield from self._read_code(text.text.strip())
 
     def _statement(self, node: ast.Call) -> Iterator[Finding]:
-        """Functions that run a text as code, and much else that is harmless."""
+        """Handle functions that run a text as code, but have harmless uses as well."""
         given = argument(node, 0, "stmt", "statement")
         if given is None or isinstance(given, ast.Lambda):
             return
@@ -120,7 +120,7 @@ class Calls:
             yield "Loads data that may run code:", self._shown(node, 0)
 
     def _attribute_read(self, node: ast.Call) -> Iterator[Finding]:
-        """`getattr(os, name)`: what it is can't be told where the name is made as the code runs."""
+        """Handle `getattr(os, name)`, whose result is unknown if the name is computed."""
         texts = self._names.texts(argument(node, 1))
         for text in texts:
             if text.text in effects.MENTIONED:
@@ -136,7 +136,7 @@ class Calls:
         return not usual_names.CORE_MODULES.isdisjoint(self._names.meanings(node))
 
     def _getter(self, node: ast.Call) -> Iterator[Finding]:
-        """`operator.attrgetter` and the like, which name a function by its text."""
+        """Handle `operator.attrgetter` and the like, which name a function by a text."""
         for text in self._names.texts(argument(node, 0)):
             for module in ("os", "subprocess", "shutil", "builtins"):
                 full = f"{module}.{text.text}".removeprefix("builtins.")
@@ -213,7 +213,7 @@ class Calls:
         if method in queries.METHODS or (method == "eval" and node.args):
             yield from self._queried(node, method, text)
         elif method == "pop" and isinstance(receiver, ast.Name) and len(node.args) == 1:
-            # Of a table of an earlier cell. What this code has made is its own, and more often no table.
+            # Only for tables of earlier cells: what this code has made is its own, and often no table.
             if self._names.texts(node.args[0]) and not self._names.is_bound(receiver.id):
                 yield "Deletes columns:", self._names.code(node)
         elif queries.changes_by_name(method, text, has_arguments=bool(node.args or node.keywords)):
@@ -238,7 +238,7 @@ class Calls:
         if not texts:
             is_database = method in queries.EXECUTES or queries.is_connection(receiver)
             if isinstance(given, ast.Name | ast.Attribute) and self._names.code(given)[:1].isupper():
-                return  # `session.query(Order)`: a class is no text
+                return  # `session.query(Order)`: a class, not a statement
             if is_database and method != "eval":
                 yield "Not checked:", self._names.code(node)
             elif method in ("query", "eval"):
@@ -260,7 +260,7 @@ class Calls:
         return shown(self._names, node, position) if node.args or node.keywords else self._names.code(node)
 
     def _commands(self, name: str, node: ast.Call) -> Iterator[str]:
-        """The commands that a call runs, as a shell would read them."""
+        """The command lines that a call runs."""
         if name.startswith((*_SYSTEM_CALLS, "asyncio.create_subprocess_exec")):
             yield " ".join(self._words(node, name))
             return
@@ -277,7 +277,7 @@ class Calls:
         for given in arguments:
             if isinstance(given, ast.List | ast.Tuple):
                 return [self._word(item) for item in given.elts]
-        # Programs are named twice: as what is run, and as what they are told that they are.
+        # `exec*` functions name the program twice: as the file to run and as its first argument.
         return [self._word(given) for given in (arguments[1:] if name.startswith("os.") else arguments)]
 
     def _word(self, node: ast.expr) -> str:
@@ -297,7 +297,7 @@ class Calls:
 
 
 def environment_read(keys: tuple[Text, ...], code: str) -> Iterator[Finding]:
-    """What it is to read one of the environment's variables, or all of them."""
+    """The effect of reading one environment variable, or all."""
     if not keys:
         yield "Reads secrets:", code
     yield from (variable_read(key.text, whole=key.whole) for key in keys)
@@ -316,7 +316,7 @@ def dropped(node: ast.Call, method: str, table: str, names: Names) -> Iterator[F
 
 
 def _by_module(name: str) -> Effect | None:
-    """What a call does by its module alone; of what calls have given, where that is a client of the module."""
+    """The effect of a call by its module alone; for results of calls, if they are clients of the module."""
     before, _, after = name.rpartition("()")
     last = name.rpartition(".")[2]
     if "()" not in name and (name.startswith("sklearn.datasets.fetch_") or name.endswith(".load_data")):
@@ -333,13 +333,13 @@ def _by_module(name: str) -> Effect | None:
 
 
 def _is_table_as_html(node: ast.Call) -> bool:
-    """`df.to_html()` escapes what is in the table."""
+    """Whether HTML comes from `df.to_html()`, which escapes the table's content."""
     is_method = isinstance(node.func, ast.Attribute) and node.func.attr in ("to_html", "_repr_html_")
     return is_method and not any(keyword.arg in ("escape", None) for keyword in node.keywords)
 
 
 def _is_on_texts(receiver: ast.expr) -> bool:
-    """`table.text.str` has methods for the texts in a column."""
+    """Whether a method is of `.str`, for the texts in a column."""
     return isinstance(receiver, ast.Attribute) and receiver.attr == "str"
 
 

@@ -1,4 +1,4 @@
-"""Which files a call opens to write, or moves, and which are no files of the user's: temporary ones, or memory."""
+"""Finds the files that a call writes or moves, except temporary files and memory."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ from agent_kernel.tools.review.python_names import Names, Text
 _MODE = re.compile(r"[rwaxbtU+-]{1,4}(?:[:|]\w*)?")
 _READ_FLAGS = words("O_RDONLY O_CLOEXEC O_NOFOLLOW O_DIRECTORY O_NONBLOCK O_BINARY O_PATH O_NOCTTY")
 _IN_MEMORY = ("io.StringIO()", "io.BytesIO()", "sys.stdout", "sys.stderr", "pandas.ExcelWriter()")
-"""No files, or files that were told of when they were opened."""
+"""Objects that are no files, or files that were reported when they were opened."""
 _PATHLIKE = re.compile(r"(?i)(?:path|file|folder|dir|dest|target)s?\d?$|^(?:p|f|fp|src|dst)$")
 
 
@@ -51,7 +51,7 @@ class Files:
         return _PATHLIKE.search(name) is not None
 
     def opened_by_method(self, node: ast.Call, receiver: ast.expr) -> Iterator[Finding]:
-        """`path.open(mode)`, or `files.open(path, mode)`; not `image.open(path)`."""
+        """Handle `path.open(mode)` and `files.open(path, mode)`, but not `image.open(path)`."""
         if has_unknown(node):
             yield "Writes files:", self._names.code(node)
             return
@@ -66,7 +66,7 @@ class Files:
                 return
 
     def is_temporary(self, node: ast.expr | None) -> bool:
-        """Whether a path is within what `tempfile` has just made, or no file at all."""
+        """Whether a path is in something that `tempfile` has just made, or is no file."""
         for _ in range(5):
             meanings = self._names.meanings(node)
             if meanings and all(m.startswith("tempfile.") or m in _IN_MEMORY for m in meanings):
@@ -77,12 +77,12 @@ class Files:
         return False
 
     def _is_sure(self, node: ast.expr | None) -> bool:
-        """Whether the names in an expression stand for one thing only."""
+        """Whether the names in an expression have one meaning each."""
         parts = list(ast.walk(node))[:20] if node is not None else []
         return all(self._names.is_bound_once(part.id) for part in parts if isinstance(part, ast.Name))
 
     def _start_of_path(self, node: ast.expr | None) -> ast.expr | None:
-        """What a path is put together from, where the rest stays below it."""
+        """The first part of a composed path, if the rest stays below it."""
         rest: list[ast.expr] = []
         start: ast.expr | None = None
         match node:
@@ -108,7 +108,7 @@ class Files:
 def _writes(mode: Text, function: str) -> bool:
     if not mode.whole:
         return True
-    # `r:xz` reads.
+    # tarfile's `r:xz` reads.
     return bool(
         set(mode.text.partition(":")[0].partition("|")[0] if function.startswith("tarfile") else mode.text)
         & set("wax+")

@@ -1,6 +1,6 @@
-"""IPython's own syntax, as the Python that IPython makes of it, and what magics do.
+"""Translates IPython's syntax into Python, and finds the effects of magics.
 
-By a rule of our own, because the core imports no IPython.
+The translation is our own, because the core does not import IPython.
 """
 
 import re
@@ -13,7 +13,7 @@ from agent_kernel.tools.review.queries import changes
 from agent_kernel.tools.review.secrets import variable_read
 
 Nested = Callable[[str], list[Finding]]
-"""Reads code, or a command, that is in the code as text."""
+"""A function that reads nested code or a nested command."""
 
 _MAGIC = re.compile(r"^(?P<target>[\w, \t]+=\s*)?(?P<mark>!!?|%%?)(?P<command>[^=\s].*)$")
 _HELP = re.compile(r"^\s*(\?{1,2}[\w.*]+|%{0,2}[\w.*]+\?{1,2})\s*$")
@@ -31,12 +31,12 @@ _WITHOUT_A_MARK = words("""
 """Magics that IPython runs without `%` where they are a cell's only line."""
 
 _SHELLS = words("sx system sc sh bash zsh script ! cmd bg")
-"""They run their line or cell in a shell."""
+"""Magics that run their line or cell in a shell."""
 _COMMANDS = words("rm mv cp mkdir rmdir ls cat ll lf lk ldir lx less more man pip conda mamba micromamba uv")
-"""They are a shell command, name and all."""
+"""Magics that are themselves a shell command."""
 _LOOKING = words("ls cat ll lf lk ldir lx less more man")
 _CODE = words("time timeit prun memit mprun lprun debug capture px scalene heat pyinstrument python python3 pypy")
-"""They run their line or cell as Python."""
+"""Magics that run their line or cell as Python."""
 _ONLY_THE_CELL = words("capture px python python3 pypy")
 _OTHER_LANGUAGES = words("perl ruby R julia node cython fortran cuda inline")
 _EFFECTS: dict[str, Effect] = {
@@ -68,11 +68,11 @@ _OPTIONS = re.compile(r"^(?:-[nrpTsSlfmu]\s*\S+\s+|-\w+\s+)*")
 
 
 def magic(name: str, line: str, body: str | None, read_code: Nested, read_command: Nested) -> Iterator[Finding]:
-    """What a magic does; `body` is the cell's, if it is a cell magic."""
+    """The effects of a magic. `body` is the rest of the cell for a cell magic."""
     shown = f"{'%' if body is None else '%%'}{name} {line}".strip()
     program = next((word for word in line.split() if not word.startswith("-")), "").rpartition("/")[2]
     if name == "script" and program not in _SHELLS:
-        # In a language that has a magic of its own, or in one that nothing is known of.
+        # A cell in another language, or with an unknown magic.
         yield "Runs shell commands:", shown
         name, line = program.rstrip("0123456789."), ""
     elif name in _COMMANDS:
@@ -108,7 +108,7 @@ def _special(name: str, line: str, body: str | None) -> Iterator[Finding]:
 
 
 def _code(name: str, line: str, body: str | None, read_code: Nested, read_command: Nested) -> Iterator[Finding]:
-    """What is in the code that a magic runs."""
+    """The effects of the code that a magic runs."""
     if name in _CODE:
         code = "" if body is not None and name in _ONLY_THE_CELL else _OPTIONS.sub("", line)
         yield from read_code(code) if code else []
@@ -125,7 +125,7 @@ def _code(name: str, line: str, body: str | None, read_code: Nested, read_comman
 class Plain(NamedTuple):
     code: str
     magics: list[str]
-    """The calls that magics were made into, each by itself, for where the rest can't be read."""
+    """The magics as separate calls, for code whose rest can't be parsed."""
 
 
 def is_magic_without_a_mark(code: str) -> bool:
@@ -137,7 +137,7 @@ def is_magic_without_a_mark(code: str) -> bool:
 
 
 def plain_python(code: str) -> Plain:
-    """The code with magics as calls, as many lines as before."""
+    """Translate magics into calls, keeping the number of lines."""
     code = code.lstrip("\n")
     if code.lstrip().startswith("%%") and not code.lstrip().startswith("%%%"):
         head, _, body = code.lstrip()[2:].partition("\n")
@@ -163,12 +163,12 @@ def _called(mark: str, function: str, arguments: str) -> str:
 
 
 class _Lines:
-    """Goes through lines and knows where a text or a bracket is open, in which nothing is a magic."""
+    """Tracks over lines whether a string or bracket is open, in which nothing is a magic."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
         self._text = ""
-        """The quotes that end the text that is open."""
+        """The closing quotes of the open string, or empty."""
         self._depth = 0
         self._continues = False
 
@@ -200,7 +200,7 @@ class _Lines:
         return not self._text and self._depth == 0 and not self._continues
 
     def _is_magic(self, line: str) -> bool:
-        # Stripped by itself: within the pattern, long blanks take quadratic time.
+        # Stripped separately, because long blanks take quadratic time in the pattern.
         return self._is_at_start() and not _HELP.match(line) and _MAGIC.match(line.strip()) is not None
 
     def _call(self, text: str) -> str:

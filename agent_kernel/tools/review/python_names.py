@@ -1,9 +1,8 @@
-"""What the names and expressions of a program may stand for, as far as that can be told without running it.
+"""Resolves what the names and expressions of a program may stand for, without running it.
 
-A name stands for everything that the program binds it to anywhere, and, where nothing else is known, for the module of
-that name: what is told too much is a warning too many, what is told too little is none. Each node is looked at once,
-after its parts, so the work grows with the length of the code.
-"""
+A name may stand for everything that the program binds it to anywhere and, if nothing else is known, for the module of
+that name, because a superfluous warning is better than a missing one. Each node is visited once, after its parts, so
+the work is linear in the length of the code. """
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
@@ -13,12 +12,12 @@ from typing import NamedTuple
 from agent_kernel.tools.review import effects, usual_names
 
 _MEANINGS = 32
-"""Of one name or expression. Where a name has more, that is told."""
+"""The most meanings of a name or expression. A name with more is reported."""
 _TEXTS = 8
-"""Of one name. Where there are more, it is not known."""
+"""The most texts that a name may be. With more, it counts as unknown."""
 _LONGEST_NAME = 120
 _LONGEST_TEXT = 2_000
-"""Characters of a text that is put together of others."""
+"""The longest text that is composed of others, in characters."""
 _UNKNOWN = "{...}"
 
 _PASSES_ON = frozenset({"sorted", "list", "tuple", "reversed", "iter", "next", "set", "str"})
@@ -30,7 +29,7 @@ _IMPORTERS = frozenset({"__import__", "importlib.import_module", "importlib.__im
 class Text(NamedTuple):
     text: str
     whole: bool
-    """Whether it is all there: `f"rm {name}"` is not."""
+    """Whether the text is complete, unlike `f"rm {name}"`."""
 
 
 @dataclass(slots=True)
@@ -41,44 +40,44 @@ class _Known:
     meanings: dict[str, None] = field(default_factory=dict)
     texts: dict[Text, None] = field(default_factory=dict)
     unknown: bool = False
-    """Whether it may be a text that is not known."""
+    """Whether it may be an unknown text."""
     value: ast.expr | None = None
-    """What it is set to, where that is written in one place only."""
+    """The value that it is set to, if there is only one assignment."""
     since: tuple[int, int] | None = None
-    """From where on it is the program's own data or function, whatever it was before."""
+    """The position from which it is the program's own data or function."""
     made: tuple[int, int] | None = None
-    """From where on it is what the program has set it to."""
+    """The position from which it has the value that the program set."""
 
 
 class Names:
     def __init__(self, code: str, tree: ast.Module) -> None:
         self._lines = [line.encode() for line in code.split("\n")]
         self._at_once = {id(statement) for statement in tree.body}
-        """Statements that run once and always; others may not, so what they bind may be something else."""
+        """Statements that always run exactly once. What others bind may have another value."""
         self._known: dict[str, _Known] = {}
         self._stars: dict[str, None] = {}
         self._any_star = False
-        """Whether any name may be anything."""
+        """Whether a star import may have bound any name."""
         self._meanings: dict[ast.AST, tuple[str, ...]] = {}
         self._texts: dict[ast.AST, tuple[Text, ...]] = {}
         self.unclear: dict[str, None] = {}
-        """Names that stand for too much."""
+        """Names with too many meanings."""
         self._counting = True
         order = list(in_order(tree))
         for node in order:
             self._learn(node)
-        # Once more, for functions that use what is bound below them.
+        # A second pass, for functions that use names bound after them.
         self._counting = False
         for node in order:
             self._learn(node)
         self.order = order
 
     def meanings(self, node: ast.AST | None) -> tuple[str, ...]:
-        """Full names of what an expression may be; none for what is of no interest."""
+        """The full names that an expression may stand for; none if irrelevant."""
         return self._meanings.get(node, ()) if node is not None else ()
 
     def texts(self, node: ast.AST | None) -> tuple[Text, ...]:
-        """The texts that an expression may be; none where that is not known."""
+        """The texts that an expression may be; none if unknown."""
         return self._texts.get(node, ()) if node is not None else ()
 
     def is_bound(self, name: str) -> bool:
@@ -89,7 +88,7 @@ class Names:
         return known is None or known.bindings == 1
 
     def is_own(self, node: ast.Name) -> bool:
-        """Whether the program itself has made what a name stands for here."""
+        """Whether the name's value at this point was made by the program itself."""
         known = self._known.get(node.id)
         if known is None or known.since is None or self._any_star:
             return False
@@ -105,7 +104,7 @@ class Names:
         return known.value if known is not None and known.bindings == 1 else None
 
     def code(self, node: ast.expr) -> str:
-        """An expression as it is written; not put together where it is long, as no more of it would be shown."""
+        """The code of an expression, cut if it is too long to be shown."""
         end = node.end_lineno or node.lineno
         if end - node.lineno > 10:
             return "(a long expression)"
@@ -117,7 +116,7 @@ class Names:
         return b" ".join(line.strip() for line in lines).decode(errors="replace")
 
     def shown(self, node: ast.expr | None) -> str:
-        """A path as a person reads it: the text itself where it is known, else the code that makes it."""
+        """A path for display: the text if it is known, else the code that makes it."""
         if node is None:
             return ""
         texts = self.texts(node)
@@ -149,7 +148,7 @@ class Names:
         self._is(node, meanings, known.texts if known is not None and not known.unknown else ())
 
     def _unbound(self, name: str, *, is_bound: bool) -> Iterator[str]:
-        """What a name is that earlier cells, or nobody, has bound."""
+        """The meanings of a name that the program does not bind."""
         yield from (full for star in self._stars if (full := same(f"{star}.{name}")) in usual_names.NAMES)
         meant = name if is_bound else usual_names.CONVENTIONS.get(name, name)
         if meant.partition(".")[0] in usual_names.ROOTS:
@@ -188,7 +187,7 @@ class Names:
         self._is(node, found, self._result_texts(node))
 
     def _result(self, function: str, node: ast.Call) -> Iterator[str]:
-        """What a call of a function gives."""
+        """The meanings of the result of a call."""
         first = node.args[0] if node.args else None
         if function in _IMPORTERS and self.texts(first):
             whole = function == "importlib.import_module"
@@ -256,7 +255,7 @@ class Names:
         self._texts[node] = (whole,)
 
     def _either(self, node: ast.IfExp | ast.BoolOp | ast.List | ast.Tuple | ast.Set | ast.Dict) -> None:
-        """One of several: a choice, or what a collection holds, which is what its items and loops over it give."""
+        """The union of several meanings, for a choice or for the items of a collection."""
         match node:
             case ast.IfExp():
                 parts: list[ast.expr] = [node.body, node.orelse]
@@ -369,7 +368,7 @@ class Names:
 
 
 def in_order(tree: ast.Module) -> Iterator[ast.AST]:
-    """All nodes, each after its parts; a statement with a body before that, as Python binds what it names."""
+    """All nodes, each after its parts, except that a statement with a body precedes it, as Python binds its name."""
     stack: list[tuple[ast.AST, bool]] = [(tree, False)]
     while stack:
         node, is_ready = stack.pop()
@@ -393,7 +392,7 @@ def _parts(node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
 
 
 def same(name: str) -> str:
-    """The one name that the tables have for something."""
+    """The name that the tables use for an alias."""
     root, dot, rest = name.partition(".")
     if root in usual_names.SAME:
         name = f"{usual_names.SAME[root]}{dot}{rest}"
@@ -403,13 +402,13 @@ def same(name: str) -> str:
 
 
 def _attribute_of(meaning: str, attribute: str) -> str:
-    """`""` where it is of no interest."""
+    """The full name, or `""` if it is irrelevant."""
     if attribute in usual_names.LOOKED_THROUGH:
         return same(attribute)
     if attribute == "__call__":
         return meaning
     if meaning.startswith("pathlib.Path()"):
-        # Paths are told from the texts in them.
+        # Paths are known by the texts in them.
         return "pathlib.Path()" if attribute in ("parent", "parents") else f"pathlib.Path().{attribute}"
     return same(f"{meaning}.{attribute}") if len(meaning) < _LONGEST_NAME else ""
 
@@ -420,7 +419,7 @@ def _joined(one: Text, other: Text) -> Text:
 
 
 def _is_plain(value: ast.expr) -> bool:
-    """Whether it is data, whatever it holds, and so no module and no function."""
+    """Whether an expression is data, and so neither a module nor a function."""
     return isinstance(
         value,
         ast.Constant

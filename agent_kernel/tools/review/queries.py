@@ -1,4 +1,4 @@
-"""What texts for databases, and for pandas' `query` and `eval`, do."""
+"""Finds the effects of SQL statements, and of texts for pandas' `query` and `eval`."""
 
 import re
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from agent_kernel.tools.review.effects import words
 from agent_kernel.tools.review.findings import Finding
 
 _LONGEST = 10_000
-"""Characters of a statement that are looked at."""
+"""The most characters of a statement that are read."""
 _SHOWN = 1_000
 EXECUTES = words("execute executemany executescript exec_driver_sql")
-"""Methods whose text is a statement, whatever they belong to."""
+"""Methods of any object whose text is a statement."""
 METHODS = EXECUTES | words("sql query to_sql raw")
 READERS = words("pandas.read_sql pandas.read_sql_query polars.read_database duckdb.sql duckdb.query")
-"""Functions that take a statement first. It may change what it reads from."""
+"""Functions whose first argument is a statement, which may also write."""
 
 _CHANGE = re.compile(
     r"\b(?:insert\s+(?:or\s+\w+\s+)?(?:into|overwrite)|update\s+\S+\s+set|delete\s+from|replace\s+into|merge\s+into|"
@@ -28,11 +28,11 @@ _CONNECTION = re.compile(
     r"(?i)(?:^|[._])(?:con|conn|connection|cur|cursor|db|engine|session|client|database|bq|tx)\d?$"
 )
 _ROWS = re.compile(r"\.(?:query|filter|filter_by|exclude)\b|\b[A-Z]\w*\.objects\b")
-"""What gives rows of a database, in the code before a method."""
+"""Code before a method that selects rows of a database."""
 _TABLE_CALLS = re.compile(r"__|@\s*\w[\w.]*\s*\(")
-"""In a text for a table's `query` or `eval`: a call of a function of the user's."""
+"""A call of a user's function in a text for a table's `query` or `eval`."""
 _CALLS = re.compile(r"__|@|\.\w+\s*\(|import")
-"""In a text for `pandas.eval`, which sees the variables of its caller."""
+"""A call in a text for `pandas.eval`, which sees its caller's variables."""
 
 
 def changes(statement: str) -> Iterator[Finding]:
@@ -45,16 +45,17 @@ def is_connection(receiver: str) -> bool:
 
 
 def changes_by_name(method: str, receiver: str, *, has_arguments: bool) -> bool:
-    """Methods that need no text: `connection.commit()`, `session.query(Order).delete()`, `shop.orders.drop()`."""
+    """The effects of methods without a text: `connection.commit()`, `session.query(Order).delete()`,
+    `shop.orders.drop()`."""
     if method == "commit":
         return is_connection(receiver)
-    if method == "drop":  # of a table in memory it has arguments
+    if method == "drop":  # a table in memory needs arguments
         return not has_arguments
     return method in ("delete", "update") and _ROWS.search(receiver[-1_000:]) is not None
 
 
 def runs_code(text: str, *, whole: bool) -> bool:
-    """Whether a text for a table's `query` or `eval` may call anything; one for a database may not."""
+    """Whether a text for a table's `query` or `eval` may call functions, which a database's can't."""
     return not _QUESTION.match(text[:_SHOWN]) and (not whole or _TABLE_CALLS.search(text[:_LONGEST]) is not None)
 
 

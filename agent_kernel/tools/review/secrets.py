@@ -1,4 +1,4 @@
-"""Secrets in a program: the ones that it reads, by their names, and the ones that are written in it."""
+"""Finds secrets in code: those that it reads, by their names, and those that are written in it."""
 
 import re
 from collections.abc import Iterator
@@ -33,13 +33,13 @@ _LOOKED_AT = 4_000
 
 
 def variable_read(name: str, *, whole: bool = True) -> Finding:
-    """What it is to read a variable of the environment."""
+    """The effect of reading an environment variable."""
     is_secret = not whole or _SECRET_VARIABLE.search(name[:_LOOKED_AT])
     return ("Reads secrets:" if is_secret else "Reads the environment:"), name
 
 
 def in_text(text: str) -> Iterator[Finding]:
-    """A text that names a file of secrets, or holds one. What is secret is not repeated."""
+    """The effect of a text that names a file of secrets, or contains a secret, which is not repeated."""
     if len(text) < 500 and _SECRET_FILE.search(text) and not re.search(r"\s", text):
         yield "Reads secrets:", text
     if len(text) >= 8:
@@ -48,6 +48,6 @@ def in_text(text: str) -> Iterator[Finding]:
 
 
 def set_to(name: str, text: str) -> Iterator[Finding]:
-    """A password that is written in the code: `password="..."`. Its name is enough."""
+    """The effect of a password in the code, such as `password="..."`, reported by its name."""
     if len(name) <= 100 and len(text) < 1_000 and _PASSWORD_NAME.search(name) and not _NO_PASSWORD.match(text):
         yield "Contains secrets:", name

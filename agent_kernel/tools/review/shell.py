@@ -1,4 +1,4 @@
-"""What a shell command does to files, packages and the network, found by reading its words. It may do more."""
+"""Finds the effects of shell commands by reading their words. They may do more."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _INSTALLERS = {
 }
 _INSTALL_VERBS = {"install", "add", "i", "ci", "sync", "update", "upgrade", "remove", "uninstall", "get", "-i", "-S"}
 _THIS_PYTHON = "{sys.executable}"
-"""As cells write it; IPython puts the path of the interpreter there."""
+"""IPython replaces this by the path of the interpreter."""
 _PYTHONS = {"python", "python3", "pypy", "pypy3"}
 _RIGHTS = {"chmod", "chown", "chgrp", "setfacl", "chattr"}
 _STOPS = {"kill", "pkill", "killall", "shutdown", "reboot", "halt", "poweroff", "skill", "xkill"}
@@ -45,11 +45,11 @@ _GIT: tuple[tuple[Effect, str, str], ...] = (
     ("Overwrites history:", "filter-branch", r".*"),
     ("Overwrites history:", "reflog", r"expire|delete"),
 )
-"""Git's commands that lose something, with the arguments that make them."""
+"""Git commands that discard something, with the arguments that cause it."""
 
 
 def read_command(command: str) -> list[Finding]:
-    """Effects in order of appearance. A command that can't be read says so."""
+    """The effects in order of appearance. A command that can't be read is reported as not checked."""
     if len(command) > _LARGEST:
         return [("Not checked:", "the command is too long to read")]
     seen = running(command.replace(_THIS_PYTHON, "python"))

@@ -1,9 +1,8 @@
-"""A shell line as the simple commands in it, read by tree-sitter's Bash grammar; nothing is run or expanded.
+"""Parses a shell line into simple commands, by tree-sitter's Bash grammar. Nothing is run or expanded.
 
-A line is read for two who must not be fooled in different ways. A rule that denies wants to see every command that
-may run, so whatever can't be followed is said (`whole`). A rule that allows wants nothing but what it can read
-(`plain`): the tree alone does not decide that, since no second parser agrees with Bash on everything; each character
-has to belong to a form that can be read in one way only.
+The result serves two purposes. A rule that denies has to see every command that may run, so `whole` is false if
+anything can't be followed. A rule that allows accepts only `plain` lines: the tree alone does not decide that, because
+no second parser agrees with Bash on everything; each character has to belong to a form with only one reading.
 """
 
 import re
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
 _LARGEST = 50_000
-"""Bytes. A longer line is not read."""
+"""The longest line that is parsed, in bytes."""
 _MOST = 2_000
-"""Commands. What comes after them is not read."""
+"""The most commands that are read."""
 _SECONDS = 0.1
-"""Of this thread's CPU. Some texts take the parser a time that grows with the square of their length."""
+"""The CPU time limit of parsing, because some texts take the parser quadratic time."""
 _DEEPEST = 60
 
 _COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_command"})
@@ -32,10 +31,10 @@ _EXPANDS = frozenset(
         *("brace_expression", "extglob_pattern", "ansi_c_string", "translated_string", "string"),
     )
 )
-"""The last of them where it is not read before: with a `$` in front of it."""
+"""The last alternative matches only with a `$` before it, where it was not read already."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _SPLIT_WORD = re.compile(r"\S\\\n\S")
-"""One word for Bash, two for the grammar."""
+"""A continued word, which the grammar takes for two."""
 _SEPARATES = re.compile(r"(?<!\\)[\s;&|<>()]")
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
 _MAY_EXPAND = re.compile(r"[*?\[{}~$`]|[?*+@!]\(")
@@ -56,9 +55,9 @@ _RESERVED = frozenset(
 @dataclass(frozen=True, slots=True)
 class Word:
     text: str
-    """Without its quotes and backslashes."""
+    """The word without quotes and backslashes."""
     fixed: bool = True
-    """False where the shell makes something else of it: another text, several words, or none."""
+    """False if the shell expands it to another text, several words, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,38 +69,38 @@ class Redirect:
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
     words: tuple[Word, ...]
-    """The program first. Assignments before it are not among them."""
+    """The words from the program on, without assignments before it."""
     assigns: tuple[str, ...] = ()
 
     @property
     def program(self) -> str:
-        """By its base name."""
+        """The base name of the program."""
         text = self.words[0].text
         return text.rpartition("/")[2] or text
 
     @property
     def text(self) -> str:
-        """In one form of writing: the program's base name, one blank between words, no quotes."""
+        """The normalised command: the program's base name, single blanks, no quotes."""
         return " ".join([self.program, *(word.text for word in self.words[1:])])
 
 
 @dataclass(frozen=True, slots=True)
 class ShellLine:
     commands: tuple[SimpleCommand, ...] = ()
-    """Every one in the line, in the order in which they are written, those within substitutions too."""
+    """All commands in the order in which they are written, including those within substitutions."""
     redirects: tuple[Redirect, ...] = ()
     substitutes: bool = False
     """Whether the output of a command becomes a part of the line."""
     readable: bool = True
-    """Whether all of it could be read."""
+    """Whether the whole line could be parsed."""
     whole: bool = True
-    """Whether all of it was understood, too. Not here-documents: what they feed may be a program."""
+    """Whether the whole line was understood as well. False for here-documents, which may feed a program."""
     plain: bool = False
-    """Whether it is nothing but commands of fixed words, one after the other or piped, that write no files."""
+    """Whether it consists only of commands with fixed words, in sequence or piped, that redirect to no file."""
 
 
 def read_line(line: str) -> ShellLine:
-    """Bounded in size, depth and time: what is beyond a bound counts as not understood."""
+    """Parse a line, bounded in size, depth and time. What exceeds a bound counts as not understood."""
     source = line.encode(errors="replace")
     if len(source) > _LARGEST or _CONTROL.search(line):
         return ShellLine(readable=False, whole=False)
@@ -131,10 +130,10 @@ def _bash() -> "Language":
 
 
 def _parse(source: bytes) -> "Node | None":
-    """`None` where the time is up."""
+    """The syntax tree; `None` if the time is up."""
     from tree_sitter import Parser
 
-    # One for each text: a parser must not be used by two threads at once, nor again after it was stopped.
+    # A new parser each time, because one must not be shared by threads nor reused after it was stopped.
     parser = Parser(_bash())
     deadline = time.thread_time() + _SECONDS
 
@@ -151,7 +150,7 @@ def _parse(source: bytes) -> "Node | None":
 
 
 class _Reader:
-    """Gathers the commands of a tree."""
+    """Collects the commands of a tree."""
 
     def __init__(self, source: bytes) -> None:
         self._source = source
@@ -185,7 +184,7 @@ class _Reader:
         assigns: list[str] = []
         for before, after in pairwise(node.children):
             if not _BLANKS.fullmatch(self._source[before.end_byte : after.start_byte].decode(errors="replace")):
-                self.readable = False  # a line end that the grammar has passed over
+                self.readable = False  # a line end that the grammar has skipped
         if node.type == "test_command":
             words.append(Word(self._raw(node.children[0])))
             words.append(Word(self._raw(node)[len(words[0].text) :].strip(), fixed=False))
@@ -202,12 +201,12 @@ class _Reader:
     def _redirect(self, node: "Node") -> None:
         operator = "".join(child.type for child in node.children if not child.is_named)
         targets = [child for child in node.children if child.is_named and child.type != "file_descriptor"]
-        # The grammar takes arguments that come after a redirection for more of its targets.
+        # The grammar takes arguments after a redirection for further targets.
         self.readable = self.readable and len(targets) <= 1
         self.redirects.extend(Redirect(operator, self._word(target)) for target in targets)
 
     def _comment(self, node: "Node") -> None:
-        """Where Bash may see no comment, what it seems to hold may run."""
+        """Handle a comment. If Bash may not see it as one, its content may run."""
         before = self._source[: node.start_byte]
         if before and (before[-1:] not in b" \t\n;" or before[-2:-1] == b"\\"):
             self.readable = False
@@ -246,7 +245,7 @@ def _kept(escaped: "re.Match[str]") -> str:
 
 
 def _is_plain(root: "Node", source: bytes) -> bool:
-    """Whether each character of the line belongs to a form that is read in one way only."""
+    """Whether each character of the line belongs to a form with only one reading."""
     end = 0
     before: Node | None = None
     for leaf in _leaves(root):
@@ -290,7 +289,7 @@ def _is_plain_leaf(leaf: "Node", text: str) -> bool:
 
 
 def _may_touch(before: "Node", leaf: "Node") -> bool:
-    """Words and redirections stand apart from each other, unless they are pieces of one word."""
+    """Whether words and redirections are separated, unless they are parts of one word."""
     joined = before.type not in _PLAIN_TOKENS and leaf.type not in _PLAIN_TOKENS
     return not joined or _in_one_word(before, leaf)
 

@@ -1,7 +1,7 @@
-"""What a simple command makes run beside its own program: commands in its words, and code that it is given.
+"""Finds what a simple command runs besides its own program: commands in its words, and code that it is given.
 
-Tables of the programs that people and models use for it. Other programs run others as well, and any program may: the
-tables serve rules and warnings, they hold nobody in.
+The tables have the common programs of this kind. Any other program may run others as well, so they serve rules and
+warnings and are no sandbox.
 """
 
 import itertools
@@ -22,7 +22,7 @@ _WRAPPERS = {
     **dict.fromkeys(("sudo", "time", "toybox", "unbuffer", "uvx", "watch", "xargs", "!"), 0),
     **dict.fromkeys(("chroot", "flock", "nsenter", "rsh", "runuser", "ssh", "taskset", "timeout", "unshare"), 1),
 }
-"""Programs that run the command in their words, and how many words of their own come before it."""
+"""Programs that run the command in their words, with the number of own words before it."""
 _RUNNERS = {
     **dict.fromkeys((f"{name} run" for name in ("uv", "poetry", "pipenv", "pdm", "hatch", "rye", "pixi")), 0),
     **dict.fromkeys((f"{name} run" for name in ("conda", "mamba", "micromamba", "pipx")), 0),
@@ -30,7 +30,7 @@ _RUNNERS = {
     **dict.fromkeys(("git bisect run", "git submodule foreach"), 0),
     **dict.fromkeys(("docker run", "docker exec", "podman run", "podman exec", "kubectl exec"), 1),
 }
-"""The same with words that say so."""
+"""The same, for words that introduce a command."""
 _WITH_VERBS = frozenset(
     (
         *("apt", "apt-get", "aws", "az", "brew", "cargo", "conda", "dbt", "docker", "dvc", "gcloud", "gh", "git", "go"),
@@ -38,7 +38,7 @@ _WITH_VERBS = frozenset(
         *("pip3", "pixi", "pnpm", "podman", "poetry", "ruff", "rye", "snap", "systemctl", "terraform", "uv", "yarn"),
     )
 )
-"""Programs whose second word says what they do."""
+"""Programs with subcommands."""
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash"})
 _OTHER_INTERPRETERS = frozenset(
     (
@@ -49,7 +49,7 @@ _OTHER_INTERPRETERS = frozenset(
 _PYTHON = r"(?:python|pypy|ipython)[0-9.]*w?"
 _AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
 _WITH_CODE = frozenset({"vi", "vim", "nvim", "view", "ex", "ed", "emacs", "gdb", "lldb", "sqlite3", "psql", "mysql"})
-"""Programs that their arguments can make run others."""
+"""Programs that can run others by their arguments."""
 _STATE = frozenset(
     (
         *("alias", "bind", "complete", "declare", "enable", "export", "fc", "hash", "let", "local", "mapfile"),
@@ -79,29 +79,29 @@ _OPTIONS = {
     "curl": r"-[^-]*K.*|--conf.*",
     "wget": r"--(?:use-ask|conf|exec).*|-[^-]*e.*",
 }
-"""Arguments with which programs run others, write, or take their orders from elsewhere."""
+"""Arguments by which programs run others, write, or read commands from elsewhere."""
 _SED = r"[0-9,$]*[pdq=]|s([/|,:#])(?:(?!\1)[^\\\n])*\1(?:(?!\1)[^\\\n])*\1[gIp0-9]*"
 _DEEPEST = 8
 _MOST_WORDS = 20_000
-"""Of all commands that a line runs: `xargs -a -b -c ...` may be one with any of them."""
+"""The most words of all commands of a line. Each word of `xargs -a -b -c ...` may begin one."""
 _MOST_LINES = 50
-"""Lines within the line, such as that of `sh -c`."""
+"""The most nested lines, such as that of `sh -c`."""
 _LONGEST_WORD = 1_000
 _KEPT = 8
-"""Lines whose reading is remembered: each rule looks at the same one."""
+"""The size of the cache of parsed lines, because every rule looks at the same one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Every simple command that a line is seen to run."""
+    """The simple commands that a line is known to run."""
 
     commands: tuple[SimpleCommand, ...]
     written: tuple[SimpleCommand, ...]
-    """Those of them that the line itself has."""
+    """Those that the line itself contains."""
     whole: bool
-    """Whether that is all of them. Not where code is built as the line runs, or can't be read."""
+    """Whether these are all. False if code is computed at run time or can't be read."""
     plain: bool
-    """Whether an allow may cover it: fixed words, and nothing that runs more than its own programs."""
+    """Whether a rule may allow it: fixed words, and no program that runs others."""
     redirects: tuple[Redirect, ...]
     substitutes: bool
     readable: bool
@@ -125,7 +125,7 @@ def running(line: str) -> Running:
 
 
 def builds(command: SimpleCommand) -> bool:
-    """Whether it runs, or may be made to run, more than its own program: never what a rule allows."""
+    """Whether the command runs, or can be made to run, other programs, so that no rule may allow it."""
     name, rest = command.program, [word.text for word in command.words[1:]]
     if name in _WRAPPERS or name in _STATE or name in _WITH_CODE or name in _AWKS or name in ("eval", "source", "."):
         return True
@@ -142,7 +142,7 @@ def builds(command: SimpleCommand) -> bool:
 
 
 def runs_code(command: SimpleCommand) -> bool:
-    """Whether it runs code that it is given as text, or that comes to it from elsewhere."""
+    """Whether the command runs code from its arguments or from elsewhere."""
     name, rest = command.program, [word.text for word in command.words[1:]]
     if name in ("eval", "source", "."):
         return True
@@ -150,8 +150,8 @@ def runs_code(command: SimpleCommand) -> bool:
 
 
 def spelled_out(command: SimpleCommand) -> int:
-    """How many of its first words a rule that allows has to name, because they choose what runs: 3 in `uv run pytest x`
-    and in `python -m pytest x`."""
+    """How many leading words a rule that allows has to name, because they choose what runs: 3 for `uv run pytest x` and
+    for `python -m pytest x`."""
     if runner := _runner(command):
         return runner + 1
     words = command.words
@@ -159,8 +159,8 @@ def spelled_out(command: SimpleCommand) -> int:
 
 
 def first_words(line: str) -> list[str]:
-    """The words that say what each command of a plain line does: `git log`, `ls`, `python x.py`. Empty where there are
-    none, or they are not the same for all of them."""
+    """The leading words that name what the commands of a plain line do: `git log`, `ls`, `python x.py`. Empty if there
+    are none, or if they differ between the commands."""
     seen = running(line)
     found = [_first_words(command) for command in seen.written] if seen.plain else []
     return found[0] if found and all(words == found[0] for words in found) else []
@@ -187,7 +187,7 @@ class _Gathered:
             self.take(command, depth)
 
     def take(self, command: SimpleCommand, depth: int) -> None:
-        """The command, and those that it makes run."""
+        """Add the command and those that it runs."""
         self._words += len(command.words)
         if depth > _DEEPEST or self._words > _MOST_WORDS:
             self.whole = False
@@ -200,7 +200,7 @@ class _Gathered:
         name = command.program
         if name in _AWKS:
             self.whole = self.whole and all(word.fixed for word in command.words) and "system" not in command.text
-        elif name != "eval" and name not in _SHELLS:  # what these run was just taken
+        elif name != "eval" and name not in _SHELLS:  # their code was added above
             self.whole = self.whole and not runs_code(command)
 
     def _has_room(self, _: object) -> bool:
@@ -215,8 +215,8 @@ class _Gathered:
 
 
 def _commands_in(command: SimpleCommand) -> Iterator[SimpleCommand]:
-    """The commands that its words may be. Which options take a word is not known of every program, so a word after an
-    option counts both ways."""
+    """The commands that the words may contain. Not every program's options are known, so a word after an option counts
+    both as its value and as a command."""
     name = command.program
     if name == "find":
         yield from _executed_by_find(command.words)
@@ -255,7 +255,7 @@ def _executed_by_find(words: tuple[Word, ...]) -> Iterator[SimpleCommand]:
 
 
 def _shell_code_in(command: SimpleCommand) -> Iterator[Word | None]:
-    """Words that a shell reads as a line. `None` for one that comes from elsewhere."""
+    """The line that a shell reads from its arguments; `None` if it comes from elsewhere."""
     name, rest = command.program, command.words[1:]
     match name:
         case "eval":
@@ -286,7 +286,7 @@ def _is_interpreter(name: str) -> bool:
 
 
 def _code_of_interpreter(name: str, rest: list[str]) -> bool:
-    """Whether its code is not in a file, or may not be. Only Python's options are known well enough to tell."""
+    """Whether an interpreter's code may be from elsewhere than a file. Only Python's options are known well enough."""
     if not rest:
         return True
     python = re.fullmatch(_PYTHON, name) is not None
@@ -314,17 +314,17 @@ def _is_harmless_sed(rest: list[str]) -> bool:
 
 
 def _is(pattern: str, word: str) -> bool:
-    """Whether a word is an argument of a kind that matters. Long ones count as such, and aren't looked at for long."""
+    """Whether a word matches one of the arguments. Very long words count as matches without being examined."""
     return len(word) > _LONGEST_WORD or re.fullmatch(pattern, word) is not None
 
 
 def _abbreviates(word: str, options: tuple[str, ...]) -> bool:
-    """Git takes a long option by its beginning."""
+    """Whether a word is a prefix of a long option, which git accepts."""
     name = word.partition("=")[0]
     return len(name) > 2 and any(option.startswith(name) for option in options)
 
 
 def _runner(command: SimpleCommand) -> int:
-    """How many of its words say that it runs a command; 0 for other commands."""
+    """The number of leading words of a command that runs another one, such as `env` or `uv run`; else 0."""
     texts = [command.program, *(word.text for word in command.words[1:3])]
     return next((count for count in (2, 3) if " ".join(texts[:count]) in _RUNNERS), 0)

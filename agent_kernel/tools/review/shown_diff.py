@@ -1,6 +1,7 @@
-"""A unified diff as a card shows it: whole where a person would read it, else its first changes and what is left out.
+"""Makes the unified diff that a card shows: complete if it is short, else the first changes and what is omitted.
 
-Lines that begin with a backslash are notes to the reader, such as that the file has no newline at its end."""
+Lines that begin with a backslash are notes, such as that the file has no newline at its end.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,24 +10,24 @@ from agent_kernel.tools.builtin.line_changes import Change
 
 CONTEXT = 3
 WHOLE_LINES = 1_000
-"""A diff of that many lines is shown whole, if it has no more characters than `WHOLE_CHARACTERS`."""
+"""The most lines of a diff that is shown completely, within `WHOLE_CHARACTERS`."""
 WHOLE_CHARACTERS = 60_000
 SHOWN_LINES = 120
-"""Of a longer one so many lines are shown, each cut to `SHOWN_WIDTH`."""
+"""The lines shown of a longer diff, each cut to `SHOWN_WIDTH`."""
 SHOWN_WIDTH = 400
 _LEAD = 100
-"""Characters before the first difference, where lines are so long that they are cut."""
+"""The characters shown before the first difference in lines that are cut."""
 PATH_CHARACTERS = 500
 
 NO_FILE = "/dev/null"
-"""What a diff names as the file before, where there was none."""
+"""The name of the old file in the diff of a new one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownDiff:
     text: str
     left_out: str = ""
-    """What of it is not shown, in words; empty where all is."""
+    """What is not shown, as a sentence; empty if everything is."""
 
 
 def lines_of(text: str) -> list[str]:
@@ -46,7 +47,7 @@ def shown_diff(
     created: bool = False,
     further: int = 0,
 ) -> ShownDiff:
-    """`further`: how many changes there are beyond these."""
+    """Render the changes. `further` is the number of changes beyond these."""
     hunks = list(_hunks(changes))
     head = [f"--- {NO_FILE if created else path[:PATH_CHARACTERS]}", f"+++ {path[:PATH_CHARACTERS]}"]
     if not further and _is_short(before, after, hunks):
@@ -71,7 +72,7 @@ Hunk = list[Change]
 
 
 def _hunks(changes: Sequence[Change]) -> Iterator[Hunk]:
-    """Changes whose surroundings meet are shown together."""
+    """Group changes whose context lines overlap."""
     hunk: Hunk = []
     for change in changes:
         if hunk and change.start - hunk[-1].end > 2 * CONTEXT:
@@ -98,7 +99,7 @@ def _is_short(before: Sequence[str], after: Sequence[str], hunks: Sequence[Hunk]
 
 
 class _Writer:
-    """Writes hunks until its lines are used up. `width`: longer lines are cut."""
+    """Writes hunks up to a number of lines. Lines longer than `width` are cut."""
 
     def __init__(self, before: Sequence[str], after: Sequence[str], most: int, width: int | None) -> None:
         self._before = before
@@ -110,7 +111,7 @@ class _Writer:
         self.cut = False
 
     def write(self, hunk: Hunk) -> int:
-        """Write as much of the hunk as there is room for. Returns how many of its changes were begun."""
+        """Write as much of the hunk as fits. Returns how many of its changes were begun."""
         first = max(0, hunk[0].start - CONTEXT)
         new_first = hunk[0].new_start - (hunk[0].start - first)
         body: list[str] = []
@@ -136,7 +137,7 @@ class _Writer:
         return begun
 
     def _has_room(self, at: int, change: Change) -> bool:
-        """A change is shown in part only where that shows much of it."""
+        """Whether a part of a change is worth showing."""
         size = change.end - at + change.new_end - change.new_start
         return size <= self.left or self.left >= self._most // 2
 
@@ -169,7 +170,7 @@ class _Writer:
         return whole
 
     def _difference(self, change: Change, index: int) -> int:
-        """Where two lines of a change begin to differ, if they are so long that they are cut."""
+        """The index at which two long lines begin to differ."""
         at, new_at = change.start + index, change.new_start + index
         if self._width is None or at >= change.end or new_at >= change.new_end:
             return 0
@@ -198,6 +199,6 @@ def _lines(count: int) -> str:
 
 
 def _span(first: int, count: int) -> str:
-    """As diffs count: a side without lines is named by the line before it, and a count of one is left out."""
+    """A range in a hunk's header: an empty side has the number of the line before it, and a count of one is omitted."""
     start = first + 1 if count else first
     return f"{start}" if count == 1 else f"{start},{count}"

@@ -1,11 +1,11 @@
-"""How programs call what the tables of `effects` name: other names, usual short ones, and how all of them begin."""
+"""Aliases and usual abbreviations of the names in the tables of `effects`, and the prefixes of all of them."""
 
 from agent_kernel.tools.review.effects import FUNCTIONS, HARMLESS, MODULES, OPENERS, words
 
 CORE_MODULES = words("os sys builtins subprocess shutil socket ssl io pathlib importlib")
-"""Code that sets their attributes changes what all other code does."""
+"""Modules whose attributes affect all other code when they are set."""
 LOOKED_THROUGH = words("os sys subprocess shutil builtins __builtins__ importlib ctypes")
-"""Modules that are found in other modules (`shutil.os`)."""
+"""Modules that are reachable through other modules (`shutil.os`)."""
 
 SAME: dict[str, str] = {
     "posix": "os",
@@ -29,7 +29,7 @@ SAME: dict[str, str] = {
     "get_ipython().user_ns": "globals()",
     "get_ipython().user_global_ns": "globals()",
 }
-"""Other names of the same."""
+"""Aliases of the names in the tables."""
 
 CONVENTIONS: dict[str, str] = {
     "np": "numpy",
@@ -56,7 +56,7 @@ CONVENTIONS: dict[str, str] = {
         """)
     },
 }
-"""What names commonly stand for where an earlier cell has imported them."""
+"""Usual meanings of names that an earlier cell may have imported."""
 
 NAMES = frozenset(
     ".".join(parts[:length])
@@ -64,7 +64,7 @@ NAMES = frozenset(
     for parts in [name.split(".")]
     for length in range(1, len(parts) + 1)
 )
-"""The names in the tables, and how they begin."""
+"""The names in the tables and their prefixes."""
 _MORE_ROOTS = words("""
     globals locals vars getattr setattr delattr sorted list tuple reversed iter next set str operator io tempfile timeit
     cProfile profile pdb trace numexpr duckdb polars pandas ipywidgets IPython sqlalchemy ssl keras sklearn torchvision
@@ -73,4 +73,4 @@ ROOTS = frozenset(
     name.partition(".")[0].removesuffix("()")
     for name in (*NAMES, *HARMLESS, *CORE_MODULES, *SAME, *CONVENTIONS.values(), *_MORE_ROOTS)
 )
-"""How names begin that lead anywhere; of all others nothing is kept."""
+"""The first parts of names that matter; all others are dropped."""
