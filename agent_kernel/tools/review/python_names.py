@@ -2,7 +2,8 @@
 
 A name may stand for everything that the program binds it to anywhere and, if nothing else is known, for the module of
 that name, because a superfluous warning is better than a missing one. Each node is visited once, after its parts, so
-the work is linear in the length of the code. """
+the work is linear in the length of the code.
+"""
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
