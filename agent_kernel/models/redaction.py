@@ -7,7 +7,7 @@ over pieces of a stream or written with JSON's escapes. Keys in other encodings 
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from agent_kernel.models.base import (
     ModelItem,
@@ -21,8 +21,6 @@ from agent_kernel.models.base import (
 from agent_kernel.models.faults import SHORTEST_SECRET
 
 IN_PLACE = "[API key]"
-
-Delta = TypeVar("Delta", TextDelta, ReasoningDelta)
 
 
 class Redaction:

@@ -11,8 +11,6 @@ from benchmarks.frame import Figure, Goal, Report
 from benchmarks.lab import LOAD, stage
 from benchmarks.model_server import CODE
 
-MEGABYTES = 100
-
 
 def run(rounds: int) -> Report:  # noqa: ARG001
     with stage("run:megabytes:1:20:0", [LOAD, "%%agent --policy allow\nPrint."]) as on:

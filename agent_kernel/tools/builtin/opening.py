@@ -2,7 +2,8 @@
 
 A path is judged before it is opened, and another process may put a link in it in between. So each part is opened in the
 folder before it (`openat` with `O_NOFOLLOW`), and a link raises `OSError`: what is open is what was judged, whatever
-happens to the names. On Windows, which has no `openat`, the resolved path is compared before and after opening."""
+happens to the names. On Windows, which has no `openat`, the resolved path is compared before and after opening.
+"""
 
 import errno
 import os

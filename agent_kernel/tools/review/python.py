@@ -107,7 +107,6 @@ class _Program:
         self._calls = calls
         self._parts: set[int] = set()
         """Expressions that are handled with the expression that contains them."""
-        self._deleted_from: set[int] = set()
 
     def read(self) -> Iterator[Finding]:
         for node in self._names.order:
