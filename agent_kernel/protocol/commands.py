@@ -1,7 +1,7 @@
-"""Commands from a client. Everything in them is untrusted: ids are looked up, arguments validated anew.
+"""Commands that clients send. Everything in them is untrusted: ids are looked up, arguments are validated again.
 
-A command may carry an `id` of the client's choice. It then gets one reply that names it as `command_id`: an `error`
-where nothing was done, a `pong`, a `session` that a `resume` has led to, or else an `ack`.
+A command may have an `id` of the client's choice. It then gets exactly one reply with that `command_id`: an `error` if
+nothing was done, a `pong`, the `session` that a `resume` led to, or else an `ack`.
 """
 
 from typing import Annotated, Any, Literal, get_args
@@ -18,7 +18,7 @@ COMMAND_ID_CHARACTERS = 64
 
 
 class Body(BaseModel):
-    """What a client says, over HTTP and WebSocket alike."""
+    """The base of bodies that HTTP and WebSocket share."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -28,7 +28,7 @@ class Command(Body):
 
 
 class BudgetAddition(Body):
-    """How much more of each limit a run may spend."""
+    """Amounts to add to each limit of a run's budget. `usd` is in US dollars, `seconds` in seconds of work."""
 
     tokens: int | None = Field(default=None, strict=True, gt=0, le=10**12)
     usd: float | None = Field(default=None, strict=True, gt=0, le=10**9, allow_inf_nan=False)
@@ -99,19 +99,19 @@ class RuleRemoveCommand(Command):
 
 
 class PolicyChoice(Body):
-    """The policy that a conversation is to have. It is never above the site's cap."""
+    """A new policy mode for a conversation. It can't exceed the site's cap."""
 
     mode: PolicyMode
 
 
 class PolicyCommand(Command, PolicyChoice):
-    """Switch the policy of this conversation. No waiting call is approved by it."""
+    """Switch the policy of this conversation. It approves no waiting call."""
 
     type: Literal["policy"] = "policy"
 
 
 class BudgetAnswer(Body):
-    """What is added to the budget of a run that is paused."""
+    """An answer to a paused run."""
 
     pause_id: str
     """The pause that the person saw. An answer to an earlier pause changes nothing."""
@@ -121,7 +121,7 @@ class BudgetAnswer(Body):
 
 
 class BudgetCommand(Command, BudgetAnswer):
-    """Add to the budget of a run that is paused, and let it go on."""
+    """Add to the budget of a paused run, and let it go on."""
 
     type: Literal["budget"] = "budget"
     run_id: str

@@ -48,14 +48,14 @@ class Event(BaseModel):
 
 
 class Reply(Event):
-    """May answer a command. It is not logged then: its `seq` is that of the last logged event."""
+    """An event that may answer a command. If it does, it is not logged, and its `seq` is the last logged event's."""
 
     command_id: str | None = None
-    """The `id` of the command that it answers; `None` for a command without one, and for what answers none."""
+    """The `id` of the command that it answers, if it answers one that has an id."""
 
 
 class SessionEvent(Reply):
-    """First on connect, and in place of the events that a client missed where those are very many. It is not logged."""
+    """First on connect, and in place of missed events if there are too many of them. It is not logged."""
 
     type: Literal["session"] = "session"
     protocol: int = PROTOCOL_VERSION
@@ -206,7 +206,7 @@ class ToolAnsweredEvent(Event):
 
 
 class ErrorEvent(Reply):
-    """What went wrong in a run, which is logged, or why a command was not carried out."""
+    """A failure in a run, which is logged, or the reason why a command was not carried out."""
 
     type: Literal["error"] = "error"
     code: ErrorCode
@@ -228,7 +228,7 @@ class PongEvent(Reply):
 
 
 class AckEvent(Reply):
-    """A command was carried out. Only one that carries an `id` is answered with it."""
+    """A command was carried out. Sent only for commands with an `id`."""
 
     type: Literal["ack"] = "ack"
 
