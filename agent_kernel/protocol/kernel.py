@@ -1,8 +1,8 @@
-"""The wire between the server extension and a kernel: requests and their replies. Both ends use these models.
+"""Requests of the server extension to a kernel, and their replies. Both ends use these models.
 
-The server sends requests on the control channel, which answers while the kernel's main thread is busy; `op` tells them
-apart. `kernel_events` has the other direction. A kernel is another process that runs a user's code, so the server
-validates all that comes from it, and the bounds are stated here.
+Requests go over the control channel, which answers while the kernel's main thread is busy; they are discriminated by
+`op`. `kernel_events` has the other direction. A kernel runs a user's code, so the server validates everything that
+comes from it, within the bounds stated here.
 """
 
 import functools
@@ -29,20 +29,20 @@ REQUEST_TYPE = "agent_kernel_request"
 REPLY_TYPE = "agent_kernel_reply"
 
 MOST_RULES, MOST_RULE_CHARACTERS = 200, 10_000
-"""Of a notebook's own rules: a run's header shows each."""
+"""Bounds of a notebook's own rules, all of which a run's header shows."""
 MOST_REPLACED = 100
-"""So many earlier runs of a cell are named at most."""
+"""The most earlier runs of a cell that a run may replace."""
 MOST_CELLS_BEFORE = 20
 MOST_CHANGES = 200
 
 CellId = Annotated[str, Field(max_length=200)]
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
-"""An id that a kernel made up. It goes into URLs, frames and the server's log as it is."""
+"""An id from a kernel. Its characters are restricted because it goes into URLs, frames and the server's log."""
 
 
 class KernelMessage(BaseModel):
-    # A message that is refused is named in the server's log, but not quoted there: it may hold what a user typed.
-    # Models are built on first use: a kernel imports this module at `%load_ext`.
+    # `hide_input_in_errors`: the server logs refused messages without their content, which may be a user's input.
+    # `defer_build`: a kernel imports this module at `%load_ext`, which has to be fast.
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, defer_build=True)
 
 
@@ -50,7 +50,7 @@ ReplyT = TypeVar("ReplyT", bound="Reply")
 
 
 def type_argument(message: type[BaseModel]) -> Any:
-    """What stands in brackets after a generic model where a subclass is declared."""
+    """The type argument with which a subclass of a generic model is declared."""
     return message.__mro__[1].__pydantic_generic_metadata__["args"][0]  # type: ignore[attr-defined]
 
 
@@ -62,18 +62,18 @@ class Reply(KernelMessage):
 
 
 class Refused(KernelMessage):
-    """Takes the place of any reply where the kernel could not do what was asked."""
+    """Replaces any reply if the kernel could not carry out the request."""
 
     ok: Literal[False] = False
     error: str = "The kernel refused a request."
 
 
 class Done(Reply):
-    """The kernel has nothing to say but that it did it."""
+    """The request was carried out; there is no other result."""
 
 
 class RunDeclaration(KernelMessage):
-    """A run as its cell declared it. The server checks the limits of budgets as well."""
+    """A run as its cell declared it. The server validates the budgets as well."""
 
     run_id: Identifier
     conversation_id: Identifier
@@ -91,11 +91,11 @@ class RunDeclaration(KernelMessage):
     continues: int | None = Field(default=None, ge=0)
     cell_id: CellId | None = None
     cells_before: tuple[CellId, ...] = Field(default=(), max_length=MOST_CELLS_BEFORE)
-    """Cells that the same page has run, the last first. They are in the same notebook as this one, which may not be
-    saved yet."""
+    """The ids of cells that the same page has run, the last first. They are in the same notebook as this cell, which
+    may not be saved yet."""
     prompt_in_cell: bool = False
     stop: StopCause | None = None
-    """Set where the kernel has asked for the run's end already."""
+    """Set if the kernel has already asked for the run to be stopped."""
 
 
 class Declared(Reply):
@@ -106,16 +106,16 @@ class Deposited(Reply):
     needs_await: bool = False
     """Whether the call has to be claimed by code that awaits (`take_code`)."""
     late: bool = False
-    """Whether the code that was to claim the call has stopped waiting for it."""
+    """Whether the code that was sent to claim the call has stopped waiting."""
 
 
 class InterruptSent(Reply):
     sent: bool = False
-    """Whether the call was running and was interrupted, or was withdrawn before it began."""
+    """Whether the call was interrupted, or withdrawn before it began."""
 
 
 CallPlace = Literal["deposited", "running", "done", "unknown"]
-"""Where a kernel has a call: waiting for its main thread, running, ended, or not at all."""
+"""The state of a call in the kernel: waiting for the main thread, running, ended, or not known."""
 
 
 class CallOutcome(KernelMessage):
@@ -128,7 +128,7 @@ class CallOutcome(KernelMessage):
 
 
 class Collected(Reply):
-    """What the kernel holds of a call: its outputs from an index on, and its outcome once it has ended."""
+    """A call's outputs from an index on, and its outcome once it has ended."""
 
     state: CallPlace
     outputs: tuple[OutputView, ...] = ()
@@ -137,12 +137,12 @@ class Collected(Reply):
 
 class WaitingBehind(Reply):
     cell: int | None = None
-    """The number of the cell that runs while the call waits."""
+    """The execution count of the cell for which the call waits."""
 
 
 class Undone(Reply):
     refusal: str | None = None
-    """Why the file was not put back."""
+    """Why the file was not restored."""
 
 
 class Judged(Reply):
@@ -163,16 +163,16 @@ class KeptChange(KernelMessage):
 
 
 class KeptChanges(Reply):
-    """The changes of files that the kernel can undo, or has undone."""
+    """The file changes that the kernel can undo, or has undone."""
 
     changes: tuple[KeptChange, ...] = Field(default=(), max_length=MOST_CHANGES)
 
 
 class PictureRead(Reply):
     data: str = ""
-    """In base64."""
+    """The picture in base64."""
     refusal: str | None = None
-    """Why there is none."""
+    """Why there is no picture."""
 
 
 class EnvironmentDescribed(Reply):
@@ -183,7 +183,7 @@ class EnvironmentDescribed(Reply):
 
 
 class Request(KernelMessage, Generic[ReplyT]):
-    """Asks for a reply of one type."""
+    """A request, with the type of its reply."""
 
     @classmethod
     def reply_type(cls) -> type[ReplyT]:
@@ -203,14 +203,14 @@ class UpdateRun(Request[Done]):
 
 
 class RunEnd(KernelMessage):
-    """How a run ended, as the runtime tells it."""
+    """Sent when a run has ended."""
 
     run: RunView
     text: str
     messages: list[MessageView]
     tool_calls: list[ToolCallView]
     cleared: bool = False
-    """Whether a page has taken the cards out of their cell. A page would add outputs to such a cell as well."""
+    """Whether the output of the run's cell was cleared, so that no results may be added there."""
 
 
 class FinishRun(Request[Done]):
@@ -219,15 +219,15 @@ class FinishRun(Request[Done]):
 
 
 class ResumeRun(Request[Done]):
-    """A run that had ended is tried again."""
+    """Sent when a run that had ended is tried again."""
 
     op: Literal["again"] = "again"
     run_id: str
 
 
 class ExecuteCall(Request[Deposited]):
-    """Deposits an approved call, which code on the main thread claims. See `agent_kernel.tools.executor.ApprovedCall`.
-    A repeat changes nothing."""
+    """Deposits an approved call, which code on the main thread claims: see `agent_kernel.tools.executor.ApprovedCall`.
+    Idempotent."""
 
     op: Literal["call"] = "call"
     approval_id: str
@@ -242,7 +242,7 @@ class ExecuteCall(Request[Deposited]):
 
 
 class InterruptCall(Request[InterruptSent]):
-    """Interrupts this call if it is the one that runs, or withdraws it if it has not begun."""
+    """Interrupts the call if it is running, or withdraws it if it has not begun."""
 
     op: Literal["interrupt"] = "interrupt"
     approval_id: str
@@ -260,14 +260,14 @@ class LocateCall(Request[WaitingBehind]):
 
 
 class UndoCall(Request[Undone]):
-    """Puts back the file that a call replaced."""
+    """Restores the file that a call replaced."""
 
     op: Literal["undo"] = "undo"
     approval_id: str
 
 
 class JudgeCall(Request[Judged]):
-    """Asks the tool's own approval callable about arguments."""
+    """Judges a call by the tool's own approval callable."""
 
     op: Literal["judge"] = "judge"
     tool_name: str
@@ -276,7 +276,7 @@ class JudgeCall(Request[Judged]):
 
 
 class PreviewCall(Request[Previewed]):
-    """Asks what a call would change in a file."""
+    """Describes the file change that a call would make."""
 
     op: Literal["preview"] = "preview"
     tool_name: str
@@ -303,7 +303,7 @@ class DescribeEnvironment(Request[EnvironmentDescribed]):
 
 
 class Serve(Request[Done]):
-    """Tells a kernel behind a gateway, whose environment can't say so, that this server serves it."""
+    """Tells a kernel behind a gateway that this server serves it, which its environment can't say."""
 
     op: Literal["serve"] = "serve"
 
@@ -312,7 +312,7 @@ class AnswerQuestion(Request[Done]):
     op: Literal["answer"] = "answer"
     question_id: str
     answer: dict[str, Any] | None = None
-    """Of the type that the question asks for; `None` where it was refused."""
+    """The answer, of the type that belongs to the question; `None` if it was refused."""
     refusal: str | None = None
 
 
@@ -342,12 +342,12 @@ def read_reply(content: dict[str, Any], reply_type: type[ReplyT]) -> ReplyT | Re
 
 
 def content_of(message: KernelMessage) -> dict[str, Any]:
-    """A message as it is sent."""
+    """Encode a message for the wire."""
     return message.model_dump(mode="json")
 
 
 def failed_run(declaration: RunDeclaration, reason: str) -> RunEnd:
-    """The end of a run that could not start."""
+    """The message for the end of a run that could not start."""
     now = utc_now()
     run = RunView(
         run_id=declaration.run_id,

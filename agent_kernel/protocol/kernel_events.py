@@ -1,7 +1,7 @@
-"""The wire between a kernel and the server extension: events, questions, and the answers to them. See `kernel`.
+"""Events and questions of a kernel to the server extension, and the answers. See `kernel` for the other direction.
 
-A kernel sends events as IOPub messages under a topic of its own; `event` tells them apart. A question is an event whose
-answer comes as a request (`AnswerQuestion`); `topic` tells questions apart.
+Events are IOPub messages under a topic of their own, discriminated by `event`. A question is an event that the server
+answers by a request (`AnswerQuestion`); questions are discriminated by `topic`.
 """
 
 import functools
@@ -18,18 +18,18 @@ EVENT_TOPIC = b"agent_kernel"
 
 
 class RunAnnounced(KernelMessage):
-    """A cell has made a run. Repeated until the run's declaration is asked for."""
+    """A cell has made a run. Repeated until the server asks for the run's declaration."""
 
     event: Literal["announce"] = "announce"
     run_id: Identifier
     conversation_id: Identifier | None = None
     through_gateway: bool = False
-    """Whether the server that is meant reaches the kernel through a gateway. The gateway's own server gets the event as
-    well."""
+    """Whether the event is for a server that reaches the kernel through a gateway. The gateway's own server gets it
+    too."""
 
 
 class Hello(KernelMessage):
-    """A kernel whose environment names no server looks for one. Repeated for a moment, or until answered."""
+    """A kernel whose environment names no server looks for one. Repeated until answered, or for a short time."""
 
     event: Literal["hello"] = "hello"
 
@@ -42,7 +42,7 @@ class CallOutput(KernelMessage):
 
 
 class CallEnded(KernelMessage):
-    """A hint: the outcome itself is collected."""
+    """A call has ended. Only a hint: the server collects the outcome by a request."""
 
     event: Literal["outcome"] = "outcome"
     approval_id: str
@@ -55,16 +55,16 @@ class CancelRun(KernelMessage):
 
 
 class KernelInterrupted(KernelMessage):
-    """A user has interrupted the kernel while none of their cells ran."""
+    """A user has interrupted the kernel while none of the user's cells ran."""
 
     event: Literal["interrupted"] = "interrupted"
     run_id: Identifier | None = None
-    """The run whose call was hit, or `None`: all that the kernel did not start itself. It stops its own by
+    """The run whose call was interrupted; `None` means all runs that the kernel did not start. It stops its own by
     `CancelRun`."""
 
 
 class Answer(KernelMessage):
-    """The server's answer to a question that asks for something to be done."""
+    """The answer to a question that requests an action."""
 
 
 class WaitingRun(KernelMessage):
@@ -72,9 +72,9 @@ class WaitingRun(KernelMessage):
 
     run_id: str
     tool_names: tuple[str, ...] = ()
-    """Of its calls that wait for a person."""
+    """The tools of its calls that wait for a person."""
     notebook: str | None = None
-    """Set where several notebooks use the kernel."""
+    """Set if several notebooks use the kernel."""
 
 
 class WaitingRuns(KernelMessage):
@@ -83,14 +83,14 @@ class WaitingRuns(KernelMessage):
 
 class InterruptKnown(KernelMessage):
     asked_for: bool = True
-    """Whether somebody has asked Jupyter for an interrupt. Also true where the server can't know."""
+    """Whether an interrupt was requested through Jupyter; also true if the server can't know."""
 
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
 class Question(KernelMessage, Generic[AnswerT]):
-    """A cell waits for something that the server knows or does. Repeated until it is answered."""
+    """A question, for which a cell waits. Repeated until it is answered."""
 
     event: Literal["ask"] = "ask"
     question_id: Identifier
@@ -116,14 +116,14 @@ class AskWaitingRuns(Question[WaitingRuns]):
 
 
 class AskInterrupt(Question[InterruptKnown]):
-    """Whether somebody has asked Jupyter to interrupt this kernel within so many seconds."""
+    """Asks whether an interrupt of this kernel was requested through Jupyter within the last seconds."""
 
     topic: Literal["interrupt"] = "interrupt"
     seconds: float = Field(default=0, ge=0)
 
 
 class AskRemoveRule(Question[Answer]):
-    """Takes a rule out of force that covers a conversation of this kernel. No question makes a rule."""
+    """Revokes a rule that covers a conversation of this kernel. No question makes a rule."""
 
     topic: Literal["remove_rule"] = "remove_rule"
     conversation_id: Identifier
@@ -131,7 +131,7 @@ class AskRemoveRule(Question[Answer]):
 
 
 class AskUndo(Question[Answer]):
-    """Undoes the change of a file by a call of this kernel."""
+    """Undoes a file change by a call of this kernel."""
 
     topic: Literal["undo"] = "undo"
     approval_id: Identifier

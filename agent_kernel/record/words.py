@@ -1,4 +1,4 @@
-"""The words of the record. Those that stand on the cards as well are in `SHARED`: `npm run types` writes them to
+"""The texts of the record. `SHARED` has those of the cards as well, which `npm run types` writes to
 `widgets/src/text/words.gen.ts`."""
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ RECORDED_DEMO = "Recorded demo: no model is called"
 RECORDED = f"{RECORDED_DEMO}. It cost nothing."
 NOTHING_RAN = "Nothing ran."
 STOPPED = "Stopped, because "
-"""How the notice begins that says why a run was stopped: see `stop_for`."""
+"""The beginning of the notice that says why a run was stopped: see `stop_for`."""
 NEVER_BEGUN = "It was stopped before it began: no model was asked, and nothing ran."
 MAY_HAVE_RUN = "It may have finished, run in part, or not run at all."
 MODEL_TOLD = "The model was told."
@@ -88,19 +88,19 @@ def run_word(status: RunStatus) -> str:
 
 
 def model_words(run: RunView) -> str:
-    """`gpt-6-sol`, `gpt-6-sol · effort high`"""
+    """The model and effort: `gpt-6-sol`, `gpt-6-sol · effort high`."""
     if not run.effort or run.recorded:
         return run.model
     return MODEL_WITH_EFFORT.format(model=run.model, effort=run.effort)
 
 
 def continued_words(run: RunView) -> str:
-    """`continues from [2]`, or nothing."""
+    """The text `continues from [2]`, or nothing."""
     return "" if run.continues is None else CONTINUES.format(cell=run.continues)
 
 
 def policy_words(run: RunView) -> str:
-    """`asks before acting, 2 always-allow rules, limited by .agent-kernel.toml: 1 rule`"""
+    """The policy: `asks before acting, 2 always-allow rules, limited by .agent-kernel.toml: 1 rule`."""
     allowing = sum(rule.text.startswith("allow") for rule in run.policy.rules)
     others = len(run.policy.rules) - allowing
     parts = [MODES[run.policy.mode]]
@@ -122,7 +122,7 @@ _WHERE: dict[Scope, str] = {
 
 
 def rule_words(rule: RuleView) -> str:
-    """Who made a rule: `all notebooks, saved by ana on 2026-11-22`, `this notebook's code`."""
+    """The origin of a rule: `all notebooks, saved by ana on 2026-11-22`, `this notebook's code`."""
     match rule.origin:
         case "saved":
             where = _WHERE[rule.scope] if rule.scope is not None else "saved"
@@ -139,14 +139,14 @@ def rule_words(rule: RuleView) -> str:
 
 
 def error_words(code: ErrorCode) -> str:
-    """What an error is called, before its own message."""
+    """The title of an error, before its message."""
     if code == "BUDGET_EXCEEDED":  # its message says whether it was reached, or could not be checked
         return ""
     return ERRORS.get(code, "The run failed.")
 
 
 def paused(pause: PauseView) -> str:
-    """What a run waits for as a whole."""
+    """What the run as a whole waits for."""
     if pause.repeated:
         return f"the agent repeats itself: {pause.repeated}"
     whose = "the conversation's budget" if pause.of == "conversation" else "the budget"
@@ -154,7 +154,7 @@ def paused(pause: PauseView) -> str:
 
 
 def raised(step: BudgetRaise) -> str:
-    """`Budget raised by ana: 100,000 tokens, 10 min.`"""
+    """The sentence `Budget raised by ana: 100,000 tokens, 10 min.`"""
     by = step.decided_by or "you"
     if step.repeated:
         return f"The agent repeated itself: {step.repeated}. Told to go on by {by}."
@@ -171,14 +171,14 @@ def raised(step: BudgetRaise) -> str:
 
 
 def seen_pictures(seen: int, shown: int) -> str:
-    """`The model has seen this plot.`"""
+    """The sentence `The model has seen this plot.`"""
     which = "some" if seen < shown else "one" if seen == 1 else "all"
     return SEEN[which].format(seen=seen, shown=shown)
 
 
 Place = Literal["here", "above", "below", "left out"]
-"""Where a display stands: in the transcript, beside the answer, or as an output of the notebook below the record; or it
-would stand there, were there room."""
+"""Where a display is: in the transcript, next to the answer, below the record as an output of the notebook, or left out
+for lack of room."""
 
 
 def elsewhere(place: Place, name: str) -> str:
@@ -209,7 +209,7 @@ _DISPLAYS = {
 
 
 def display_name(data: Mapping[str, object]) -> str:
-    """What a display is, in words that are the same for each run: its own plain text may have addresses in it."""
+    """A description of a display that is the same for each run, unlike its plain text, which may contain addresses."""
     for kind, name in _DISPLAYS.items():
         if kind in data:
             return name
@@ -221,7 +221,7 @@ def display_name(data: Mapping[str, object]) -> str:
 
 
 def decided(call: ToolCallView) -> str:
-    """Who decided, as it follows the state's word: `approved by ana`, `allowed by policy`, `by a script`."""
+    """Who decided, to follow the state: `approved by ana`, `allowed by policy`, `by a script`."""
     if call.by is None:
         return ""
     who = (call.decided_by if call.by == "user" else None) or DECIDERS[call.by]
@@ -232,7 +232,7 @@ def decided(call: ToolCallView) -> str:
 
 
 def duration(milliseconds: float) -> str:
-    """`< 0.1 s`, `0.3 s`, `41 s`, `1 min 42 s`, `2 h 5 min`."""
+    """A duration for display: `< 0.1 s`, `0.3 s`, `41 s`, `1 min 42 s`, `2 h 5 min`."""
     seconds = milliseconds / 1000
     if seconds < 0.05:
         return "< 0.1 s"
@@ -259,4 +259,4 @@ SHARED: Final[dict[str, Any]] = {
     "nothingRan": NOTHING_RAN,
     "mayHaveRun": MAY_HAVE_RUN,
 }
-"""What cards and record say alike. `{name}` stands for a value."""
+"""The texts that cards and record share. `{name}` is a placeholder."""
