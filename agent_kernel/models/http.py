@@ -82,16 +82,16 @@ class HttpModel:
         connection = client.connection
         self._label = ServiceLabel(connection.base_url, connection.key_setting, connection.address_setting, wire_name)
         self._context_tokens: int | None = None
-        """Learned where the service refused a request and named it."""
-        self.target = Target(wire_name, origin=f"{self._site.where} {wire_name}")
-        self._told = told
+        """Learned from a refusal that named it."""
+        self.target = Target(wire_name, origin=f"{self._label.where} {wire_name}")
+        self._capabilities = capabilities
         self._used = used
         self._secrets = secrets
         self._fallbacks = Fallbacks(self._label, takes_tools=takes_tools, others=others)
         self._others = others
 
     def __repr__(self) -> str:
-        return f"HttpModel({self.target.wire_name!r} at {self._site.where})"
+        return f"HttpModel({self.target.wire_name!r} at {self._label.where})"
 
     @property
     def name(self) -> str:
@@ -103,9 +103,9 @@ class HttpModel:
         return ModelFacts(
             wire_name=self.target.wire_name,
             base_url=self.client.connection.base_url,
-            images=told.images is True and self._fallbacks.takes_images,
-            tools=told.tools is not False and self._fallbacks.takes_tools,
-            context_tokens=self._context_tokens or told.context_tokens,
+            images=capabilities.images is True and self._fallbacks.takes_images,
+            tools=capabilities.tools is not False and self._fallbacks.takes_tools,
+            context_tokens=self._context_tokens or capabilities.context_tokens,
         )
 
     @property
@@ -188,7 +188,7 @@ class HttpModel:
         if is_about_the_name(fault):
             await self._beside.look()
         secrets = self.client.secrets()
-        site = replace(self._site, api=self._api.name)
+        site = replace(self._label, api=self._api.name)
         offered = self._beside.names()
         error = explain(fault, site, tries=tries, said_something=said_something, secrets=secrets, offered=offered)
         if isinstance(error, ContextExceeded):

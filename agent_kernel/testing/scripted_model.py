@@ -17,10 +17,10 @@ from agent_kernel.models.base import (
 )
 
 ScriptedTurn = ModelTurn | Exception | Callable[[ModelRequest], ModelTurn | AsyncGenerator[ModelItem, None]]
-"""A turn to say, an error to raise instead, or a function that looks at the request and decides.
+"""A turn, an error to raise, or a function of the request that returns a turn.
 
-An async generator function is called so too: its items are said as they come, so that a turn may wait, break off with
-an error or never end.
+An async generator function is also allowed: its items are streamed as they come, so that a turn may wait, break off
+with an error or never end.
 """
 
 
@@ -31,10 +31,10 @@ class ScriptMismatch(AssertionError):
 class ScriptedModel:
     """Plays `turns` one after another, with text in odd pieces.
 
-    `requests` holds every request as it was when it was made. Leaving it as a context manager, or
-    `assert_consumed()`, raises `ScriptMismatch` if a turn was not asked for or a request had no turn.
-    `repeat=True` begins the turns again instead of failing. `summary` answers the requests without tools, by which the
-    runtime has a long conversation summarised; they are in `summary_requests` then, and take no turn.
+    `requests` has every request as it was when it was made. Leaving the context manager, or `assert_consumed()`, raises
+    `ScriptMismatch` if a turn was not requested or a request had no turn. `repeat=True` begins the turns again instead
+    of failing. `summary` answers the requests without tools that summarise a long conversation; they are in
+    `summary_requests` and take no turn.
     """
 
     def __init__(
