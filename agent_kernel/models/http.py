@@ -177,7 +177,7 @@ class HttpModel:
 
     async def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
         if refuses_tools(fault):
-            await self._beside.look()
+            await self._others.refresh()
         amendment = self._api.amended(request, fault, self.target)  # first: it knows more of what is refused
         amendment = amendment or self._fallbacks.amended(request, fault, self._api, self.client.secrets())
         if amendment is not None and amendment.api is not None:
@@ -186,10 +186,10 @@ class HttpModel:
 
     async def _explained(self, fault: Fault, tries: int, *, said_something: bool) -> ModelError:
         if is_about_the_name(fault):
-            await self._beside.look()
+            await self._others.refresh()
         secrets = self.client.secrets()
         site = replace(self._label, api=self._api.name)
-        offered = self._beside.names()
+        offered = self._others.names()
         error = explain(fault, site, tries=tries, said_something=said_something, secrets=secrets, offered=offered)
         if isinstance(error, ContextExceeded):
             self._context_tokens = error.limit or self._context_tokens
