@@ -188,7 +188,7 @@ def _compare_and_set(
     return _view(updated[0]) if updated else None
 
 
-def decide(
+def commit_decision(
     sql: sqlite3.Connection,
     approval_id: str,
     verdict: Verdict,

@@ -264,7 +264,9 @@ class Runtime:
         )
         await rules.rules_changed(self._resources.active)
 
-    async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
+    async def route_decision(
+        self, approval_id: str, decision: Decision, *, decided_by: str | None = None
+    ) -> ToolCallView:
         """Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
         call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
         conversation = await self.conversation(call.conversation_id)

@@ -216,7 +216,7 @@ class ApprovalHandler(AgentKernelHandler):
     @authorized("execute")
     async def post(self, approval_id: str) -> None:
         decision = self.read_body(Decision)
-        self.send(await (await self.runtime()).decide(approval_id, decision, decided_by=self.person))
+        self.send(await (await self.runtime()).route_decision(approval_id, decision, decided_by=self.person))
 
 
 class OutcomeHandler(AgentKernelHandler):

@@ -120,8 +120,10 @@ def apply_verdict(
     seen_digest: str | None = None,
 ) -> ToolCallView:
     """Commit a decision with what follows from it: the end of the call if it was denied, its start where it `starts` at
-    once. Raises as `log.tool_calls.decide`."""
-    call = tool_calls.decide(commit.sql, approval_id, verdict, denial=denial, seen_digest=seen_digest, starts=starts)
+    once. Raises as `log.tool_calls.commit_decision`."""
+    call = tool_calls.commit_decision(
+        commit.sql, approval_id, verdict, denial=denial, seen_digest=seen_digest, starts=starts
+    )
     _show_decision(commit, call, verdict)
     if not verdict.approved:
         show_end(commit, call)

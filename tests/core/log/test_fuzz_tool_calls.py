@@ -141,7 +141,8 @@ class ToolCalls(RuleBasedStateMachine):
         undecided = call.state in ("proposed", "awaiting_approval")
         try:
             self._write(
-                lambda sql: tool_calls.decide(sql, f"apr_{name}", verdict, denial="", seen_digest=seen), crash=crash
+                lambda sql: tool_calls.commit_decision(sql, f"apr_{name}", verdict, denial="", seen_digest=seen),
+                crash=crash,
             )
         except AlreadyDecided as late:
             assert not undecided
@@ -187,7 +188,7 @@ class ToolCalls(RuleBasedStateMachine):
         self._sql.execute("BEGIN IMMEDIATE")
         with suppress(AgentKernelError):
             for call in self._known.values():
-                tool_calls.decide(self._sql, f"apr_{call.name}", tool_calls.Verdict(True, "user"), denial="")
+                tool_calls.commit_decision(self._sql, f"apr_{call.name}", tool_calls.Verdict(True, "user"), denial="")
         self._sql.close()
         self._open()
         for call in tool_calls.list_calls(self._sql, state="executing"):

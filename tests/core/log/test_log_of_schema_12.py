@@ -152,7 +152,7 @@ async def test_it_goes_on_where_it_was_left(old_log: Path) -> None:
         handles = {one.conversation_id: handle for _, one, handle in (await runtime.recover(executor_for)).continued}
         waiting = [call for call in await runtime.approvals("awaiting_approval") if call.conversation_id == WAITING]
         for call in waiting:
-            await runtime.decide(call.approval_id, Decision(approved=True, digest=call.digest))
+            await runtime.route_decision(call.approval_id, Decision(approved=True, digest=call.digest))
         await handles[WAITING].wait()
         conversation = await runtime.conversation(EXECUTING)
         await conversation.answer_unknown("a", "continue")

@@ -34,7 +34,7 @@ def propose(sql: sqlite3.Connection, name: str, conversation: int = 1) -> None:
 
 def approve_and_run(sql: sqlite3.Connection, name: str, verdict: tool_calls.Verdict = YES) -> None:
     propose(sql, name)
-    tool_calls.decide(sql, f"apr_{name}", verdict, denial="Denied.")
+    tool_calls.commit_decision(sql, f"apr_{name}", verdict, denial="Denied.")
     call = tool_calls.read_call(sql, 1, name)
     tool_calls.begin(sql, 1, name, call.digest)
     tool_calls.move(sql, 1, name, "success", result="1", duration_ms=3)
@@ -126,7 +126,7 @@ def test_a_call_that_nobody_decided_has_its_outcome(sql: sqlite3.Connection, sta
 
 def test_a_denial_is_a_decision_and_an_outcome_with_its_reason(sql: sqlite3.Connection) -> None:
     propose(sql, "c4")
-    tool_calls.decide(sql, "apr_c4", tool_calls.Verdict(False, "policy", "No shell here."), denial="Denied.")
+    tool_calls.commit_decision(sql, "apr_c4", tool_calls.Verdict(False, "policy", "No shell here."), denial="Denied.")
     decision, outcome = lines(sql)[-2:]
     assert (decision["decision"], decision["by"], decision["reason"]) == ("denied", "policy", "No shell here.")
     assert (outcome["state"], outcome["reason"]) == ("denied", "No shell here.")
@@ -134,7 +134,7 @@ def test_a_denial_is_a_decision_and_an_outcome_with_its_reason(sql: sqlite3.Conn
 
 def test_a_move_that_is_rolled_back_leaves_no_entry(sql: sqlite3.Connection) -> None:
     propose(sql, "c4")
-    tool_calls.decide(sql, "apr_c4", YES, denial="")
+    tool_calls.commit_decision(sql, "apr_c4", YES, denial="")
     sql.execute("ROLLBACK")
     assert len(lines(sql)) == 6
     assert chain.check(sql) is None

@@ -34,7 +34,7 @@ async def test_a_listener_hears_each_entry_once_and_only_what_is_committed(tmp_p
     await other.write(lambda t: approve_and_run(t.sql, "theirs"))
     await other.aclose()
     await log.write(lambda t: propose(t.sql, "c2"))
-    await log.write(lambda t: tool_calls.decide(t.sql, "apr_c2", YES, denial=""))
+    await log.write(lambda t: tool_calls.commit_decision(t.sql, "apr_c2", YES, denial=""))
     await log.read(lambda sql: None)
     assert heard == [3, 4, 7]
     await log.aclose()

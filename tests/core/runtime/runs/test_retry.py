@@ -190,7 +190,7 @@ async def test_a_run_that_is_tried_again_after_a_restart_belongs_to_the_process_
                 pass
         second = await next_life(path, model, None)  # it finds no run that nobody carries out
         await second.aclose()
-        await runtime.decide(waiting[0].approval_id, Decision(approved=True))
+        await runtime.route_decision(waiting[0].approval_id, Decision(approved=True))
         assert (await handle.wait()).text == "Done."
         await runtime.aclose()
 

@@ -121,7 +121,7 @@ async def test_an_unknown_approval_is_refused(stages: Stages) -> None:
     with pytest.raises(UnknownApproval):
         await stage.conversation.decide("apr_nothing", Decision(approved=True))
     with pytest.raises(UnknownApproval):
-        await stage.runtime.decide("apr_nothing", Decision(approved=True))
+        await stage.runtime.route_decision("apr_nothing", Decision(approved=True))
 
 
 async def test_an_approved_call_starts_while_its_sibling_still_waits_and_the_model_hears_of_both_in_order(

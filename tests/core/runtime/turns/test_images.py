@@ -223,7 +223,7 @@ async def test_a_restart_before_the_model_is_asked_keeps_the_picture(tmp_path: P
     with seeing(say("A red square.")) as model:
         runtime = await Runtime.open(path, OneModel(model))
         [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
-        await runtime.decide(second.approval_id, Decision(approved=False))
+        await runtime.route_decision(second.approval_id, Decision(approved=False))
         result = await handle.wait()
         await runtime.aclose()
     assert refs(model.requests[0]) == [("a", 1)]
