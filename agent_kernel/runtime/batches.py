@@ -27,13 +27,16 @@ class Batcher(Generic[T]):
             self._due = asyncio.get_running_loop().call_later(self._first, self._start)
 
     async def drain(self) -> list[T]:
-        """Stop, and return the unwritten items for the caller's next commit. Raises the error of a failed write."""
+        """Stop, and return the unwritten items for the caller's next commit. Raises the error of a failed write.
+
+        If the caller is cancelled, what is being written is written nevertheless: drain once more."""
         self._draining = True
         self._closing.set()
         if self._due is not None:
             self._due.cancel()
         if self._flusher is not None:
-            await self._flusher
+            await asyncio.wait((self._flusher,))
+            self._flusher.result()
         return self._items
 
     async def aclose(self) -> None:

@@ -130,12 +130,17 @@ async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
 async def _read(run: ActiveRun, turn: TurnStream) -> ModelTurn | None:
     if run.out_of_time:
         return None
+    read: ModelTurn | None = None
     try:
-        return await run.stoppable(turn.read(), "model")
+        read = await run.stoppable(turn.read(), "model")
     except ModelError:
         if turn.begun:
             note_unknown_cost(run)
         raise
+    finally:
+        if read is None:
+            await turn.break_off()
+    return read
 
 
 async def _is_asked_again(run: ActiveRun, turn: TurnStream) -> bool:

@@ -51,7 +51,8 @@ class TurnStream:
         return "".join(self._texts)
 
     async def read(self) -> ModelTurn:
-        """The whole turn, each call with an id that is unique in the conversation. Raises `ModelError`."""
+        """The whole turn, each call with an id that is unique in the conversation. Raises `ModelError`. If no turn is
+        returned, whatever the cause, the caller calls `break_off`."""
         request = ModelRequest(
             messages=await request_messages(self._run),
             tools=self._run.registry.openai_format(),
@@ -61,18 +62,13 @@ class TurnStream:
         )
         turn: ModelTurn | None = None
         self.asked = True
-        try:
-            async for item in self._run.model.stream(request):
-                if isinstance(item, ModelTurn):
-                    turn = item
-                else:
-                    self._take(item)
-            if turn is None:
-                raise ModelError(f"{self._run.model.name} broke off without an end. Try again.")
-        except BaseException:
-            self._end_unfinished_cards()
-            await self._batcher.aclose()
-            raise
+        async for item in self._run.model.stream(request):
+            if isinstance(item, ModelTurn):
+                turn = item
+            else:
+                self._take(item)
+        if turn is None:
+            raise ModelError(f"{self._run.model.name} broke off without an end. Try again.")
         # A card that was not shown yet is shown by the commit of the turn, with its arguments.
         rest = [part for part in await self._batcher.drain() if not isinstance(part, ToolStateEvent)]
         self.rest = self._events(rest)
@@ -107,10 +103,12 @@ class TurnStream:
             self._ids[index] = self._run.transcript.call_id(call.id)
         return replace(call, id=self._ids[index])
 
-    def _end_unfinished_cards(self) -> None:
-        """End the cards of calls that the model did not finish; the log does not have these calls."""
+    async def break_off(self) -> None:
+        """Write what arrived of an incomplete turn, and end its cards: the log does not have their calls. Not for the
+        task that reads, which may be cancelled more than once."""
         for tool_call_id in self._ids.values():
             self._batcher.add(transitions.cut_off(self._run.run_id, tool_call_id))
+        await self._batcher.aclose()
 
     async def _write(self, parts: Sequence[Part]) -> None:
         await self._run.emit(*self._events(parts))
