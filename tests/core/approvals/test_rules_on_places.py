@@ -28,7 +28,7 @@ def judged(rules: list[str], path: str, place: Place, tool: str = "write_file", 
 
 
 def inside(path: str, *, linked: bool = False) -> Place:
-    return Place(path=f"/work/{path}", inside=path, linked=linked)
+    return Place(path=f"/home/ana/{path}", inside=path, linked=linked)
 
 
 def outside(path: str) -> Place:
@@ -60,7 +60,7 @@ def test_a_rule_for_a_folder_covers_what_is_opened_in_it(path: str, place: Place
     ("rule", "place", "expected"),
     [
         ('allow write_file where path matches "/big/disk/*.csv"', outside("/big/disk/x.csv"), "allow"),
-        ('allow write_file where path matches "/work/data/*.csv"', inside("data/x.csv"), "allow"),
+        ('allow write_file where path matches "/home/ana/data/*.csv"', inside("data/x.csv"), "allow"),
         ('allow write_file where path matches "data/.*.csv"', inside("data/.x.csv"), "allow"),
         ('allow write_file where path matches ".cache/*"', inside(".cache/x.csv"), "allow"),
         ('allow write_file where path matches "*/*"', inside(".git/config"), "ask"),
@@ -83,7 +83,7 @@ def test_a_rule_says_which_places_it_means(rule: str, place: Place, expected: Ap
         ("secret/*", "secret/key", inside("public/key", linked=True)),
         ("secret/*", "public/key", inside("secret/key", linked=True)),
         ("/home/ana/.ssh/*", "keys/id", outside("/home/ana/.ssh/id")),
-        ("/work/secret/*", "secret/key", inside("secret/key")),
+        ("/home/ana/secret/*", "secret/key", inside("secret/key")),
     ],
 )
 def test_a_rule_against_a_place_is_not_got_around_by_a_link(verb: str, rule: str, path: str, place: Place) -> None:

@@ -41,7 +41,7 @@ def test_an_event_is_read_as_it_was_sent(message: Any) -> None:
 
 
 def test_a_request_is_read_as_it_was_sent() -> None:
-    place = Place(path="/work/a.txt", inside="a.txt")
+    place = Place(path="/home/ana/a.txt", inside="a.txt")
     call = ExecuteCall(
         approval_id="apr_x", tool_call_id="1", tool_name="t", arguments_json="{}", digest="d", place=place, run_id="r"
     )

@@ -86,8 +86,8 @@ class FunctionExecutor:
 
     async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         path = str(json.loads(arguments_json).get("path", "."))
-        real = self.links.get(path, f"/work/{path}")
-        inside = real.removeprefix("/work/") if real.startswith("/work/") else None
+        real = self.links.get(path, f"/home/ana/{path}")
+        inside = real.removeprefix("/home/ana/") if real.startswith("/home/ana/") else None
         place = Place(path=real, inside=inside, linked=path in self.links)
         return ToolVerdict(self.approval, place, self.edits)
 
