@@ -107,7 +107,7 @@ def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> T
 
 
 def propose_started(sql: sqlite3.Connection, conversation: int, proposal: Proposal, verdict: Verdict) -> ToolCallView:
-    """`propose`, `decide` and `begin` in one statement, for a call that policy approves at once. Raises
+    """`propose`, `commit_decision` and `begin` in one statement, for a call that policy approves at once. Raises
     `IllegalTransition` for a verdict that does not approve."""
     if not verdict.approved:
         raise IllegalTransition(f"The call {proposal.tool_call_id} is not approved and can't become executing.")

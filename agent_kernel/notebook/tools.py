@@ -112,7 +112,7 @@ def _builtin(shell: InteractiveShell) -> list[Tool]:
         return Tool(
             declaration,
             functions.get(name, _runs_elsewhere),
-            verdict=lambda arguments: builtin_verdict(name, arguments, FOLDER),
+            builtin_verdict=lambda arguments: builtin_verdict(name, arguments, FOLDER),
         )
 
     return [tool(declaration) for declaration in BUILTIN_TOOLS]

@@ -114,7 +114,7 @@ class InterruptSent(Reply):
     """Whether the call was interrupted, or withdrawn before it began."""
 
 
-CallPlace = Literal["deposited", "running", "done", "unknown"]
+CallPhase = Literal["deposited", "running", "done", "unknown"]
 """The state of a call in the kernel: waiting for the main thread, running, ended, or not known."""
 
 
@@ -130,7 +130,7 @@ class CallOutcome(KernelMessage):
 class Collected(Reply):
     """A call's outputs from an index on, and its outcome once it has ended."""
 
-    state: CallPlace
+    state: CallPhase
     outputs: tuple[OutputView, ...] = ()
     outcome: CallOutcome | None = None
 
@@ -145,7 +145,7 @@ class Undone(Reply):
     """Why the file was not restored."""
 
 
-class Judged(Reply):
+class VerdictGiven(Reply):
     """See `agent_kernel.tools.executor.ToolVerdict`."""
 
     approval: Approval
@@ -266,10 +266,10 @@ class UndoCall(Request[Undone]):
     approval_id: str
 
 
-class JudgeCall(Request[Judged]):
-    """Judges a call by the tool's own approval callable."""
+class GiveVerdict(Request[VerdictGiven]):
+    """Asks for the tool's own verdict on a call."""
 
-    op: Literal["judge"] = "judge"
+    op: Literal["verdict"] = "verdict"
     tool_name: str
     arguments_json: str
     run_id: str | None = None
@@ -318,7 +318,7 @@ class AnswerQuestion(Request[Done]):
 
 RunRequest = DeclareRun | UpdateRun | FinishRun | ResumeRun
 CallRequest = ExecuteCall | InterruptCall | CollectCall | LocateCall
-ToolRequest = JudgeCall | PreviewCall | UndoCall | ListChanges
+ToolRequest = GiveVerdict | PreviewCall | UndoCall | ListChanges
 KernelRequest = ReadPicture | DescribeEnvironment | Serve | AnswerQuestion
 AnyRequest = RunRequest | CallRequest | ToolRequest | KernelRequest
 

@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from agent_kernel.protocol.views import Warning
 
 DeclaredApproval = Literal["ask", "allow", "deny", "dynamic"]
-"""`dynamic` means that the tool's own callable judges the arguments of each call. It runs with the executor; any answer
-but `ask`, `allow` or `deny` counts as `ask`."""
+"""`dynamic` means that the tool's own callable is asked about each call, with its arguments. It runs with the executor;
+any answer but `ask`, `allow` or `deny` counts as `ask`."""
 
 MOST_SECONDS = 10**9
 """The longest timeout."""

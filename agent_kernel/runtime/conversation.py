@@ -158,7 +158,9 @@ class Conversation:
             raise KernelGone(KERNEL_LOST)
         return executor
 
-    async def decide(self, approval_id: str, decision: Decision, *, decided_by: str | None = None) -> ToolCallView:
+    async def route_decision(
+        self, approval_id: str, decision: Decision, *, decided_by: str | None = None
+    ) -> ToolCallView:
         """A person's decision. Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
         async with self._queue.lease_run() as active:
             call = active.calls.waiting_call(approval_id) if active is not None else None

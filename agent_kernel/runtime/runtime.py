@@ -270,7 +270,7 @@ class Runtime:
         """Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
         call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
         conversation = await self.conversation(call.conversation_id)
-        return await conversation.decide(approval_id, decision, decided_by=decided_by)
+        return await conversation.route_decision(approval_id, decision, decided_by=decided_by)
 
     async def answer_unknown(
         self, approval_id: str, answer: UnknownAnswer, *, decided_by: str | None = None

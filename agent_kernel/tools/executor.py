@@ -44,7 +44,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class ToolVerdict:
-    """The executor's judgement of a call, from the tool's own callable and the file system."""
+    """A tool's own verdict on a call, from the tool's own callable and the file system."""
 
     approval: Approval
     """The answer of the tool's approval callable."""
@@ -69,9 +69,9 @@ class ToolExecutor(Protocol):
         """Interrupt this call only if it is running. Returns whether a signal was sent."""
         ...
 
-    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
-        """Call the tool's approval callable, and resolve a file tool's path. The caller treats errors as `ask` and an
-        unknown place."""
+    async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+        """The answer of the tool's approval callable, and the resolved place of a file tool's call. The caller
+        treats errors as `ask` and an unknown place."""
         ...
 
     async def waiting_behind(self, approval_id: str) -> int | None:

@@ -14,8 +14,8 @@ from agent_kernel.tools import langchain, schema
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration, is_timeout
 from agent_kernel.tools.executor import ToolVerdict
 
-Judge = Callable[[dict[str, Any]], Approval]
-"""A function that judges a call by its arguments, as the model sent them."""
+ApprovalFunction = Callable[[dict[str, Any]], Approval]
+"""Says whether a call may run, from its arguments as the model sent them."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__agent_tool__"
@@ -25,12 +25,12 @@ _MARK = "__agent_tool__"
 class Tool:
     declaration: ToolDeclaration
     function: Callable[..., Any]
-    approval: Judge | None = None
-    """Judges each call, if the declared approval is `dynamic`."""
+    approval: ApprovalFunction | None = None
+    """Asked about each call if the declared approval is `dynamic`."""
     arguments: type[BaseModel] | None = None
     """Coerces JSON to the hinted types; `None` if the function takes JSON values unchanged."""
-    verdict: Callable[[dict[str, Any]], ToolVerdict] | None = None
-    """For built-in tools, in place of `approval`: the judgement with the resolved place."""
+    builtin_verdict: Callable[[dict[str, Any]], ToolVerdict] | None = None
+    """For built-in tools, in place of `approval`: the verdict with the resolved place."""
 
     @property
     def needs_await(self) -> bool:
@@ -55,10 +55,10 @@ class Tool:
         fields = type(values).model_fields
         return self.function(**{str(f.alias): getattr(values, key) for key, f in fields.items() if key in given})
 
-    def judge(self, arguments: dict[str, Any]) -> ToolVerdict:
-        """The tool's own judgement of a call. Any answer but `ask`, `allow` or `deny` counts as `ask`."""
-        if self.verdict is not None:
-            return self.verdict(arguments)
+    def verdict(self, arguments: dict[str, Any]) -> ToolVerdict:
+        """The tool's own verdict on a call. Any answer but `ask`, `allow` or `deny` counts as `ask`."""
+        if self.builtin_verdict is not None:
+            return self.builtin_verdict(arguments)
         if self.declaration.approval != "dynamic":
             return ToolVerdict(self.declaration.approval)
         answer = self.approval(arguments) if self.approval is not None else "ask"
@@ -70,7 +70,7 @@ def tool(
     function: F,
     /,
     *,
-    approval: Approval | Judge = "ask",
+    approval: Approval | ApprovalFunction = "ask",
     read_only: bool = False,
     name: str | None = None,
     timeout: float | None = None,
@@ -78,7 +78,7 @@ def tool(
 @overload
 def tool(
     *,
-    approval: Approval | Judge = "ask",
+    approval: Approval | ApprovalFunction = "ask",
     read_only: bool = False,
     name: str | None = None,
     timeout: float | None = None,
@@ -87,7 +87,7 @@ def tool(
     function: F | None = None,
     /,
     *,
-    approval: Approval | Judge = "ask",
+    approval: Approval | ApprovalFunction = "ask",
     read_only: bool = False,
     name: str | None = None,
     timeout: float | None = None,
@@ -143,7 +143,7 @@ def as_tool(candidate: Any) -> Tool:
 def _from_function(
     function: Callable[..., Any],
     *,
-    approval: Approval | Judge,
+    approval: Approval | ApprovalFunction,
     read_only: bool,
     name: str | None,
     timeout: float | None,
@@ -183,7 +183,7 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
 def _from_langchain(
     candidate: Any,
     *,
-    approval: Approval | Judge = "ask",
+    approval: Approval | ApprovalFunction = "ask",
     read_only: bool = False,
     name: str | None = None,
     timeout: float | None = None,
@@ -202,7 +202,7 @@ def _from_langchain(
     return Tool(declaration, langchain.function_of(candidate), approval if callable(approval) else None)
 
 
-def _declared(name: str, approval: Approval | Judge) -> DeclaredApproval:
+def _declared(name: str, approval: Approval | ApprovalFunction) -> DeclaredApproval:
     if not callable(approval) and approval not in get_args(Approval):
         raise schema.refuse(name, f"its approval is {approval!r}", 'Use "ask", "allow", "deny" or a callable.')
     if inspect.iscoroutinefunction(approval):

@@ -31,7 +31,7 @@ class ProbeExecutor:
     async def interrupt(self, approval_id: str) -> bool:  # noqa: ARG002
         return False
 
-    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:  # noqa: ARG002
+    async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:  # noqa: ARG002
         return ToolVerdict("ask")
 
     async def waiting_behind(self, approval_id: str) -> int | None:  # noqa: ARG002

@@ -104,7 +104,7 @@ class CountedRuntime:
                 while suspended and self.conversation.in_memory:  # noqa: ASYNC110 -- suspending makes no sound
                     await asyncio.sleep(0.005)
                 before_decision()
-                await self.conversation.decide(event.approval_id, Decision(approved=True))
+                await self.conversation.route_decision(event.approval_id, Decision(approved=True))
             elif event.type == "complete":
                 break
         frames.close()

@@ -49,7 +49,7 @@ async def test_code_that_was_asked_about_and_a_typed_answer_take_less_than_four_
         async for frame in frames:
             event = server_event_adapter.validate_json(frame)
             if isinstance(event, ApprovalRequestEvent):
-                await counted.conversation.decide(event.approval_id, Decision(approved=True))
+                await counted.conversation.route_decision(event.approval_id, Decision(approved=True))
                 break
         frames.close()
         await handle.wait()

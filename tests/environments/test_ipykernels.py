@@ -71,12 +71,12 @@ def test_a_page_is_told_whether_its_clicks_wait_for_the_cell_and_those_that_do_a
     kernel.run(START, allow_stdin=True)
     page.open()
     between_waits = "usually" if hears_while_blocked(version) else "between-cells"
-    assert page.state["hearing"] == between_waits
+    assert page.state["receives"] == between_waits
     page.event("approval_request")
     waiting = kernel.send("run.wait(timeout=1)", allow_stdin=True)
-    page.until(lambda: page.state["hearing"] == "usually")
+    page.until(lambda: page.state["receives"] == "usually")
     kernel.result(waiting)
-    page.until(lambda: page.state["hearing"] == between_waits)
+    page.until(lambda: page.state["receives"] == between_waits)
     gate = tmp_path / "gate"
     busy = kernel.send(f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)", allow_stdin=True)
     approve(page)

@@ -73,7 +73,7 @@ class CounterExecutor:
     async def interrupt(self, approval_id: str) -> bool:
         return False
 
-    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+    async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         return ToolVerdict("ask")
 
     async def waiting_behind(self, approval_id: str) -> int | None:
@@ -158,7 +158,7 @@ class Life:
     async def _act(self, conversation: Conversation, verb: str, key: str, decision: Any = None) -> None:
         match verb:
             case "decide":
-                await conversation.decide(key, Decision.model_validate(decision), decided_by="somebody")
+                await conversation.route_decision(key, Decision.model_validate(decision), decided_by="somebody")
             case "message":
                 await conversation.send_message(key)
             case "cancel_call":

@@ -57,7 +57,7 @@ async def test_a_run_neither_ends_nor_expires_and_its_durations_are_true(
         for number, jump in enumerate(jumps, start=1):
             request = (await one.requests(number))[-1]
             clock.ahead = jump
-            await one.conversation.decide(request.approval_id, Decision(approved=True))
+            await one.conversation.route_decision(request.approval_id, Decision(approved=True))
         result = await handle.wait()
         assert result.run.status == "complete"
         assert [done.state for done in result.tool_calls] == ["success"] * 2

@@ -57,12 +57,12 @@ async def test_on_a_full_disk_nothing_is_decided_and_with_room_again_all_goes_on
         filler = fill(disk)
         for _ in range(3):
             with pytest.raises(LogUnavailable, match="full"):
-                await one.conversation.decide(request.approval_id, Decision(approved=True))
+                await one.conversation.route_decision(request.approval_id, Decision(approved=True))
         with pytest.raises(LogUnavailable):
             await one.conversation.cancel_run(behind.run_id)
         assert one.executor.ran == []
         filler.unlink()
-        await one.conversation.decide(request.approval_id, Decision(approved=True))
+        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
         assert [(await run.wait()).run.status for run in (handle, behind)] == ["complete"] * 2
         assert len(one.executor.ran) == 1
         conversation = one.conversation.conversation_id

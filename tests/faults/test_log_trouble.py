@@ -43,10 +43,10 @@ async def test_an_approval_that_cannot_be_written_runs_nothing_and_can_be_given_
     one, handle, request = waiting
     await set_read_only(one, True)
     with pytest.raises(LogUnavailable, match="can't be written"):
-        await one.conversation.decide(request.approval_id, Decision(approved=True))
+        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
     assert one.executor.ran == []
     await set_read_only(one, False)
-    await one.conversation.decide(request.approval_id, Decision(approved=True))
+    await one.conversation.route_decision(request.approval_id, Decision(approved=True))
     assert (await handle.wait()).run.status == "complete"
     assert len(one.executor.ran) == 1
 
@@ -74,7 +74,7 @@ async def test_a_queued_run_that_cannot_be_cancelled_keeps_its_place_and_runs_in
         with pytest.raises(LogUnavailable):
             await one.conversation.cancel_run(handles[1].run_id)
         await set_read_only(one, False)
-        await one.conversation.decide(request.approval_id, Decision(approved=True))
+        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
         results = [await handle.wait() for handle in handles]
         assert [result.text for result in results] == ["one", "two", "three"]
         assert [result.run.status for result in results] == ["complete"] * 3
@@ -90,7 +90,7 @@ async def test_a_queued_run_can_be_cancelled_again_once_there_is_room(waiting: t
     await set_read_only(one, False)
     await one.conversation.cancel_run(queued.run_id)
     assert (await queued.wait()).run.status == "cancelled"
-    await one.conversation.decide(request.approval_id, Decision(approved=True))
+    await one.conversation.route_decision(request.approval_id, Decision(approved=True))
     assert (await handle.wait()).run.status == "complete"
 
 

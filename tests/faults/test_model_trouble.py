@@ -75,7 +75,7 @@ async def test_a_storm_of_errors_in_the_middle_of_a_run_costs_no_call(
     service.add(TWO_CALLS, trouble, say("Both done."))
     handle = await one.start()
     for request in await one.requests(2):
-        await one.conversation.decide(request.approval_id, Decision(approved=True))
+        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
     result = await handle.wait()
     assert result.text == "Both done."
     assert [ran.tool_call_id for ran in one.executor.ran] == ["a", "b"]

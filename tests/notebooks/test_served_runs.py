@@ -108,7 +108,7 @@ def test_a_tools_own_approval_function_judges_and_fails_closed(served: TestKerne
         "    return n\n"
         "run = ak.Agent(tools=[pick]).start('go')"
     )
-    verdicts = [served.request("judge", tool_name="pick", arguments_json=f'{{"n": "{n}"}}') for n in (1, 2, 3)]
+    verdicts = [served.request("verdict", tool_name="pick", arguments_json=f'{{"n": "{n}"}}') for n in (1, 2, 3)]
     assert [verdict["approval"] for verdict in verdicts] == ["allow", "ask", "ask"]
 
 

@@ -27,7 +27,7 @@ class AgentRun(anywidget.AnyWidget):
 
     With `transport="server"` the page opens a WebSocket to the server extension, and the kernel is not involved.
     With `transport="kernel"` the protocol's frames travel as custom messages of this widget: `post_frames` sends
-    events, and `on_command` receives commands, of which `resume` is the first. `hearing` tells the cards when such a
+    events, and `on_command` receives commands, of which `resume` is the first. `receives` tells the cards when such a
     kernel receives messages: `usually`, or `between-cells`, as on ipykernel 6 while it runs a cell that does not wait
     for a run.
     """
@@ -39,7 +39,7 @@ class AgentRun(anywidget.AnyWidget):
     run_id = traitlets.Unicode().tag(sync=True)
     prompt = traitlets.Unicode().tag(sync=True)
     transport = traitlets.Enum(("server", "kernel"), default_value="server").tag(sync=True)
-    hearing = traitlets.Enum(("usually", "between-cells"), default_value="usually").tag(sync=True)
+    receives = traitlets.Enum(("usually", "between-cells"), default_value="usually").tag(sync=True)
 
     def post_frames(self, frames: Iterable[str]) -> None:
         """Send events, each as its JSON text, in the order of their `seq`."""

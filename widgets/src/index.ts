@@ -14,7 +14,7 @@ import { Run } from "./run/run";
 
 interface Model extends MessageModel {
   readonly widget_manager?: WidgetManager | undefined;
-  get(trait: "conversation_id" | "run_id" | "prompt" | "transport" | "hearing"): string;
+  get(trait: "conversation_id" | "run_id" | "prompt" | "transport" | "receives"): string;
 }
 
 /** Held for as long as the model lives: frames of the embedded host come to the model, whether or not it is shown. */

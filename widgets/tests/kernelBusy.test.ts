@@ -7,9 +7,9 @@ usePage();
 const PYTHON = { code: "print(1)" };
 let runs = 0;
 
-async function page(hearing: "usually" | "between-cells", build: (run: Recording) => Recording) {
+async function page(receives: "usually" | "between-cells", build: (run: Recording) => Recording) {
   const recording = build(new Recording(`heard${(runs += 1)}`, { age: 5_000 }));
-  const kernel = kernelView(recording, hearing);
+  const kernel = kernelView(recording, receives);
   const answer = async (more: (run: Recording) => unknown = () => undefined): Promise<void> => {
     more(recording);
     kernel.deliver(recording);

@@ -134,7 +134,7 @@ export function view(recording: Recording): HTMLElement {
     run_id: recording.run,
     prompt: "prompt",
     transport: "server",
-    hearing: "usually",
+    receives: "usually",
   };
   const model = {
     get: (name: keyof typeof traits) => traits[name],
@@ -155,11 +155,11 @@ export interface KernelView {
   say(...frames: object[]): void;
   restart(): void;
   /** A cell begins, or ends, to wait for a run. */
-  hears(hearing: "usually" | "between-cells"): void;
+  hears(receives: "usually" | "between-cells"): void;
   close(): void;
 }
 
-export function kernelView(recording: Recording, hearing: "usually" | "between-cells" = "usually"): KernelView {
+export function kernelView(recording: Recording, receives: "usually" | "between-cells" = "usually"): KernelView {
   const sent: unknown[] = [];
   const callbacks = new Map<string, (message: unknown) => void>();
   const traits = {
@@ -167,7 +167,7 @@ export function kernelView(recording: Recording, hearing: "usually" | "between-c
     run_id: recording.run,
     prompt: "p",
     transport: "kernel",
-    hearing,
+    receives,
   };
   const model = {
     get: (name: keyof typeof traits) => traits[name],
@@ -184,8 +184,8 @@ export function kernelView(recording: Recording, hearing: "usually" | "between-c
     deliver: (from) => callbacks.get("msg:custom")?.({ frames: from.frames.map((frame) => JSON.stringify(frame)) }),
     say: (...frames) => callbacks.get("msg:custom")?.({ frames: frames.map((frame) => JSON.stringify(frame)) }),
     hears: (now) => {
-      traits.hearing = now;
-      callbacks.get("change:hearing")?.(undefined);
+      traits.receives = now;
+      callbacks.get("change:receives")?.(undefined);
     },
     restart: () => callbacks.get("comm_live_update")?.(undefined),
     close: () => (dispose(), stop?.()),

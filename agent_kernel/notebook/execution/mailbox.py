@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agent_kernel.notebook.execution.interrupts import own_signal
-from agent_kernel.protocol.kernel import CallPlace
+from agent_kernel.protocol.kernel import CallPhase
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.executor import ApprovedCall, Outcome
 
@@ -43,7 +43,7 @@ class Entry:
     run_id: str | None
     observer: Observer
     needs_await: bool
-    phase: CallPlace = "deposited"
+    phase: CallPhase = "deposited"
     outputs: list[OutputView] = field(default_factory=list)
     outcome: Outcome | None = None
     collected: bool = False
@@ -59,7 +59,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    state: CallPlace
+    state: CallPhase
     outputs: tuple[OutputView, ...]
     outcome: Outcome | None
 
@@ -161,7 +161,7 @@ class Mailbox:
             entry.collected = entry.outcome is not None
             return Collected(entry.phase, tuple(entry.outputs[first_index:]), entry.outcome)
 
-    def phase(self, approval_id: str) -> CallPlace:
+    def phase(self, approval_id: str) -> CallPhase:
         with self._lock:
             entry = self._entries.get(approval_id)
             return entry.phase if entry is not None else "unknown"

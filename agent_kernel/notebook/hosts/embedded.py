@@ -17,7 +17,7 @@ from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.notebook.hosts.live_view import Hearing, LiveView, LiveViews, show_record
+from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews, Receives, show_record
 from agent_kernel.notebook.hosts.local_executor import LocalExecutor
 from agent_kernel.notebook.hosts.widget_channel import WidgetChannel
 from agent_kernel.notebook.kernel.environment import (
@@ -83,7 +83,7 @@ class EmbeddedHost:
         self._tasks = TaskOwner()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent-kernel-runtime", daemon=True)
         self._thread.start()
-        state.polling.watch(self._update_hearing)
+        state.polling.watch(self._update_receives)
         atexit.register(self._close)
 
     def start(self, run: RunState) -> None:
@@ -92,19 +92,19 @@ class EmbeddedHost:
         attended = self._attended()
         channel: WidgetChannel | None = None
         if attended:
-            view = self._views.views[run.run_id] = LiveView(self._state.shell, run, "kernel", self._hearing())
+            view = self._views.views[run.run_id] = LiveView(self._state.shell, run, "kernel", self._receives())
             run.shown_by(view.widget.model_id, prompt_in_cell=view.prompt_in_cell)
             channel = WidgetChannel(view.widget, self._loop, self._tasks)
             channel.attach()
             view.show()
         self._submit(self._execute(run, channel, attended))
 
-    def _hearing(self) -> Hearing:
+    def _receives(self) -> Receives:
         return "usually" if self._state.polling.answers_pages else "between-cells"
 
-    def _update_hearing(self) -> None:
+    def _update_receives(self) -> None:
         for view in list(self._views.views.values()):
-            view.set_hearing(self._hearing())
+            view.set_receives(self._receives())
 
     def cancel(self, run: RunState, cause: StopCause) -> None:
         self._submit(self._cancel(run, cause))
@@ -280,7 +280,7 @@ class EmbeddedHost:
     async def _deny_unseen(self, conversation: Conversation, channel: WidgetChannel, approval_id: str) -> None:
         if not await self._seen(channel):
             with contextlib.suppress(AlreadyDecided):
-                await conversation.decide(approval_id, Decision(approved=False, reason=NO_CLIENT))
+                await conversation.route_decision(approval_id, Decision(approved=False, reason=NO_CLIENT))
 
     async def _continue_unseen(self, conversation: Conversation, channel: WidgetChannel, tool_call_id: str) -> None:
         if not await self._seen(channel):

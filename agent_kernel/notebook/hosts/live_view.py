@@ -12,7 +12,7 @@ from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.kernel import RunEnd
 
 Transport = Literal["server", "kernel"]
-Hearing = Literal["usually", "between-cells"]
+Receives = Literal["usually", "between-cells"]
 """When the kernel reads a page's messages: at any time, or only between cells."""
 
 GOING_ON = "Agent run: going on. Its cards are shown where widgets are."
@@ -22,7 +22,7 @@ class LiveView:
     """The widget in the cell's output, until the record replaces it."""
 
     def __init__(
-        self, shell: InteractiveShell, run: RunState, transport: Transport, hearing: Hearing = "usually"
+        self, shell: InteractiveShell, run: RunState, transport: Transport, receives: Receives = "usually"
     ) -> None:
         kernel: Any = kernel_of(shell)
         self._kernel = kernel
@@ -37,7 +37,7 @@ class LiveView:
             run_id=run.run_id,
             prompt=run.prompt,
             transport=transport,
-            hearing=hearing,
+            receives=receives,
         )
 
     def show(self) -> None:
@@ -56,8 +56,8 @@ class LiveView:
         data["text/html"] = f"<p>{GOING_ON}</p>"
         display(data, metadata=metadata, raw=True, display_id=display_id)
 
-    def set_hearing(self, hearing: Hearing) -> None:
-        self.widget.hearing = hearing
+    def set_receives(self, receives: Receives) -> None:
+        self.widget.receives = receives
 
     def replace(self, end: RunEnd) -> None:
         """Replace the widget by the record. For any thread.

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.kernel.environment import notebook_path
-from agent_kernel.notebook.kernel.link import judge, waiting_behind, with_undo
+from agent_kernel.notebook.kernel.link import tool_verdict, waiting_behind, with_undo
 from agent_kernel.notebook.kernel.self_client import SelfClient
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.protocol.tools import FileCard
@@ -61,8 +61,8 @@ class LocalExecutor:
     async def interrupt(self, approval_id: str) -> bool:
         return self._state.mailbox.interrupt(approval_id)
 
-    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
-        return await judge(self._state, tool_name, arguments_json, self._run_id)
+    async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+        return await tool_verdict(self._state, tool_name, arguments_json, self._run_id)
 
     async def waiting_behind(self, approval_id: str) -> int | None:
         return waiting_behind(self._state, approval_id)

@@ -37,10 +37,9 @@ from agent_kernel.protocol.kernel import (
     EnvironmentDescribed,
     ExecuteCall,
     FinishRun,
+    GiveVerdict,
     InterruptCall,
     InterruptSent,
-    JudgeCall,
-    Judged,
     KeptChange,
     KeptChanges,
     KernelMessage,
@@ -60,6 +59,7 @@ from agent_kernel.protocol.kernel import (
     UndoCall,
     Undone,
     UpdateRun,
+    VerdictGiven,
     WaitingBehind,
     content_of,
     read_request,
@@ -79,7 +79,7 @@ from agent_kernel.tools.executor import ApprovedCall, Outcome, ToolVerdict
 
 ANNOUNCE_SECONDS = 1.0
 ANNOUNCE_TRIES = 15
-JUDGE_SECONDS = 5.0
+VERDICT_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -179,7 +179,7 @@ class _RequestHandler:
                 return self._about_run(request)
             case ExecuteCall() | InterruptCall() | CollectCall() | LocateCall():
                 return self._about_call(request)
-            case JudgeCall() | PreviewCall() | UndoCall() | ListChanges():
+            case GiveVerdict() | PreviewCall() | UndoCall() | ListChanges():
                 return await self._about_tool(request)
             case ReadPicture() | DescribeEnvironment() | Serve() | AnswerQuestion():
                 return await self._about_kernel(request)
@@ -243,9 +243,9 @@ class _RequestHandler:
         from agent_kernel.notebook.execution.undo import backups
 
         match request:
-            case JudgeCall():
-                found = await judge(self._state, request.tool_name, request.arguments_json, request.run_id)
-                return Judged(approval=found.approval, place=found.place, may_edit=found.may_edit)
+            case GiveVerdict():
+                found = await tool_verdict(self._state, request.tool_name, request.arguments_json, request.run_id)
+                return VerdictGiven(approval=found.approval, place=found.place, may_edit=found.may_edit)
             case PreviewCall():
                 from agent_kernel.notebook.tools import preview_of
 
@@ -305,7 +305,9 @@ def with_undo(outcome: Outcome, approval_id: str) -> Outcome:
     return dataclasses.replace(outcome, undo=backups.offer(approval_id))
 
 
-async def judge(state: KernelState, tool_name: str, arguments_json: str, run_id: str | None = None) -> ToolVerdict:
+async def tool_verdict(
+    state: KernelState, tool_name: str, arguments_json: str, run_id: str | None = None
+) -> ToolVerdict:
     """A tool's own verdict on a call; "ask" where it fails, hangs or gives no clear answer."""
     no_answer = ToolVerdict("ask")
     tool = state.find_tool(run_id, tool_name)
@@ -320,15 +322,15 @@ async def judge(state: KernelState, tool_name: str, arguments_json: str, run_id:
 
     def ask_tool() -> None:
         try:
-            answer = tool.judge(json.loads(arguments_json))
+            answer = tool.verdict(json.loads(arguments_json))
         except Exception:  # noqa: BLE001 -- the function is the user's
             _log.warning("The approval function of %s failed; the user is asked.", tool_name, exc_info=True)
             answer = no_answer
         loop.call_soon_threadsafe(settle, answer)
 
     # A thread of its own: the function is the user's, and may hang. So may the file system.
-    threading.Thread(target=ask_tool, name="agent-kernel-judge", daemon=True).start()
+    threading.Thread(target=ask_tool, name="agent-kernel-verdict", daemon=True).start()
     try:
-        return await asyncio.wait_for(verdict, JUDGE_SECONDS)
+        return await asyncio.wait_for(verdict, VERDICT_SECONDS)
     except TimeoutError:
         return no_answer

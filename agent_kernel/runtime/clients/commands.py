@@ -152,7 +152,7 @@ async def handle_command(command: ClientCommand, conversation: Conversation, per
         case MessageCommand():
             await conversation.send_message(command.content, decided_by=person)
         case ApprovalResponseCommand():
-            await conversation.decide(command.approval_id, command, decided_by=person)
+            await conversation.route_decision(command.approval_id, command, decided_by=person)
         case ToolResultCommand() | ToolCancelCommand() | ToolRetryCommand() | ToolContinueCommand() | ToolUndoCommand():
             await _handle_call_command(command, conversation, person)
         case RuleRemoveCommand():

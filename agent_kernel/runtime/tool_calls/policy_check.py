@@ -19,7 +19,7 @@ from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.executor import ToolVerdict
 
 logger = logging.getLogger(__name__)
-_JUDGE_SECONDS = 5.0
+_VERDICT_SECONDS = 5.0
 
 
 async def check_policy(
@@ -90,8 +90,8 @@ async def _verdict(run: ActiveRun, tool_name: str, tool_input: str) -> ToolVerdi
     executor = run.executor
     if asks_executor(run, tool_name) and executor is not None:
         try:
-            async with asyncio.timeout(_JUDGE_SECONDS):
-                verdict = await executor.judge(tool_name, tool_input)
+            async with asyncio.timeout(_VERDICT_SECONDS):
+                verdict = await executor.tool_verdict(tool_name, tool_input)
         except (TimeoutError, KernelGone) as error:
             logger.warning("The kernel said nothing of a call of %s (%s): the call asks", tool_name, error)
     if declared != "dynamic":

@@ -18,7 +18,7 @@ OPENS_FILES = READS_FILES | WRITES_FILES
 
 
 def builtin_verdict(name: str, arguments: dict[str, Any], root: Path) -> ToolVerdict:
-    """Judge a built-in tool's call: reading below `root`, the notebook's folder, is `allow`; all else is `ask`."""
+    """The verdict on a built-in tool: reading below `root`, the notebook's folder, is `allow`; all else, `ask`."""
     if name in ("inspect_variables", "ask_user"):
         return ToolVerdict("allow")
     if name in READS_FILES:

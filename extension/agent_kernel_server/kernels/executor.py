@@ -10,7 +10,14 @@ from logging import Logger
 
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.images import NoPicture, decode
-from agent_kernel.protocol.kernel import DescribeEnvironment, JudgeCall, LocateCall, PreviewCall, ReadPicture, UndoCall
+from agent_kernel.protocol.kernel import (
+    DescribeEnvironment,
+    GiveVerdict,
+    LocateCall,
+    PreviewCall,
+    ReadPicture,
+    UndoCall,
+)
 from agent_kernel.protocol.tools import FileCard
 from agent_kernel.protocol.views import Place
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
@@ -76,17 +83,17 @@ class KernelExecutor:
             self._log.debug("The call %s was not interrupted: %s", approval_id, error)
             return False
 
-    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+    async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         link = self._link()
         await link.ensure_installed()
         try:
-            judged = await link.request(
-                JudgeCall(tool_name=tool_name, arguments_json=arguments_json, run_id=self._run_id)
+            given = await link.request(
+                GiveVerdict(tool_name=tool_name, arguments_json=arguments_json, run_id=self._run_id)
             )
         except InvalidReply as error:
             self._log.debug("The kernel gave no clear verdict: %s", error)
             return ToolVerdict("ask")
-        return ToolVerdict(judged.approval, judged.place, judged.may_edit)
+        return ToolVerdict(given.approval, given.place, given.may_edit)
 
     async def waiting_behind(self, approval_id: str) -> int | None:
         if approval_id not in self._running:

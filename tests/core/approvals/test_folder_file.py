@@ -212,7 +212,7 @@ async def test_a_run_is_limited_by_its_folder_and_its_header_says_so(stages: Sta
         [request] = await stage.requests()
         with pytest.raises(InvalidArguments, match=r"^\.agent-kernel\.toml allows ask at most, not edit\."):
             await stage.conversation.switch_policy("edit")
-        await stage.conversation.decide(request.approval_id, Decision(approved=False))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
         result = await handle.wait()
     policy = result.run.policy
     assert (policy.mode, policy.folder_cap, result.run.budget.steps) == ("ask", "ask", 7)
@@ -228,7 +228,7 @@ async def test_where_the_file_is_broken_nothing_runs_unasked_not_even_a_read(sta
         stage = await stages(model, read_limits=lambda _: read_limits(tmp_path))
         handle = await stage.start(policy="allow", rules=("allow *",))
         for request in await stage.requests(2):
-            await stage.conversation.decide(request.approval_id, Decision(approved=False))
+            await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
         result = await handle.wait()
     assert stage.executor.ran == []
     assert result.run.policy.limited_by == ".agent-kernel.toml: nothing runs unasked"
@@ -242,7 +242,7 @@ async def test_a_folder_that_can_not_be_looked_into_closes(stages: Stages) -> No
         stage = await stages(model, read_limits=broken)
         handle = await stage.start()
         [request] = await stage.requests()
-        await stage.conversation.decide(request.approval_id, Decision(approved=False))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
         result = await handle.wait()
     assert "nothing runs unasked" in str(result.run.policy.limited_by)
 

@@ -364,6 +364,6 @@ async def test_calls_that_a_person_approves_one_by_one_are_seen_to_repeat_as_wel
         await stage.start()
         for number in range(3):
             request = (await stage.requests(number + 1))[number]
-            await stage.conversation.decide(request.approval_id, Decision(approved=True))
+            await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         await until_paused(stage)
     assert run_view(stage).paused.repeated

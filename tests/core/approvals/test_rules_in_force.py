@@ -52,7 +52,7 @@ async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(s
         stage = await stages(model, site_rules=("deny run_shell",))
         handle = await stage.start()
         [request] = await stage.requests()
-        await stage.conversation.decide(request.approval_id, ALWAYS, decided_by="ana")
+        await stage.conversation.route_decision(request.approval_id, ALWAYS, decided_by="ana")
         result = await handle.wait()
         listed = await stage.runtime.list_rules()
         [saved] = [rule for rule in result.run.policy.rules if rule.rule_id is not None]
@@ -88,10 +88,10 @@ async def test_a_rule_that_another_process_removes_allows_no_further_call(
         stage.executor.act = removed
         handle = await stage.start()
         [first] = await stage.requests()
-        await stage.conversation.decide(first.approval_id, ALWAYS)
+        await stage.conversation.route_decision(first.approval_id, ALWAYS)
         _, second = await stage.requests(2)
         assert stage.of(RunEvent)[-1].run.policy.rules == []
-        await stage.conversation.decide(second.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "user"]
     assert "Removed: allow run_python" in capsys.readouterr().out
@@ -111,7 +111,7 @@ async def test_the_command_line_lists_rules_and_says_which_it_can_not_remove(
         stage = await stages(model, path=log)
         handle = await stage.start()
         [request] = await stage.requests()
-        await stage.conversation.decide(
+        await stage.conversation.route_decision(
             request.approval_id, Decision(approved=True, scope="project"), decided_by="ana\u202e"
         )
         await handle.wait()

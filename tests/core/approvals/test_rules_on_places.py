@@ -113,7 +113,7 @@ async def test_what_is_opened_is_the_place_that_was_on_the_card(stages: Stages) 
         [request] = await stage.requests()
         [shown] = await stage.runtime.approvals("awaiting_approval")
         assert shown.place == outside("/big/x.csv")
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         await handle.wait()
     assert [ran.place for ran in executor.ran] == [outside("/big/x.csv")]
 
@@ -125,7 +125,7 @@ async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages:
         handle = await stage.start(tools=(WRITE,))
         [request] = await stage.requests()
         executor.links["data/x.csv"] = "/home/ana/y.csv"
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert executor.ran == []
     [ended] = result.tool_calls
@@ -145,7 +145,7 @@ async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_t
         del executor.links["data/x.csv"]  # no link for the moment in which the rule is saved
         plain = next(one for one in requests if "data/z" in one.tool_input)
         always = Decision(approved=True, scope="conversation", rule=CSV)
-        await stage.conversation.decide(plain.approval_id, always)
+        await stage.conversation.route_decision(plain.approval_id, always)
         await handle.wait()
     assert {ran.place for ran in executor.ran} == {inside("data/x.csv"), inside("data/z.csv")}
 
@@ -157,7 +157,7 @@ async def test_a_path_that_was_edited_is_bound_to_its_own_place(stages: Stages) 
         handle = await stage.start(tools=(WRITE,))
         [request] = await stage.requests()
         edited = '{"path": "b.csv", "content": "1"}'
-        await stage.conversation.decide(request.approval_id, Decision(approved=True, edited_input=edited))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True, edited_input=edited))
         await handle.wait()
     assert [ran.place for ran in executor.ran] == [outside("/big/b.csv")]
 
@@ -173,13 +173,13 @@ async def test_reads_that_run_unasked_go_with_the_place_for_which_they_may(stage
 @pytest.mark.parametrize("mode", ["ask", "edit"])
 async def test_a_place_that_nobody_tells_is_asked_about(stages: Stages, mode: Any) -> None:
     class Silent(FunctionExecutor):
-        async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+        async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
             return ToolVerdict("ask", may_edit=True)
 
     with ScriptedModel([call("write_file", path="data/x.csv", content="1"), say("ok")]) as model:
         stage = await stages(model, executor=Silent())
         handle = await stage.start(tools=(WRITE,), policy=mode, rules=(CSV,))
         [request] = await stage.requests()
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert result.tool_calls[0].state == "success"

@@ -26,7 +26,7 @@ async def test_a_rule_that_one_process_saves_is_in_force_in_the_next_until_it_is
         one = await stages(model, user_rules=store)
         handle = await one.start()
         [request] = await one.requests()
-        await one.conversation.decide(request.approval_id, ALWAYS, decided_by="ana")
+        await one.conversation.route_decision(request.approval_id, ALWAYS, decided_by="ana")
         await handle.wait()
     [kept] = store.read()
     assert (kept.text, kept.made_by) == ("allow run_python", "ana")
@@ -38,7 +38,7 @@ async def test_a_rule_that_one_process_saves_is_in_force_in_the_next_until_it_is
         handle = await other.start()
         [request] = await other.requests()
         assert request.tool_call_id == "b"
-        await other.conversation.decide(request.approval_id, Decision(approved=False))
+        await other.conversation.route_decision(request.approval_id, Decision(approved=False))
         result = await handle.wait()
     assert [one.by for one in result.tool_calls] == ["policy", "user"]
 
@@ -50,9 +50,9 @@ async def test_a_rule_that_can_not_be_kept_decides_nothing(stages: Stages, tmp_p
         handle = await stage.start()
         [request] = await stage.requests()
         with pytest.raises(InvalidArguments, match=r"can't be used.*Nothing was decided"):
-            await stage.conversation.decide(request.approval_id, ALWAYS)
+            await stage.conversation.route_decision(request.approval_id, ALWAYS)
         assert stage.executor.ran == []
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert result.run.policy.rules == []
 

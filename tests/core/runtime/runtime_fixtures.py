@@ -84,7 +84,7 @@ class FunctionExecutor:
         self.interrupted.append(self.name_of(approval_id))
         return True
 
-    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+    async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         path = str(json.loads(arguments_json).get("path", "."))
         real = self.links.get(path, f"/home/ana/{path}")
         inside = real.removeprefix("/home/ana/") if real.startswith("/home/ana/") else None

@@ -192,8 +192,8 @@ def test_a_callable_approval_judges_each_call_and_an_unclear_answer_asks() -> No
 
     made = as_tool(clear)
     assert made.declaration.approval == "dynamic"
-    assert [made.judge({"table": name}).approval for name in ("temp", "odd", "main")] == ["allow", "ask", "deny"]
-    assert as_tool(drop_rows).judge({}).approval == "ask"
+    assert [made.verdict({"table": name}).approval for name in ("temp", "odd", "main")] == ["allow", "ask", "deny"]
+    assert as_tool(drop_rows).verdict({}).approval == "ask"
 
 
 def test_a_wrapper_around_a_tool_is_what_runs() -> None:
@@ -317,7 +317,7 @@ def test_a_langchain_tool_has_the_approval_that_its_user_gives_it() -> None:
     assert (made.declaration.name, made.declaration.approval, made.declaration.read_only) == ("look_at", "allow", True)
     assert made.call({"a": 3}) == 3
     judged = as_tool(tool(approval=lambda arguments: "deny")(look))
-    assert (judged.declaration.approval, judged.judge({"a": 1}).approval) == ("dynamic", "deny")
+    assert (judged.declaration.approval, judged.verdict({"a": 1}).approval) == ("dynamic", "deny")
     with pytest.raises(ToolDeclarationError, match="its approval is 'maybe'"):
         tool(look, approval="maybe")  # type: ignore[call-overload]
 

@@ -248,7 +248,7 @@ export class Channel {
   }
 
   private logged(event: ServerEvent): void {
-    switch (this.sequence.judge(event.seq)) {
+    switch (this.sequence.actionFor(event.seq)) {
       case "resume":
         this.resume();
         return;

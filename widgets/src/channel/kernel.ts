@@ -2,10 +2,10 @@
 import type { ClientCommand } from "../protocol";
 import type { Receives, Transport, TransportListener } from "./transport";
 
-type ModelEvent = "msg:custom" | "comm_live_update" | "change:hearing";
+type ModelEvent = "msg:custom" | "comm_live_update" | "change:receives";
 
 export interface MessageModel {
-  get(trait: "hearing"): unknown;
+  get(trait: "receives"): unknown;
   on(event: ModelEvent, callback: (message: unknown) => void): void;
   off(event: ModelEvent, callback: (message: unknown) => void): void;
   send(content: unknown): void;
@@ -24,7 +24,7 @@ export class KernelTransport implements Transport {
   constructor(private readonly model: MessageModel) {}
 
   get receives(): Receives {
-    return this.model.get("hearing") === "between-cells" ? "between-cells" : "usually";
+    return this.model.get("receives") === "between-cells" ? "between-cells" : "usually";
   }
 
   start(listener: TransportListener): void {
@@ -40,7 +40,7 @@ export class KernelTransport implements Transport {
     };
     this.model.on("comm_live_update", this.gone);
     this.receivesChanged = () => listener.receivesChanged();
-    this.model.on("change:hearing", this.receivesChanged);
+    this.model.on("change:receives", this.receivesChanged);
     listener.opened();
   }
 
@@ -61,7 +61,7 @@ export class KernelTransport implements Transport {
     clearInterval(this.asking);
     if (this.receive) this.model.off("msg:custom", this.receive);
     if (this.gone) this.model.off("comm_live_update", this.gone);
-    if (this.receivesChanged) this.model.off("change:hearing", this.receivesChanged);
+    if (this.receivesChanged) this.model.off("change:receives", this.receivesChanged);
     this.receive = this.gone = this.receivesChanged = null;
   }
 }

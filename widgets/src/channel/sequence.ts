@@ -1,13 +1,13 @@
 /** Which frame comes next. A channel takes each event once and in order, whatever the line does. */
 
-export type Verdict = "take" | "drop" | "resume";
+export type FrameAction = "take" | "drop" | "resume";
 
 export class Sequence {
   /** The `seq` of the last event taken. */
   last = 0;
   private gapAt: number | null = null;
 
-  judge(seq: number): Verdict {
+  actionFor(seq: number): FrameAction {
     if (seq <= this.last) return "drop";
     if (seq === this.last + 1) return this.take(seq);
     // The same frame again, after the events since `last` were asked for: the log has nothing in between.
@@ -27,7 +27,7 @@ export class Sequence {
     this.gapAt = null;
   }
 
-  private take(seq: number): Verdict {
+  private take(seq: number): FrameAction {
     this.last = seq;
     this.gapAt = null;
     return "take";

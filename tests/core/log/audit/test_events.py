@@ -48,11 +48,11 @@ async def test_rules_and_undone_calls_are_in_the_trail_with_who_did_it(stages: S
         keeps(stage)
         handle = await stage.start()
         [first] = await stage.requests()
-        await stage.conversation.decide(first.approval_id, Decision(approved=True), decided_by="ana")
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True), decided_by="ana")
         [_, second] = await stage.requests(2)
         await stage.conversation.undo_call("a", decided_by="eve")
         always = Decision(approved=True, scope="conversation")
-        await stage.conversation.decide(second.approval_id, always, decided_by="ana")
+        await stage.conversation.route_decision(second.approval_id, always, decided_by="ana")
         await handle.wait()
     told = await stage.audit()
     [undone] = [one for one in told if one["kind"] == "undo"]

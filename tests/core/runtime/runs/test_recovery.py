@@ -60,7 +60,7 @@ async def test_a_pending_approval_is_pending_again_and_can_be_given(tmp_path: Pa
     with ScriptedModel([say("Done.")]) as model:
         async with second_life(path, model, before, executor) as (conversation, [handle]):
             assert [c.state for c in (await conversation.view()).tool_calls] == ["awaiting_approval"]
-            await conversation.decide(request.approval_id, Decision(approved=True, digest=request.digest))
+            await conversation.route_decision(request.approval_id, Decision(approved=True, digest=request.digest))
             result = await handle.wait()
     assert [ran.tool_call_id for ran in executor.ran] == ["a"]
     assert result.text == "Done."
@@ -73,13 +73,13 @@ async def test_what_was_executing_is_unknown_is_not_run_again_and_its_sibling_st
     before = await stage(ScriptedModel([turn]), path, Endless())
     await before.start()
     first, second = await before.requests(2)
-    await before.conversation.decide(first.approval_id, Decision(approved=True))
+    await before.conversation.route_decision(first.approval_id, Decision(approved=True))
     await before.until(lambda: before.of(ToolStartEvent))
     executor = FunctionExecutor()
     with ScriptedModel([say("I see.")]) as model:
         async with second_life(path, model, before, executor) as (conversation, [handle]):
             assert [c.state for c in (await conversation.view()).tool_calls] == ["unknown", "awaiting_approval"]
-            await conversation.decide(second.approval_id, Decision(approved=True))
+            await conversation.route_decision(second.approval_id, Decision(approved=True))
             result = await handle.wait()
     assert [ran.tool_call_id for ran in executor.ran] == ["b"]
     assert [c.state for c in result.tool_calls] == ["unknown", "success"]
@@ -107,7 +107,7 @@ async def test_where_the_kernel_is_gone_every_call_ends_and_the_next_prompt_find
     await before.start()
     queued = await before.start("later")
     first, _ = await before.requests(2)
-    await before.conversation.decide(first.approval_id, Decision(approved=True))
+    await before.conversation.route_decision(first.approval_id, Decision(approved=True))
     await before.until(lambda: before.of(ToolStartEvent))
     with ScriptedModel([say("I see.")]) as model:
         async with second_life(path, model, before, None) as (conversation, handles):
@@ -181,7 +181,7 @@ async def test_a_queued_run_goes_on_after_the_one_before_it(tmp_path: Path) -> N
     [request] = await before.requests()
     with ScriptedModel([say("One."), say("Two.")]) as model:
         async with second_life(path, model, before, FunctionExecutor()) as (conversation, handles):
-            await conversation.decide(request.approval_id, Decision(approved=False))
+            await conversation.route_decision(request.approval_id, Decision(approved=False))
             texts = [(await handle.wait()).text for handle in handles]
     assert texts == ["One.", "Two."]
 
@@ -250,7 +250,7 @@ async def test_a_second_server_on_the_same_log_leaves_the_first_ones_runs_alone(
         recovered = await second.recover(no_kernel)
         assert (recovered.continued, recovered.ended) == ([], [])
         await second.aclose()
-        await first.conversation.decide(request.approval_id, Decision(approved=True))
+        await first.conversation.route_decision(request.approval_id, Decision(approved=True))
         assert (await handle.wait()).run.status == "complete"
         await first.close()
     assert sorted(names_in(tmp_path)) == ["log.sqlite", "log.sqlite-head"]

@@ -102,7 +102,7 @@ async def test_a_suspended_run_goes_on_with_what_it_had(stages: Stages) -> None:
         [request] = await stage.requests()
         await until_suspended(stage)
         stage.forget_history()
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         await handle.wait()
     assert [m["role"] for m in model.requests[-1].messages] == ["system", "user", "assistant", "tool"]
 
@@ -116,7 +116,7 @@ async def test_a_queued_run_that_was_stopped_took_nobodys_place(stages: Stages) 
         [request] = await stage.requests()
         queued = await ask(stage, "Go two", first)
         await stage.conversation.cancel_run(queued.run_id)
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         await busy.wait()
         stage.forget_history()
         await (await ask(stage, "Go on")).wait()

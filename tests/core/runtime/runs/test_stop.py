@@ -34,7 +34,7 @@ async def test_stop_cancels_what_waits_interrupts_what_runs_and_asks_the_model_n
         stage = await stages(model, executor=InterruptibleExecutor())
         handle = await stage.start()
         first, _ = await stage.requests(2)
-        await stage.conversation.decide(first.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
         await stage.until_runs("a")
         await stage.conversation.cancel_run(handle.run_id)
         result = await handle.wait()
@@ -54,8 +54,8 @@ async def test_cancel_of_one_call_leaves_the_others_and_the_run(stages: Stages) 
         first, second = await stage.requests(2)
         await stage.conversation.cancel_call("a")
         with pytest.raises(AlreadyDecided):
-            await stage.conversation.decide(first.approval_id, Decision(approved=True))
-        await stage.conversation.decide(second.approval_id, Decision(approved=True))
+            await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert [c.state for c in result.tool_calls] == ["cancelled", "success"]
     assert result.run.status == "complete"
@@ -144,7 +144,7 @@ async def test_stop_in_the_moment_of_the_start_keeps_the_call_from_the_kernel(st
         stage = await stages(model)
         handle = await stage.start()
         [request] = await stage.requests()
-        deciding = asyncio.create_task(stage.conversation.decide(request.approval_id, Decision(approved=True)))
+        deciding = asyncio.create_task(stage.conversation.route_decision(request.approval_id, Decision(approved=True)))
         await stage.until(lambda: stage.of(ToolStartEvent))
         assert stage.executor.ran == []
         await stage.conversation.cancel_run(handle.run_id)
@@ -236,7 +236,7 @@ async def test_a_queued_run_can_be_taken_back_and_an_unknown_one_is_refused(stag
         assert (await second.wait()).run.status == "cancelled"
         with pytest.raises(UnknownRun):
             await stage.conversation.cancel_run("run_nothing")
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         assert (await first.wait()).run.status == "complete"
 
 
@@ -267,7 +267,7 @@ async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages:
         asked = asyncio.Event()
         decided = asyncio.Event()
 
-        async def judge(self, tool_name: str, arguments_json: str) -> Any:
+        async def tool_verdict(self, tool_name: str, arguments_json: str) -> Any:
             self.asked.set()
             await self.decided.wait()
             return ToolVerdict("ask")
@@ -279,7 +279,7 @@ async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages:
         handle = await stage.start(tools=(tool,))
         await executor.asked.wait()
         [waiting] = (await stage.conversation.view()).tool_calls
-        await stage.conversation.decide(waiting.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(waiting.approval_id, Decision(approved=True))
         executor.decided.set()
         result = await handle.wait()
     assert [c.state for c in result.tool_calls] == ["success"]

@@ -30,7 +30,7 @@ async def test_a_decision_on_a_suspended_run_is_acted_on_as_on_any_other(stages:
         [request] = await stage.requests()
         await until_suspended(stage)
         assert (await stage.conversation.view()).status == "awaiting_approval"
-        await stage.conversation.decide(request.approval_id, Decision(approved=True, digest=request.digest))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True, digest=request.digest))
         result = await handle.wait()
     assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
     assert result.text == "Done."
@@ -50,7 +50,7 @@ async def test_a_suspended_run_whose_history_is_no_longer_in_memory_goes_on_with
             request = (await stage.requests(count))[-1]
             await until_suspended(stage)
             stage.forget_history()
-            await stage.conversation.decide(request.approval_id, Decision(approved=True))
+            await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
             await handle.wait()
     last = model.requests[-1].messages
     roles = ["user", "assistant", "tool", "assistant", "user", "assistant", "tool"]
@@ -65,12 +65,12 @@ async def test_two_calls_of_a_suspended_run_are_decided_one_after_the_other(stag
         handle = await stage.start()
         first, second = await stage.requests(2)
         await until_suspended(stage)
-        await stage.conversation.decide(second.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
         await stage.until(lambda: stage.of(ToolCompleteEvent))
         await until_suspended(stage)
         with pytest.raises(AlreadyDecided):
-            await stage.conversation.decide(second.approval_id, Decision(approved=False))
-        await stage.conversation.decide(first.approval_id, Decision(approved=False, reason="No."))
+            await stage.conversation.route_decision(second.approval_id, Decision(approved=False))
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=False, reason="No."))
         result = await handle.wait()
     assert [ran.tool_call_id for ran in stage.executor.ran] == ["b"]
     assert [c.state for c in result.tool_calls] == ["denied", "success"]
@@ -97,7 +97,7 @@ async def test_a_run_that_is_queued_behind_a_suspended_one_waits_for_it(stages: 
         second = await stage.start("second")
         await asyncio.sleep(0.05)
         assert len(model.requests) == 1
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         assert [(await handle.wait()).text for handle in (first, second)] == ["One.", "Two."]
 
 
@@ -121,7 +121,7 @@ async def test_a_decision_in_the_moment_of_suspending_is_not_lost(stages: Stages
             handle = await stage.start()
             [request] = await stage.requests()
             await asyncio.sleep(delay)
-            await stage.conversation.decide(request.approval_id, Decision(approved=True))
+            await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
             async with asyncio.timeout(5):
                 result = await handle.wait()
         assert len(stage.executor.ran) == 1

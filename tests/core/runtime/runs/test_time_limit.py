@@ -33,7 +33,7 @@ async def endless(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
 
 async def approve(stage: Stage, count: int = 1) -> None:
     for request in await stage.requests(count):
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
 
 
 async def test_a_call_is_interrupted_when_the_time_is_up_and_the_run_asks_for_more(stages: Stages) -> None:
@@ -75,7 +75,7 @@ async def test_calls_that_have_not_begun_do_not_begin_when_the_time_is_up(stages
         stage = await stages(model, executor=InterruptibleExecutor())
         handle = await stage.start(budget=SOON)
         first, _ = await stage.requests(2)
-        await stage.conversation.decide(first.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
         pause = await until_paused(stage)
         await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
         result = await handle.wait()

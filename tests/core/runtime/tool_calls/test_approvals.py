@@ -28,7 +28,7 @@ async def test_an_approved_call_runs_and_its_result_flows_back_to_the_model(stag
         assert request.tool_call_id == "c1"
         assert request.tool_input == '{"code":"1 + 1"}'
         assert stage.executor.ran == []
-        await stage.conversation.decide(request.approval_id, Decision(approved=True), decided_by="ana")
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True), decided_by="ana")
         result = await handle.wait()
     assert result.text == "It is 2."
     assert result.run.status == "complete"
@@ -44,7 +44,9 @@ async def test_a_denial_carries_the_reason_to_the_model_and_the_turn_goes_on(sta
         stage = await stages(model)
         handle = await stage.start()
         [request] = await stage.requests()
-        await stage.conversation.decide(request.approval_id, Decision(approved=False, reason="Keep the raw table."))
+        await stage.conversation.route_decision(
+            request.approval_id, Decision(approved=False, reason="Keep the raw table.")
+        )
         result = await handle.wait()
     assert result.run.status == "complete"
     assert stage.executor.ran == []
@@ -59,7 +61,7 @@ async def test_what_runs_after_an_edit_is_the_edited_call_and_the_model_is_told(
         stage = await stages(model)
         handle = await stage.start()
         [request] = await stage.requests()
-        decided = await stage.conversation.decide(
+        decided = await stage.conversation.route_decision(
             request.approval_id, Decision(approved=True, edited_input={"code": "copy().drop()"})
         )
         await handle.wait()
@@ -77,9 +79,11 @@ async def test_an_edit_that_does_not_fit_is_refused_and_the_call_goes_on_waiting
         handle = await stage.start()
         [request] = await stage.requests()
         with pytest.raises(InvalidArguments, match="code"):
-            await stage.conversation.decide(request.approval_id, Decision(approved=True, edited_input={"cod": "1"}))
+            await stage.conversation.route_decision(
+                request.approval_id, Decision(approved=True, edited_input={"cod": "1"})
+            )
         assert [c.state for c in await stage.runtime.approvals("awaiting_approval")] == ["awaiting_approval"]
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         await handle.wait()
 
 
@@ -90,7 +94,9 @@ async def test_the_first_decision_wins_and_the_second_hears_of_it(stages: Stages
         [request] = await stage.requests()
         answers = await asyncio.gather(
             *(
-                stage.conversation.decide(request.approval_id, Decision(approved=n % 2 == 0), decided_by=f"tab {n}")
+                stage.conversation.route_decision(
+                    request.approval_id, Decision(approved=n % 2 == 0), decided_by=f"tab {n}"
+                )
                 for n in range(8)
             ),
             return_exceptions=True,
@@ -110,16 +116,16 @@ async def test_a_decision_for_other_arguments_than_shown_changes_nothing(stages:
         handle = await stage.start()
         [request] = await stage.requests()
         with pytest.raises(DigestMismatch):
-            await stage.conversation.decide(request.approval_id, Decision(approved=True, digest="0" * 64))
+            await stage.conversation.route_decision(request.approval_id, Decision(approved=True, digest="0" * 64))
         assert stage.executor.ran == []
-        await stage.conversation.decide(request.approval_id, Decision(approved=True, digest=request.digest))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True, digest=request.digest))
         await handle.wait()
 
 
 async def test_an_unknown_approval_is_refused(stages: Stages) -> None:
     stage = await stages(ScriptedModel([]))
     with pytest.raises(UnknownApproval):
-        await stage.conversation.decide("apr_nothing", Decision(approved=True))
+        await stage.conversation.route_decision("apr_nothing", Decision(approved=True))
     with pytest.raises(UnknownApproval):
         await stage.runtime.route_decision("apr_nothing", Decision(approved=True))
 
@@ -132,11 +138,11 @@ async def test_an_approved_call_starts_while_its_sibling_still_waits_and_the_mod
         stage = await stages(model, executor=FunctionExecutor(lambda call, emit: call.tool_call_id))
         handle = await stage.start()
         first, second = await stage.requests(2)
-        await stage.conversation.decide(second.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
         await stage.until(lambda: stage.of(ToolCompleteEvent))
         assert [ran.tool_call_id for ran in stage.executor.ran] == ["b"]
         assert len(model.requests) == 1, "the model must not be asked before every call has its outcome"
-        await stage.conversation.decide(first.approval_id, Decision(approved=False, reason="No."))
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=False, reason="No."))
         await handle.wait()
     assert [message["tool_call_id"] for message in tool_messages(model.requests[-1])] == ["a", "b"]
     assert [message["role"] for message in model.requests[-1].messages] == [
@@ -175,7 +181,7 @@ async def test_always_allow_lets_the_next_call_and_the_waiting_sibling_run_unask
         stage = await stages(model)
         handle = await stage.start()
         first, _ = await stage.requests(2)
-        await stage.conversation.decide(first.approval_id, Decision(approved=True, scope="conversation"))
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True, scope="conversation"))
         result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "policy", "policy"]
     assert [rule.text for rule in result.run.policy.rules] == ["allow run_python"]
@@ -208,7 +214,7 @@ async def test_edit_mode_writes_files_of_the_folder_unasked_and_asks_for_code(st
         handle = await stage.start(policy="edit", tools=(WRITE_FILE, RUN_PYTHON))
         [request] = await stage.requests()
         assert request.tool_name == "run_python"
-        await stage.conversation.decide(request.approval_id, Decision(approved=False))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
         result = await handle.wait()
     assert [(c.state, c.by) for c in result.tool_calls] == [("success", "policy"), ("denied", "user")]
 
@@ -218,7 +224,7 @@ async def test_edit_mode_asks_for_a_file_that_it_does_not_cover(stages: Stages) 
         stage = await stages(model, executor=FunctionExecutor(edits=False))
         handle = await stage.start(policy="edit", tools=(WRITE_FILE,))
         [request] = await stage.requests()
-        await stage.conversation.decide(request.approval_id, Decision(approved=False))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
         await handle.wait()
     assert stage.executor.ran == []
 
@@ -228,7 +234,7 @@ async def test_a_site_caps_what_a_notebook_may_choose(stages: Stages) -> None:
         stage = await stages(model, policy_cap="ask")
         handle = await stage.start(policy="allow", rules=("allow *",))
         [request] = await stage.requests()
-        await stage.conversation.decide(request.approval_id, Decision(approved=False))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
         result = await handle.wait()
     assert result.run.policy.mode == "ask"
 

@@ -51,7 +51,7 @@ async def test_a_card_of_a_file_shows_how_the_file_would_change_where_the_execut
             "Writes files:",
             *(["Follows a link:"] if card is CARD else []),
         ]
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert [ran.arguments_json for ran in stage.executor.ran] == [request.tool_input]
     assert [ran.base for ran in stage.executor.ran] == [card.base if card else ""], "what was shown is what is replaced"
@@ -77,8 +77,8 @@ async def test_an_edited_call_that_nobody_could_read_goes_on_waiting(stages: Sta
         stage.executor.card = FileCard(refusal="It is too large.")
         edited = '{"path":"a.md","content":"newer"}'
         with pytest.raises(InvalidArguments, match="It is too large"):
-            await stage.conversation.decide(request.approval_id, Decision(approved=True, edited_input=edited))
-        await stage.conversation.decide(request.approval_id, Decision(approved=False))
+            await stage.conversation.route_decision(request.approval_id, Decision(approved=True, edited_input=edited))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
         await handle.wait()
 
 
@@ -101,5 +101,5 @@ async def test_a_card_of_a_file_does_without_a_diff_where_the_executor_does_not_
         handle = await stage.start(tools=(WRITE,))
         [request] = await stage.requests()
         assert request.preview.text == "new\n"
-        await stage.conversation.decide(request.approval_id, Decision(approved=False))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
         await handle.wait()

@@ -31,7 +31,7 @@ async def test_the_next_call_is_not_asked_about_and_the_one_on_screen_still_is(s
         switched = await stage.conversation.switch_policy("allow", decided_by="ana")
         assert (switched.before, switched.mode, switched.waiting) == ("ask", "allow", 1)
         assert stage.executor.ran == []
-        await stage.conversation.decide(request.approval_id, YES)
+        await stage.conversation.route_decision(request.approval_id, YES)
         result = await handle.wait()
         [entry] = await switches(stage)
     assert [c.by for c in result.tool_calls] == ["user", "policy"]
@@ -87,7 +87,7 @@ async def test_a_call_that_was_approved_and_has_not_started_is_judged_by_the_str
         stage.executor.act = tighten
         handle = await stage.start()
         for request in await stage.requests(2):
-            await stage.conversation.decide(request.approval_id, YES)
+            await stage.conversation.route_decision(request.approval_id, YES)
         result = await handle.wait()
     assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
     assert [c.state for c in result.tool_calls] == ["success", "denied"]
@@ -107,7 +107,9 @@ async def test_an_approval_in_the_same_moment_never_starts_a_call_after_the_swit
                 await asyncio.sleep(0)
             await stage.conversation.switch_policy("deny")
 
-        await asyncio.gather(stage.conversation.decide(request.approval_id, YES), tighten(), return_exceptions=True)
+        await asyncio.gather(
+            stage.conversation.route_decision(request.approval_id, YES), tighten(), return_exceptions=True
+        )
         await handle.wait()
         await stage.until(lambda: stage.of(CompleteEvent))
     order = [event.type for event in stage.events if event.type in ("policy", "tool_start")]
@@ -119,7 +121,7 @@ async def test_a_tools_own_word_that_comes_late_is_weighed_by_the_policy_of_then
     asked, go_on = asyncio.Event(), asyncio.Event()
 
     class Slow(FunctionExecutor):
-        async def judge(self, tool_name: str, arguments_json: str) -> Any:
+        async def tool_verdict(self, tool_name: str, arguments_json: str) -> Any:
             asked.set()
             await go_on.wait()
             return ToolVerdict("allow")
@@ -144,11 +146,11 @@ async def test_a_rule_that_is_saved_under_allow_approves_no_other_call_that_wait
         handle = await stage.start(tools=(RUN_PYTHON, other))
         first, second = await stage.requests(2)
         await stage.conversation.switch_policy("allow")
-        await stage.conversation.decide(first.approval_id, Decision(approved=True, scope="conversation"))
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True, scope="conversation"))
         await stage.until(lambda: stage.of(ToolCompleteEvent))
         [waiting] = await stage.runtime.approvals("awaiting_approval")
         assert waiting.approval_id == second.approval_id
-        await stage.conversation.decide(second.approval_id, YES)
+        await stage.conversation.route_decision(second.approval_id, YES)
         await handle.wait()
 
 
@@ -161,7 +163,7 @@ async def test_a_suspended_run_is_switched_and_says_so(stages: Stages) -> None:
         await until_suspended(stage)
         await stage.conversation.switch_policy("allow")
         await until_suspended(stage)
-        await stage.conversation.decide(request.approval_id, YES)
+        await stage.conversation.route_decision(request.approval_id, YES)
         result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "policy"]
 
@@ -177,7 +179,7 @@ async def test_the_switch_outlives_the_server(tmp_path: Path) -> None:
         after = await stage(model, tmp_path / "log.sqlite")
         [(_, conversation, handle)] = (await after.runtime.recover(_same(after.executor))).continued
         assert len(await after.runtime.approvals("awaiting_approval")) == 1
-        await conversation.decide(request.approval_id, YES)
+        await conversation.route_decision(request.approval_id, YES)
         result = await handle.wait()
         await after.close()
     assert [c.by for c in result.tool_calls] == ["user", "policy"]
@@ -201,7 +203,7 @@ async def test_later_prompts_that_name_no_policy_have_it_too_and_one_that_names_
         assert unnamed.run.policy.mode == "allow"
         handle = await stage.start(policy="ask")
         [request] = await stage.requests()
-        await stage.conversation.decide(request.approval_id, Decision(approved=False))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
         assert (await handle.wait()).run.policy.mode == "ask"
 
 

@@ -166,10 +166,10 @@ async def test_the_exact_call_runs_unasked_the_next_time_and_another_one_asks(st
         handle = await stage.start()
         [first] = await stage.requests()
         exact = first.rules[0].text
-        await stage.conversation.decide(first.approval_id, ALWAYS.model_copy(update={"rule": exact}))
+        await stage.conversation.route_decision(first.approval_id, ALWAYS.model_copy(update={"rule": exact}))
         _, other = await stage.requests(2)
         assert other.tool_call_id == "c"
-        await stage.conversation.decide(other.approval_id, Decision(approved=False))
+        await stage.conversation.route_decision(other.approval_id, Decision(approved=False))
         result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "policy", "user"]
     assert [rule.text for rule in result.run.policy.rules] == [exact]
@@ -183,10 +183,10 @@ async def test_a_saved_program_runs_unasked_and_what_is_put_behind_it_asks(stage
         handle = await stage.start(tools=BUILTIN_TOOLS)
         [first] = await stage.requests()
         rule = 'allow run_shell where command matches "git status *"'
-        await stage.conversation.decide(first.approval_id, ALWAYS.model_copy(update={"rule": rule}))
+        await stage.conversation.route_decision(first.approval_id, ALWAYS.model_copy(update={"rule": rule}))
         for count in (2, 3):
             other = (await stage.requests(count))[-1]
-            await stage.conversation.decide(other.approval_id, Decision(approved=False))
+            await stage.conversation.route_decision(other.approval_id, Decision(approved=False))
         result = await handle.wait()
     assert [(c.by, c.state) for c in result.tool_calls[1:]] == [
         ("policy", "success"),
@@ -201,9 +201,9 @@ async def test_a_rule_that_was_not_offered_is_refused_and_the_call_goes_on_waiti
         handle = await stage.start()
         [request] = await stage.requests()
         with pytest.raises(InvalidArguments, match="was not offered"):
-            await stage.conversation.decide(request.approval_id, ALWAYS.model_copy(update={"rule": "allow *"}))
+            await stage.conversation.route_decision(request.approval_id, ALWAYS.model_copy(update={"rule": "allow *"}))
         assert stage.executor.ran == []
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert result.run.policy.rules == []
 
@@ -215,7 +215,7 @@ async def test_a_reopened_page_is_told_what_may_be_saved_for_a_waiting_call(stag
         [request] = await stage.requests()
         [shown] = (await stage.conversation.view()).tool_calls
         assert (shown.scopes, shown.rules) == (request.scopes, request.rules)
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         await handle.wait()
         [shown] = (await stage.conversation.view()).tool_calls
         assert (shown.scopes, shown.rules) == ([], [])
@@ -236,10 +236,10 @@ async def test_a_removed_rule_leaves_the_header_and_the_next_call_asks(stages: S
         stage.executor.act = removed
         handle = await stage.start()
         [first] = await stage.requests()
-        await stage.conversation.decide(first.approval_id, ALWAYS)
+        await stage.conversation.route_decision(first.approval_id, ALWAYS)
         _, second = await stage.requests(2)
         assert stage.of(RunEvent)[-1].run.policy.rules == []
-        await stage.conversation.decide(second.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "user"]
 
@@ -258,7 +258,7 @@ async def test_a_call_that_a_rule_allowed_does_not_start_once_the_rule_is_remove
         stage.executor.act = removed
         handle = await stage.start()
         first, _ = await stage.requests(2)
-        await stage.conversation.decide(first.approval_id, ALWAYS)
+        await stage.conversation.route_decision(first.approval_id, ALWAYS)
         result = await handle.wait()
     assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
     assert result.tool_calls[1].state == "denied"
@@ -280,7 +280,7 @@ async def test_a_rule_for_the_project_reaches_the_other_notebooks_in_its_folder_
         async for frame in neighbour.subscribe(0):
             if '"type":"approval_request"' in frame:
                 break
-        await stage.conversation.decide(first.approval_id, Decision(approved=True, scope="project"))
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True, scope="project"))
         await handle.wait()
         result = await other.wait()
         assert [c.by for c in result.tool_calls] == ["policy"]

@@ -196,10 +196,10 @@ async def test_the_pictures_of_a_run_that_was_suspended_are_there_when_it_goes_o
         stage = await stages(model, executor=FunctionExecutor(draws(plot())), suspend_seconds=0.01)
         handle = await stage.start()
         first, second = await stage.requests(2)
-        await stage.conversation.decide(first.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
         await stage.until(lambda: stage.of(ToolCompleteEvent))
         await until_suspended(stage)
-        await stage.conversation.decide(second.approval_id, Decision(approved=False))
+        await stage.conversation.route_decision(second.approval_id, Decision(approved=False))
         await handle.wait()
     last = model.requests[-1]
     assert refs(last) == [("a", 1)]
@@ -217,7 +217,7 @@ async def test_a_restart_before_the_model_is_asked_keeps_the_picture(tmp_path: P
     before = await stage(seeing(turn), path, executor)
     await before.start()
     first, second = await before.requests(2)
-    await before.conversation.decide(first.approval_id, Decision(approved=True))
+    await before.conversation.route_decision(first.approval_id, Decision(approved=True))
     await before.until(lambda: before.of(ToolCompleteEvent))
     await before.close()
     with seeing(say("A red square.")) as model:

@@ -172,7 +172,7 @@ async def test_a_run_that_an_earlier_process_left_goes_on_with_the_summary(tmp_p
     with sized([say("Done.")]) as model:
         runtime = await Runtime.open(path, OneModel(model))
         [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
-        await conversation.decide(request.approval_id, Decision(approved=True))
+        await conversation.route_decision(request.approval_id, Decision(approved=True))
         result = await handle.wait()
         await runtime.aclose()
     assert result.text == "Done."
@@ -187,7 +187,7 @@ async def test_a_suspended_run_goes_on_with_the_summary(stages: Stages) -> None:
         handle = await stage.start("Look.")
         [request] = await stage.requests()
         await until_suspended(stage)
-        await stage.conversation.decide(request.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         assert (await handle.wait()).text == "Done."
     assert len(model.summary_requests) == 1
     assert shared(sent(model, -2), sent(model, -1)) == len(sent(model, -2))

@@ -44,7 +44,7 @@ async def test_a_new_message_replaces_waiting_calls_and_is_heard_before_the_next
         result = await handle.wait()
         assert run_id == handle.run_id
         with pytest.raises(AlreadyDecided):
-            await stage.conversation.decide(request.approval_id, Decision(approved=True))
+            await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
     assert result.tool_calls[0].state == "superseded"
     roles = [message["role"] for message in model.requests[-1].messages]
     assert roles == ["system", "user", "assistant", "tool", "user"]

@@ -132,7 +132,7 @@ async def test_after_a_restart_while_its_call_waited_for_a_decision(tmp_path: Pa
 
         [(_, _, handle)] = (await runtime.recover(executor_for)).continued
         conversation = await runtime.conversation(conversation_id)
-        await conversation.decide(request.approval_id, Decision(approved=True, digest=request.digest))
+        await conversation.route_decision(request.approval_id, Decision(approved=True, digest=request.digest))
         assert (await handle.wait()).text == "One."
         await runtime.aclose()
     assert shape(server) == STEP
@@ -147,10 +147,10 @@ async def test_a_denial_and_changed_arguments_leave_it_as_it_was(stages: Stages)
         one = await stages(model)
         handle = await one.start()
         first, second = await one.requests(2)
-        await one.conversation.decide(first.approval_id, Decision(approved=False, reason="No."))
-        await one.conversation.decide(second.approval_id, Decision(approved=True, edited_input={"code": "3"}))
+        await one.conversation.route_decision(first.approval_id, Decision(approved=False, reason="No."))
+        await one.conversation.route_decision(second.approval_id, Decision(approved=True, edited_input={"code": "3"}))
         *_, third = await one.requests(3)
-        await one.conversation.decide(third.approval_id, Decision(approved=True))
+        await one.conversation.route_decision(third.approval_id, Decision(approved=True))
         assert (await handle.wait()).text == "Done."
     step = ["user", "thought First", "call a", "call b", "output a", "output b"]
     assert shape(server, 1) == step

@@ -113,10 +113,10 @@ async def test_a_denial_and_changed_arguments_leave_it_as_it_was(stages: Stages)
         one = await stages(model)
         handle = await one.start()
         first, second = await one.requests(2)
-        await one.conversation.decide(first.approval_id, Decision(approved=False, reason="No."))
-        await one.conversation.decide(second.approval_id, Decision(approved=True, edited_input={"code": "3"}))
+        await one.conversation.route_decision(first.approval_id, Decision(approved=False, reason="No."))
+        await one.conversation.route_decision(second.approval_id, Decision(approved=True, edited_input={"code": "3"}))
         *_, third = await one.requests(3)
-        await one.conversation.decide(third.approval_id, Decision(approved=True))
+        await one.conversation.route_decision(third.approval_id, Decision(approved=True))
         assert (await handle.wait()).text == "Done."
     assert thoughts(server) == ["First", "Second"]
     answers = server.requests[1].body["messages"][2]["content"]

@@ -59,7 +59,7 @@ async def test_run_again_has_the_model_ask_and_the_person_is_asked_though_policy
         await handle_command(ToolRetryCommand(type="tool_retry", tool_call_id="a"), stage.conversation, "ana")
         [request] = await stage.requests()
         assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
-        await stage.conversation.decide(request.approval_id, Decision(approved=True, digest=request.digest))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True, digest=request.digest))
         result = await handle.wait()
     assert [one.state for one in result.tool_calls] == ["unknown", "success"]
     told = [message["content"] for message in model.requests[1].messages[-2:]]
@@ -118,7 +118,7 @@ async def test_after_a_restart_it_is_asked_about_unless_it_was_answered(tmp_path
         before = await stage(model, path, Dying())
         await before.start()
         first, _ = await before.requests(2)
-        await before.conversation.decide(first.approval_id, Decision(approved=True))
+        await before.conversation.route_decision(first.approval_id, Decision(approved=True))
         await until_unknown(before)
         if answered:
             await before.conversation.answer_unknown("a", "continue")
