@@ -7,7 +7,7 @@ from typing import Literal
 from agent_kernel.tools.review.hidden import hidden_characters
 
 Cover = Literal["yes", "no", "unclear"]
-"""Whether a rule covers a call. `unclear` means that it can't be told; a rule that denies or asks then asks."""
+"""Whether a rule covers a call. `unclear` means that it can't be decided; a rule that denies or asks then asks."""
 
 
 def within_folder(path: str, pattern: str) -> bool:

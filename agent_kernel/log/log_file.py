@@ -2,7 +2,7 @@
 
 SQLite goes on with a file that was removed, replaced or overwritten: the open file still exists, and pages that were
 read are in memory. A decision would then be in no file that a restart finds. So each transaction looks at the files
-before its work and after its commit (four `stat` calls). SQLite's `data_version` tells what another server wrote to the
+before its work and after its commit (four `stat` calls). SQLite's `data_version` shows what another server wrote to the
 same log from what any other program did.
 """
 

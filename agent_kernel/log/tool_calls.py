@@ -88,7 +88,7 @@ class Verdict:
     scope: Scope = "once"
     edit: "Edit | None" = None
     place: Place | None = None
-    """Where the path of a file tool's call leads, if nobody was asked; otherwise the approval request has stored it."""
+    """Where the path of a file tool's call leads, if no one was asked; else the approval request has stored it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,8 +148,8 @@ class MessagesApi:
         other: Thinking = "budget" if now == "adaptive" else "adaptive"
         takes_other = "adaptive" in said and other not in self._refused_thinking
         self._thinking = other if takes_other else "none"
-        unheard = request.effort is not None and not takes_other
-        return Amendment(request, _NO_EFFORT.format(target.wire_name) if unheard else "")
+        ignored = request.effort is not None and not takes_other
+        return Amendment(request, _NO_EFFORT.format(target.wire_name) if ignored else "")
 
 
 def _kind(target: Target) -> tuple[Thinking, int]:

@@ -99,8 +99,8 @@ class Catalogue:
 
     def capabilities(self, endpoint: Endpoint, wire_name: str) -> Capabilities:
         """A model's capabilities: from the configuration, else from the fetched list, else by its name."""
-        heard = self._known_of(endpoint).get(wire_name, NOTHING_KNOWN)
-        return endpoint.capabilities.over(heard).over(capabilities_by_name(wire_name, endpoint.base_url))
+        listed = self._known_of(endpoint).get(wire_name, NOTHING_KNOWN)
+        return endpoint.capabilities.over(listed).over(capabilities_by_name(wire_name, endpoint.base_url))
 
     def names(self, endpoint: Endpoint) -> list[str]:
         """The endpoint's models, as far as they were fetched."""
@@ -111,8 +111,8 @@ class Catalogue:
         return [name for name, capabilities in self._known_of(endpoint).items() if capabilities.tools]
 
     def _known_of(self, endpoint: Endpoint) -> Mapping[str, Capabilities]:
-        of, heard = self._known.get(endpoint.name, (None, {}))
-        return heard if of == endpoint else {}
+        of, listed = self._known.get(endpoint.name, (None, {}))
+        return listed if of == endpoint else {}
 
     async def _listing(self, endpoint: Endpoint | BrokenEndpoint, fresh: bool) -> Listing:
         if isinstance(endpoint, BrokenEndpoint):

@@ -12,7 +12,7 @@ DEFAULT_MODELS: dict[Provider, str] = {
     "OpenAI": "gpt-6.1-sol",
     "Anthropic": "claude-sonnet-5-5",
 }
-"""The models that are used if nobody names one: one for each provider whose key alone is enough to begin.
+"""The models that are used if none is named: one for each provider whose key alone is enough to begin.
 
 Chosen on 2026-11-21 from the names that the providers' own clients know (openai 3.54, anthropic 2.12) and that
 genai-prices 0.2.3 has a price for, so that the first run shows what it cost. Both are the middle of their family, at

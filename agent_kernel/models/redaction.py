@@ -81,8 +81,8 @@ class Redaction:
             tool_calls=tuple(map(self._call, turn.tool_calls)),
         )
         # Provider items describe the unredacted turn, so they are dropped.
-        tells = turn.provider is not None and self._tells(turn.provider.to_wire())
-        return replace(clean, provider=None) if clean != turn or tells else turn
+        leaks = turn.provider is not None and self._has_secret(turn.provider.to_wire())
+        return replace(clean, provider=None) if clean != turn or leaks else turn
 
     def _call(self, call: RequestedCall) -> RequestedCall:
         return replace(
@@ -90,7 +90,7 @@ class Redaction:
             id=self._clean(call.id),
             name=self._clean(call.name),
             arguments=self._arguments(call.arguments),
-            extra_content=None if self._tells(call.extra_content) else call.extra_content,
+            extra_content=None if self._has_secret(call.extra_content) else call.extra_content,
         )
 
     def _arguments(self, arguments: str) -> str:
@@ -108,7 +108,7 @@ class Redaction:
             plain = plain.replace(secret, IN_PLACE)
         return plain
 
-    def _tells(self, value: Any) -> bool:
+    def _has_secret(self, value: Any) -> bool:
         if value is None or not self._secrets:
             return False
         text = json.dumps(value, ensure_ascii=False)

@@ -268,13 +268,13 @@ class ModelResolver:
         raise ConfigurationError(f"No endpoint lists the model {name!r}. {self._advice(name)}")
 
     def _advice(self, name: str) -> str:
-        heard = [
+        listed = [
             f"{endpoint.name}/{other}"
             for endpoint in self.endpoints.values()
             if isinstance(endpoint, Endpoint)
             for other in self._catalogue.names(endpoint)
         ]
-        if names := near(name, heard):
+        if names := near(name, listed):
             return f"Near that: {', '.join(names)}. `%agent models` lists what there is."
         whole = ", ".join(f"{endpoint}/{name}" for endpoint in self.endpoints)
         return f"Say which one serves it: {whole}. `%agent models` lists what there is."

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
 from agent_kernel.record.formats import to_html, to_markdown, to_plain
 from agent_kernel.record.results import Result
-from agent_kernel.record.story import Story, alone, tell
+from agent_kernel.record.story import Story, alone, make_story
 
 __all__ = ["Placed", "Result", "place_record", "render_record"]
 
@@ -25,7 +25,7 @@ def place_record(
     run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[ToolCallView], *, below_prompt: bool = False
 ) -> Placed:
     """As `render_record`, for a notebook, in which the run's results are outputs after the record."""
-    story = tell(run, messages, tool_calls)
+    story = make_story(run, messages, tool_calls)
     return Placed(_bundle(story, below_prompt=below_prompt), story.results)
 
 
@@ -40,7 +40,7 @@ def render_record(
     durations; for a run of a cassette the other two have none either, so that notebooks can be compared. Linear in the
     size of the run, and bounded: long texts are shortened, and the record says what is left out.
     """
-    return _bundle(alone(tell(run, messages, tool_calls)), below_prompt=below_prompt)
+    return _bundle(alone(make_story(run, messages, tool_calls)), below_prompt=below_prompt)
 
 
 def _bundle(story: Story, *, below_prompt: bool) -> dict[str, str]:

@@ -110,7 +110,7 @@ def alone(story: Story) -> Story:
     return replace(story, transcript=tuple(transcript), results=())
 
 
-def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[ToolCallView]) -> Story:
+def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[ToolCallView]) -> Story:
     by_id = {call.tool_call_id: call for call in tool_calls}
     answers: list[str] = []
     items: list[ToolCallView | Aside] = []
@@ -135,7 +135,7 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
     items.extend(by_id.values())
     items.extend(aside for _, aside in reversed(between))
     run_id = "recorded" if run.recorded else run.run_id
-    transcript, results = _told(items, run_id, run.recorded)
+    transcript, results = _transcript(items, run_id, run.recorded)
     error = f"{words.error_words(run.error.code)} {run.error.message}".strip() if run.error else stopped
     return Story(
         run_id=run_id,
@@ -161,24 +161,26 @@ def _why_stopped(run: RunView) -> str:
     return reasons[-1] if run.status == "cancelled" and reasons else ""
 
 
-def _told(items: list[ToolCallView | Aside], run_id: str, recorded: bool) -> tuple[tuple[Call | Aside, ...], Results]:
+def _transcript(
+    items: list[ToolCallView | Aside], run_id: str, recorded: bool
+) -> tuple[tuple[Call | Aside, ...], Results]:
     calls = [item for item in items[:_MOST_CALLS] if isinstance(item, ToolCallView)]
     outputs = {number: settled_outputs(call) for number, call in enumerate(calls, 1)}
     done = {number: outputs[number] for number, call in enumerate(calls, 1) if call.state == "success"}
     results = Results(run_id, done)
     cells = _cells([item for item in items if isinstance(item, ToolCallView)])
-    told: list[Call | Aside] = []
+    transcript: list[Call | Aside] = []
     numbers = itertools.count(1)
     for item in items[:_MOST_CALLS]:
         if isinstance(item, ToolCallView):
             number = next(numbers)
             shown = tuple(shown_outputs(item, number, outputs[number], results))
-            told.append(replace(_call(item, shown, recorded), cell=cells.get(item.tool_call_id)))
+            transcript.append(replace(_call(item, shown, recorded), cell=cells.get(item.tool_call_id)))
         else:
-            told.append(item)
+            transcript.append(item)
     if len(items) > _MOST_CALLS:
-        told.append(Aside(f"{len(items) - _MOST_CALLS} more. {words.LEFT_OUT}"))
-    return tuple(told), results
+        transcript.append(Aside(f"{len(items) - _MOST_CALLS} more. {words.LEFT_OUT}"))
+    return tuple(transcript), results
 
 
 def _cells(calls: Sequence[ToolCallView]) -> dict[str, int]:

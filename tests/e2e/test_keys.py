@@ -291,7 +291,7 @@ def test_a_question_takes_letters_digits_and_ctrl_enter(
     answer.open()
     expect(notebook.record()).to_contain_text("Two it is.")
     keyboard.wait_for_focus(cell=RUN, mode="command")
-    assert "Two" in model.heard()[0]
+    assert "Two" in model.tool_results()[0]
 
 
 def test_a_budget_pause_takes_letters_in_its_field_and_ctrl_enter(

@@ -164,7 +164,7 @@ def test_what_can_not_be_shown_says_why_and_large_figures_are_drawn(
     expect(card).to_contain_text("Too large to show here")
     expect(card.locator(".js-plotly-plot")).to_have_count(2)
     finish(notebook, end)
-    assert "[application/vnd.plotly.v1+json, too large to show]" in model.heard()[0]
+    assert "[application/vnd.plotly.v1+json, too large to show]" in model.tool_results()[0]
 
 
 @pytest.fixture(scope="module")

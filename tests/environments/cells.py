@@ -25,7 +25,7 @@ class Cells:
         self.server = server
         self.kernel_id = kernel_id
         self.session = uuid.uuid4().hex
-        self.heard: list[Message] = []
+        self.received: list[Message] = []
         self._socket = self._connect()
 
     @classmethod
@@ -44,20 +44,20 @@ class Cells:
         )
 
     def reconnect(self) -> None:
-        """Connect anew, as a page that is loaded again, and wait until the kernel is heard: a gateway's line comes back
+        """Connect anew, as a page that is loaded again, and wait until the kernel answers: a gateway's line comes back
         later than the server's. As another session: the gateway notices late that the old line is cut, and until then
         two connections of one session would have the same address at the kernel."""
         self._socket.close()
         self.session = uuid.uuid4().hex
         self._socket = self._connect()
         self._socket.settimeout(ASK_AGAIN_SECONDS)
-        wait_until(self._is_heard, "the kernel to be heard again", SECONDS)
+        wait_until(self._answers, "the kernel to answer again", SECONDS)
         self._socket.settimeout(SECONDS)
 
-    def _is_heard(self) -> bool:
+    def _answers(self) -> bool:
         asked = self._ask("kernel_info_request", {})
         with contextlib.suppress(websocket.WebSocketTimeoutException):
-            self.hear_until(lambda: any(_is_idle(message) for message in self._of(asked)))
+            self.receive_until(lambda: any(_is_idle(message) for message in self._of(asked)))
             return True
         return False
 
@@ -86,7 +86,7 @@ class Cells:
 
     def ended(self, cell: str) -> list[Message]:
         """The outputs of a cell, once it has ended."""
-        self.hear_until(lambda: any(_is_idle(message) for message in self._of(cell)))
+        self.receive_until(lambda: any(_is_idle(message) for message in self._of(cell)))
         outputs = [message for message in self._of(cell) if message["channel"] == "iopub"]
         return [message for message in outputs if message["msg_type"] not in ("status", "execute_input")]
 
@@ -101,15 +101,15 @@ class Cells:
         return [m["content"] for m in self._of(cell) if m["msg_type"] in ("display_data", "update_display_data")]
 
     def _of(self, cell: str) -> list[Message]:
-        return [message for message in self.heard if message["parent_header"].get("msg_id") == cell]
+        return [message for message in self.received if message["parent_header"].get("msg_id") == cell]
 
-    def hear_until(self, condition: Callable[[], object]) -> None:
+    def receive_until(self, condition: Callable[[], object]) -> None:
         deadline = time.monotonic() + SECONDS
         while not condition():
-            assert time.monotonic() < deadline, [message["msg_type"] for message in self.heard][-20:]
+            assert time.monotonic() < deadline, [message["msg_type"] for message in self.received][-20:]
             frame = self._socket.recv()
             if isinstance(frame, str) and frame:
-                self.heard.append(json.loads(frame))
+                self.received.append(json.loads(frame))
 
     # what the person does
 

@@ -49,7 +49,7 @@ def test_the_main_job_runs_in_a_kernel_behind_a_gateway(cells: Cells, model: Wri
     answer.open()
     assert cells.run_ended(waiting["conversation_id"])["status"] == "complete"
     assert cells.text("run = ak.last_run().wait(20); print(run.text, product)") == "It is **42**. 42\n"
-    cells.hear_until(lambda: len(cells.shown(cell)) == 2)
+    cells.receive_until(lambda: len(cells.shown(cell)) == 2)
     assert "data-agent-record" in cells.shown(cell)[-1]["data"]["text/html"]
     assert WIDGET not in cells.shown(cell)[-1]["data"]
 

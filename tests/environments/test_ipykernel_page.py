@@ -60,7 +60,7 @@ def test_a_click_is_heard_while_the_cell_waits_and_the_cell_behind_it_runs_after
     wait_until(lambda: notebook.text(2) == "42", "the cell behind it")
     assert notebook.text(1).endswith("the cell went on")
     assert [notebook.prompt_number(index) for index in range(3)] == [1, 2, 3]
-    assert model.heard() == ["the product is 42"]
+    assert model.tool_results() == ["the product is 42"]
 
 
 # From ipykernel 7 on the widget is shown again when the cell has ended.
@@ -76,4 +76,4 @@ def test_a_page_that_is_loaded_again_while_the_cell_waits_shows_the_card_and_is_
     notebook.wait_for_state("success")
     notebook.run(2)
     assert notebook.text(2) == "42"
-    assert model.heard() == ["the product is 42"]
+    assert model.tool_results() == ["the product is 42"]

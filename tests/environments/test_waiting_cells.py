@@ -228,12 +228,12 @@ def test_what_a_cell_prints_is_its_own_and_so_is_what_a_widget_prints_that_is_he
     button = kernel.value("button.comm.comm_id").strip("'")
     printed: list[tuple[str, str]] = []
 
-    def hear(message: dict[str, Any]) -> None:
+    def listen(message: dict[str, Any]) -> None:
         if message["msg_type"] == "stream":
             printed.append((message["parent_header"]["msg_type"], message["content"]["text"]))
 
     page = Page(kernel)
-    kernel.listeners.append(hear)
+    kernel.listeners.append(listen)
     cell = kernel.send(f"print('before')\n{RUN}\nprint('after')", allow_stdin=True)
     page.open()
     page.send_to(button, {"method": "custom", "content": {"event": "click"}})
@@ -256,14 +256,14 @@ def test_a_page_that_is_loaded_again_finds_the_widget_while_the_cell_waits(kerne
     assert page.comm in kernel.ask("comm_info_request", target_name="jupyter.widget")["comms"]
     states: list[dict[str, Any]] = []
 
-    def hear(message: dict[str, Any]) -> None:
+    def listen(message: dict[str, Any]) -> None:
         if message["content"].get("comm_id") == "control" and message["msg_type"] == "comm_msg":
             states.append(message["content"]["data"]["states"])
 
-    kernel.listeners.append(hear)
+    kernel.listeners.append(listen)
     protocol = {"version": "1.0.0"}
-    kernel.tell("comm_open", protocol, comm_id="control", target_name="jupyter.widget.control", data={})
-    kernel.tell("comm_msg", comm_id="control", data={"method": "request_states"})
+    kernel.post("comm_open", protocol, comm_id="control", target_name="jupyter.widget.control", data={})
+    kernel.post("comm_msg", comm_id="control", data={"method": "request_states"})
     page.until(lambda: bool(states))
     assert states[0][page.comm]["state"]["run_id"] == page.state["run_id"]
     approve(page)

@@ -157,10 +157,10 @@ async def check(round_: Round, client: Client, resume: int, view: dict[str, Any]
     plain = await round_.server.ended(round_.plain)
     if plain["runs"][0]["status"] != "complete":
         round_.fault("dishonest_states", f"the run without a kernel ended {plain['runs'][0]['status']}")
-    await hear_next(round_)
+    await send_next(round_)
 
 
-async def hear_next(round_: Round) -> None:
+async def send_next(round_: Round) -> None:
     """The conversation goes on: the next request tells the model of every call."""
     try:
         await round_.server.start_run(round_.conversation, 'And now? {"steps": []}')

@@ -5,19 +5,19 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 function widget() {
-  const hears = new Map<string, (message: unknown) => void>();
+  const callbacks = new Map<string, (message: unknown) => void>();
   const sent: unknown[] = [];
   const model: MessageModel = {
     get: () => "usually",
-    on: (event, callback) => void hears.set(event, callback),
-    off: (event) => void hears.delete(event),
+    on: (event, callback) => void callbacks.set(event, callback),
+    off: (event) => void callbacks.delete(event),
     send: (content) => void sent.push(content),
   };
-  return { model, sent, hear: (message: unknown) => hears.get("msg:custom")?.(message) };
+  return { model, sent, receive: (message: unknown) => callbacks.get("msg:custom")?.(message) };
 }
 
 test("a page asks for its events again until the kernel answers, as a first message may be held until the cell ends", () => {
-  const { model, sent, hear } = widget();
+  const { model, sent, receive } = widget();
   const frames: string[] = [];
   const transport = new KernelTransport(model);
   transport.start({
@@ -32,7 +32,7 @@ test("a page asks for its events again until the kernel answers, as a first mess
   vi.advanceTimersByTime(2_500);
   expect(sent).toHaveLength(3);
 
-  hear({ frames: ["one"] });
+  receive({ frames: ["one"] });
   vi.advanceTimersByTime(10_000);
   expect(sent).toHaveLength(3);
   expect(frames).toEqual(["one"]);

@@ -1,4 +1,4 @@
-/** Without a server the kernel itself is the other side, and some kernels hear nothing while they run a cell. */
+/** Without a server the kernel itself is the other side, and some kernels receive nothing while they run a cell. */
 import { expect, test } from "vitest";
 import { button, buttons, card, kernelView, press, Recording, settle, show, usePage } from "./page";
 
@@ -25,22 +25,22 @@ const WHEN_FREE = "This kernel takes a decision when no cell is running.";
 const TAKEN_LATER = "You chose Approve. The kernel takes it when the running cell ends.";
 const NOT_STOPPED = "This kernel hears Stop and Cancel when what it runs has ended.";
 
-test("a card says before the click that a kernel hears nothing while it runs a cell", async () => {
+test("a card says before the click that a kernel receives nothing while it runs a cell", async () => {
   const { root, text } = await page("between-cells", asks);
   expect(text()).toContain(WHEN_FREE);
   expect(buttons(card(root, "t1"))).toContain("Approve");
 });
 
-test("while a cell waits for the run the kernel hears at once, and the card says so no longer; then it says it again", async () => {
-  const { root, text, hears } = await page("between-cells", asks);
-  hears("usually");
+test("while a cell waits for the run the kernel receives at once, and the card says so no longer; then it says it again", async () => {
+  const { root, text, setReceives } = await page("between-cells", asks);
+  setReceives("usually");
   await settle();
   expect(text()).not.toContain(WHEN_FREE);
   await press(card(root, "t1"), "Approve");
   expect(text()).toContain("You chose Approve.");
   expect(text()).not.toContain(TAKEN_LATER);
   expect(root.querySelector(".ak-status")?.textContent).toBe("Waiting for you");
-  hears("between-cells");
+  setReceives("between-cells");
   await settle();
   expect(text()).toContain(TAKEN_LATER);
   expect(root.querySelector(".ak-status")?.textContent).toBe("Waiting for the kernel");
@@ -75,7 +75,7 @@ test("an answer to a pause waits for the cell to end too, and neither the card n
   expect(status()).toBe("Running");
 });
 
-test("a kernel that usually hears at once is said to be busy only after a second without an answer", async () => {
+test("a kernel that usually receives at once is said to be busy only after a second without an answer", async () => {
   const { root, text } = await page("usually", asks);
   expect(text()).not.toContain(WHEN_FREE);
   await press(card(root, "t1"), "Approve");
@@ -103,7 +103,7 @@ test("Cancel says so too, for as long as the call runs", async () => {
   expect(root.textContent).not.toContain(NOT_STOPPED);
 });
 
-test("a server hears at any time, and nothing is said", async () => {
+test("a server receives at any time, and nothing is said", async () => {
   const root = await show(executes);
   await press(root, "Stop");
   await settle(2_000);

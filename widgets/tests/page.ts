@@ -155,7 +155,7 @@ export interface KernelView {
   say(...frames: object[]): void;
   restart(): void;
   /** A cell begins, or ends, to wait for a run. */
-  hears(receives: "usually" | "between-cells"): void;
+  setReceives(receives: "usually" | "between-cells"): void;
   close(): void;
 }
 
@@ -183,7 +183,7 @@ export function kernelView(recording: Recording, receives: "usually" | "between-
     root,
     deliver: (from) => callbacks.get("msg:custom")?.({ frames: from.frames.map((frame) => JSON.stringify(frame)) }),
     say: (...frames) => callbacks.get("msg:custom")?.({ frames: frames.map((frame) => JSON.stringify(frame)) }),
-    hears: (now) => {
+    setReceives: (now) => {
       traits.receives = now;
       callbacks.get("change:receives")?.(undefined);
     },

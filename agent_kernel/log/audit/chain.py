@@ -2,7 +2,7 @@
 
 An entry is one line of JSON in a canonical form: UTF-8, keys in order, no space between tokens, nothing escaped that
 need not be. Its `previous` is the SHA-256 of the entry before it, of exactly those bytes (64 zeros for the first), so
-an export can be checked without this program. Entries are added in the transaction that does what they tell. SQLite
+an export can be checked without this program. Entries are added in the transaction that does what they record. SQLite
 refuses to change or remove one, and they outlive their conversation. `audit_head` names the last entry, so that a
 cut-off end is noticed too. Schemas 2 to 12 stored entries packed (`old_packing`): the hash is that of the text.
 
@@ -91,7 +91,7 @@ def _read_rows(sql: sqlite3.Connection, after: int = 0) -> Iterator[tuple[int, s
         "SELECT number, typeof(entry), CAST(entry AS BLOB), hash FROM audit WHERE number > ? ORDER BY number", (after,)
     )
     for number, kind, stored, hashed in rows:
-        # Somebody who tampers with the file may store a text that is not UTF-8.
+        # A file that was tampered with may hold a text that is not UTF-8.
         yield number, stored.decode(errors="replace") if kind == "text" else stored, in_hex(hashed)
 
 

@@ -1,4 +1,4 @@
-"""The kinds of audit entries: one function for each, called in the transaction that does what the entry tells.
+"""The kinds of audit entries: one function for each, called in the transaction that does what the entry records.
 
 There is one for each decision on a tool call and one for each outcome, and one for whatever else a person decides. All
 entries about a call have its `approval_id`. Its arguments, and who decided, are in the decision and not repeated in the

@@ -99,7 +99,7 @@ _CODES: tuple[tuple[type[Exception], ErrorCode, int], ...] = (
 
 
 def reply_for(error: Exception) -> ErrorReply:
-    """What a client is told of an error. One that nobody foresaw keeps its details in the log of the process."""
+    """The reply to a client for an error. One that was not foreseen keeps its details in the log of the process."""
     for kind, code, status in _CODES:
         if isinstance(error, kind):
             return ErrorReply(code, status, str(error), *_particulars(error))

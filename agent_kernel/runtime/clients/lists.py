@@ -12,7 +12,7 @@ from agent_kernel.protocol.views import PROMPT_CHARACTERS, ListedCall, ListedRun
 from agent_kernel.tools.builtin.declarations import ASK_USER
 
 ENDED_RUNS = 100
-"""How many runs that have ended the list has where nobody says: the newest."""
+"""How many runs that have ended the list has unless a number is asked for: the newest."""
 _OPEN = ("queued", "running")
 
 
@@ -26,7 +26,7 @@ class _Place:
 
 def read_calls(sql: sqlite3.Connection, state: str | None) -> list[ListedCall]:
     """Those in a state, or all, in the order in which they were proposed. `unanswered` are those of open runs whose
-    outcome is unknown, and about which nobody has said anything yet."""
+    outcome is unknown, and which no person has answered yet."""
     calls = unanswered(sql) if state == "unanswered" else tool_calls.list_calls(sql, state=state)
     places: dict[str, _Place] = {}
     listed = []
@@ -47,7 +47,7 @@ def read_calls(sql: sqlite3.Connection, state: str | None) -> list[ListedCall]:
 
 
 def unanswered(sql: sqlite3.Connection) -> list[ToolCallView]:
-    """The calls of all open runs whose outcome is unknown, and about which nobody has said anything yet."""
+    """The calls of all open runs whose outcome is unknown, and which no person has answered yet."""
     going_on = {view.run_id for view in runs.open_runs(sql)}
     unknown = tool_calls.list_calls(sql, state="unknown")
     return [call for call in unknown if call.unknown_answer is None and call.run_id in going_on]

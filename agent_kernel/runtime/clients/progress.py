@@ -14,7 +14,7 @@ from agent_kernel.runtime.clients.lists import wait_of
 class RunProgress:
     run: RunView
     calls: tuple[ToolCallView, ...]
-    """Those that have not ended, or about whose unknown outcome nobody has said anything."""
+    """Those that have not ended, or whose unknown outcome no person has answered."""
     ended: Mapping[CallState, int]
     """How many of the others there are in each state."""
     ahead: RunView | None

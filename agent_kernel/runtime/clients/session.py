@@ -63,7 +63,7 @@ async def may_always() -> bool:
 class ClientSession:
     """For the runtime's event loop.
 
-    A `shared` transport sends to all pages that show something, and does not hear when one comes. A page that resumes
+    A `shared` transport sends to all pages that show something, and is not told when one comes. A page that resumes
     from the beginning is new there, and is greeted then; the `session` names that `resume`, so that the others can
     ignore it.
     """
@@ -79,8 +79,8 @@ class ClientSession:
         left_off: int | None = None,
         shared: bool = False,
     ) -> None:
-        """`person` is whom the log names for what the client does. `on_shown` hears of each run that the client begins
-        or ceases to show. `left_off` is the last `seq` that the client has, where it says so on connecting."""
+        """`person` is whom the log names for what the client does. `on_shown` is called with each run that the client
+        begins or ceases to show. `left_off` is the last `seq` that the client has, where it says so on connecting."""
         self.conversation = conversation
         self.runs_shown: set[str] = set()
         self._transport = transport
@@ -93,9 +93,9 @@ class ClientSession:
         self._greeted = asyncio.Event()
         """Set while there is a subscription whose `session` was sent."""
         self._greeted_for: str | None = None
-        self._heard = asyncio.Event()
+        self._first_frame = asyncio.Event()
         if left_off is not None:
-            self._heard.set()
+            self._first_frame.set()
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._closed = False
@@ -141,7 +141,7 @@ class ClientSession:
             self.close()
         finally:
             self._waiting -= 1
-            self._heard.set()
+            self._first_frame.set()
 
     def close(self) -> None:
         self._closed = True
@@ -174,8 +174,8 @@ class ClientSession:
     async def _send_events(self, subscription: Subscription) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(HOLD_SECONDS):
-                await self._heard.wait()
-        self._heard.set()
+                await self._first_frame.wait()
+        self._first_frame.set()
         async for frame in subscription:
             await self._transport.send(frame.encode())
 
@@ -211,7 +211,7 @@ class ClientSession:
         """Go on from where a client left off. True where a `session` has answered it."""
         is_new = self._shared and command.last_seq == 0
         if is_new and command.id is not None and command.id == self._greeted_for:
-            return False  # a page asks again until it hears something
+            return False  # a page asks again until something comes
         if is_new:
             self.runs_shown.clear()  # a page that is loaded again says so anew
         if is_new or self._subscription is None or self._is_far_behind(command.last_seq):

@@ -96,7 +96,7 @@ def leave_out(
         begins[run] = number
     gone: dict[str, str] = {}
     for new, earlier in replaced:
-        if new in begins:  # one that never began took nobody's place
+        if new in begins:  # one that never began replaced none
             for old in earlier:
                 gone.setdefault(old, new)
     for old, new in gone.items():

@@ -61,7 +61,7 @@ class RunContext:
     model: Model
     executor: ToolExecutor | None
     attended: bool
-    """False where nobody is there to ask: scripted decisions answer, or else the call is denied."""
+    """False where there is no person to ask: scripted decisions answer, or else the call is denied."""
     leases: Leases
     shown: Shown
     """Whether a page has shown the conversation."""
@@ -178,7 +178,7 @@ class ActiveRun:
         commit.emit(RunEvent(run_id=self.run_id, run=self.view))
 
     def notify(self, content: str) -> None:
-        """Tell the user what was done otherwise than asked, once."""
+        """Add a notice about something that was done otherwise than asked, unless it is there already."""
         if any(notice.content == content for notice in self.view.notices):
             return
         notice = NoticeView(content=content, at=utc_now(), steps=self.view.usage.steps)
@@ -315,7 +315,7 @@ class ActiveRun:
 
     @property
     def takes_messages(self) -> bool:
-        """Whether a message that comes now is heard before the run's next model call."""
+        """Whether a message that comes now is part of the run's next model call."""
         return self.inbox.is_open and not self.is_ending
 
     @property

@@ -1,4 +1,4 @@
-"""When somebody has asked Jupyter to interrupt a kernel, so that the kernel can tell that from any other signal."""
+"""When Jupyter was asked to interrupt a kernel, so that the kernel can tell that from any other signal."""
 
 import asyncio
 import time

@@ -169,7 +169,7 @@ class ServedKernel:
             self._tasks.spawn(stopping, f"interrupt of {conversation.conversation_id}")
 
     def _stop_for(self, cause: StopCause) -> Stop:
-        """Jupyter interrupts a kernel before it shuts it down or restarts it. Then nobody meant an interrupt."""
+        """Jupyter interrupts a kernel before it shuts it down or restarts it. Then no interrupt was meant."""
         if cause == "interrupted" and self._transport.is_ending:
             return Stop("The kernel was restarted or shut down.", by=None, notice=ENDED_NOTICE)
         return stop_for(cause)

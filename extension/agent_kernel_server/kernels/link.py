@@ -37,7 +37,7 @@ class RequestRefused(RequestFailed):
 
 
 class InvalidReply(RequestFailed):
-    """The kernel's reply is not what was asked for: nobody can say what it has done."""
+    """The kernel's reply is not what was asked for: what it has done is not known."""
 
 
 class Unreachable(KernelGone):
@@ -118,7 +118,7 @@ class KernelLink:
             reply.cancel()
 
     async def ensure_installed(self) -> None:
-        """Have the kernel answer requests, if nobody has loaded the extension. Raises `RequestFailed`, `KernelGone`."""
+        """Have the kernel answer requests, unless the extension is loaded. Raises `RequestFailed`, `KernelGone`."""
         if self.installed.is_set():
             return
         async with self._installing:

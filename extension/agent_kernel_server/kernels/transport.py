@@ -19,7 +19,7 @@ class Listener(Protocol):
         ...
 
     def on_unreachable(self, reason: str) -> None:
-        """Nobody knows what the kernel does, and it may come back as it was."""
+        """The state of the kernel is not known, and it may come back as it was."""
         ...
 
     def on_gone(self, reason: str) -> None:
@@ -59,7 +59,7 @@ class Transport(Protocol):
 
     @property
     def reports_interrupts(self) -> bool:
-        """Whether this server learns of each interrupt that somebody asks Jupyter for."""
+        """Whether this server learns of each interrupt that Jupyter is asked for."""
         ...
 
     def open_wire(self, receive: Receive) -> Wire: ...

@@ -21,7 +21,7 @@ function runAnew(tracker: INotebookTracker, output: EventTarget | null, cellId: 
   const { sessionContext, content } = panel;
   if (sessionContext.isTerminating || sessionContext.pendingInput || sessionContext.hasNoKernel) return false;
   const metadata = { [NEW_CONVERSATION]: true, recordTiming: content.notebookConfig.recordTiming };
-  // It fails where the kernel goes away meanwhile, of which the notebook tells.
+  // It fails where the kernel goes away meanwhile, which the notebook shows.
   void CodeCell.execute(cell, sessionContext, metadata).catch(() => undefined);
   return true;
 }

@@ -1,10 +1,10 @@
-/** What a card says where a click waits for the kernel: without a server, some kernels hear nothing while they run a cell. */
+/** What a card says where a click waits for the kernel: without a server, some kernels receive nothing while they run a cell. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Icon } from "../ui/icon";
 import { useRun } from "./context";
 
-/** A click that a kernel hears at once is answered long before. */
+/** A click that a kernel receives at once is answered long before. */
 const LATE_MS = 1_000;
 
 /** Whether a click that was made as this view appeared waits for the kernel. */

@@ -11,7 +11,7 @@ export interface Rendermime {
   createModel(options: { data: Bundle; metadata: Bundle; trusted: boolean }): unknown;
 }
 
-/** A Lumino widget, which has to be told when it comes into the page and when its room changes. */
+/** A Lumino widget, which needs messages when it comes into the page and when its size changes. */
 export interface LuminoWidget {
   readonly node: HTMLElement;
   readonly isDisposed: boolean;
@@ -51,22 +51,22 @@ export function drawnMime(manager: WidgetManager | undefined, data: Bundle): str
 
 /** Puts a widget into an element, or takes it out, as `Widget.attach` and `detach` do: its own library is not ours. */
 export function attach(widget: LuminoWidget, host: HTMLElement): void {
-  tell(widget, "before-attach");
+  send(widget, "before-attach");
   host.append(widget.node);
-  tell(widget, "after-attach");
+  send(widget, "after-attach");
 }
 
 export function detach(widget: LuminoWidget): void {
-  tell(widget, "before-detach");
+  send(widget, "before-detach");
   widget.node.remove();
-  tell(widget, "after-detach");
+  send(widget, "after-detach");
 }
 
 /** The room of a widget has changed, or was none before. */
 export function resized(widget: LuminoWidget): void {
-  tell(widget, "resize", { width: -1, height: -1 });
+  send(widget, "resize", { width: -1, height: -1 });
 }
 
-function tell(widget: LuminoWidget, type: string, fields: object = {}): void {
+function send(widget: LuminoWidget, type: string, fields: object = {}): void {
   if (!widget.isDisposed) widget.processMessage({ type, isConflatable: false, conflate: () => false, ...fields });
 }

@@ -242,7 +242,7 @@ export class Channel {
     this.changed();
   }
 
-  /** A pong says how far the log is: what this page has not heard of by now, it asks for. */
+  /** A pong says how far the log is: what this page does not have by now, it asks for. */
   private ponged(seq: number): void {
     if (seq > this.sequence.last) this.resume();
   }
@@ -279,7 +279,7 @@ export class Channel {
     const farBehind = this.greeted || (answers === null && !this.transport.greets);
     this.greeted = true;
     if (farBehind) {
-      // One that nobody was owed: this page was away for so long that the snapshot takes the events' place.
+      // One that was not asked for: this page was away for so long that the snapshot takes the events' place.
       this.startFrom(event);
     } else if (this.fresh || startedOver) {
       this.fresh = false;
@@ -337,15 +337,15 @@ export class Channel {
     if (id !== null && decision === null && sent === null && !id.startsWith(this.idPrefix)) return;
     if (decision !== null) this.decisions.settle(decision.command.approval_id, false);
     if (sent?.command.type === "budget") this.notByUs(sent.runId, sent.command.pause_id);
-    // A rule that is no longer there: somebody else has removed it, and the header says so.
+    // A rule that is no longer there: another client has removed it, and the header says so.
     if (String(event.details["unknown"] ?? "").startsWith("rule_")) return;
     const named = sent !== null && "tool_call_id" in sent.command ? sent.command.tool_call_id : null;
     const callId = event.tool_call_id ?? decision?.callId ?? named;
     const runId = decision?.runId ?? sent?.runId ?? event.details["run_id"];
-    if (callId !== null) this.tellCall(callId, event);
-    else if (typeof runId === "string") this.tellRun(runId, event);
+    if (callId !== null) this.showOnCall(callId, event);
+    else if (typeof runId === "string") this.showOnRun(runId, event);
     // No frame of this page was meant: something is wrong with the runtime's host, such as a full disk.
-    else if (event.code === "INTERNAL_ERROR") this.tellRuns(event);
+    else if (event.code === "INTERNAL_ERROR") this.showOnRuns(event);
   }
 
   /** Servers of before named no command; the pause says which one is meant. */
@@ -359,18 +359,18 @@ export class Channel {
     return known[1];
   }
 
-  private tellCall(callId: string, event: ErrorEvent): void {
+  private showOnCall(callId: string, event: ErrorEvent): void {
     // An older run may have a card of this id that was cut off while the model wrote the call.
     const state = [...this.runs.values()].findLast((run) => callOf(run, callId));
     if (state === undefined) return;
     const problem = { code: event.code, message: event.message };
     const lost = event.code === "CONFLICT";
-    const told = patchCall(state, callId, "", (call) => ({
+    const patched = patchCall(state, callId, "", (call) => ({
       ...call,
       problem,
       decider: lost ? notYou(call.decider) : call.decider,
     }));
-    this.runs.set(state.runId, told);
+    this.runs.set(state.runId, patched);
   }
 
   /** Two answers to a pause crossed on the line. */
@@ -385,15 +385,15 @@ export class Channel {
     this.runs.set(runId, { ...state, items });
   }
 
-  private tellRun(runId: string, event: ErrorEvent): void {
+  private showOnRun(runId: string, event: ErrorEvent): void {
     this.runs.set(runId, reduce(this.state(runId), event, { live: true, own: this.decisions.own }));
   }
 
-  private tellRuns(event: ErrorEvent): void {
+  private showOnRuns(event: ErrorEvent): void {
     for (const [runId, state] of this.runs) {
-      const told = state.items.some((item) => item.kind === "notice" && item.problem.message === event.message);
-      if (!told && (state.run?.status === "running" || state.run?.status === "queued")) {
-        this.tellRun(runId, event);
+      const known = state.items.some((item) => item.kind === "notice" && item.problem.message === event.message);
+      if (!known && (state.run?.status === "running" || state.run?.status === "queued")) {
+        this.showOnRun(runId, event);
       }
     }
   }

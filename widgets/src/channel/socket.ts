@@ -127,7 +127,7 @@ export class SocketTransport implements Transport {
     if (!wasOpen) void this.askWhy();
   }
 
-  /** A browser does not tell why a socket was refused, so the server is asked in another way. */
+  /** A browser does not say why a socket was refused, so the server is asked in another way. */
   private async askWhy(): Promise<void> {
     let why: string | null = null;
     try {

@@ -14,12 +14,12 @@ export interface TransportListener {
   receivesChanged(): void;
 }
 
-/** Whether the runtime hears a page at any time. A kernel does where the page has a line to it beside its cells' own. */
+/** When the runtime receives what a page sends. A kernel does at any time where messages have a channel apart from its cells. */
 export type Receives = "always" | "usually" | "between-cells";
 
 export interface Transport {
   readonly receives: Receives;
-  /** True where the runtime hears of each connection, and begins it with a `session` event. Else a `resume` asks for it. */
+  /** True where the runtime learns of each connection, and begins it with a `session` event. Else a `resume` asks for it. */
   readonly greets: boolean;
   start(listener: TransportListener): void;
   /** False where there is no connection: nothing was sent. */

@@ -6,7 +6,7 @@ export const BEGIN_ANEW = "agent-kernel:begin-anew";
 export const NEW_CONVERSATION = "agentKernelNewConversation";
 
 export interface BeginAnew {
-  /** The cell to run. Without it, the event asks whether somebody would. */
+  /** The cell to run. Without it, the event asks whether a notebook would. */
   readonly cellId: string | null;
 }
 
@@ -15,7 +15,7 @@ export function canBeginAnew(): boolean {
   return ask(document, null);
 }
 
-/** Runs the cell again, in the notebook around `place`; its prompt begins a new conversation. False where nobody did. */
+/** Runs the cell again, in the notebook around `place`; its prompt begins a new conversation. False where none did. */
 export function beginAnew(place: EventTarget, cellId: string): boolean {
   return ask(place, cellId);
 }

@@ -1,4 +1,4 @@
-/** What a screen reader hears: changes of state, never tokens or output. */
+/** Announces to screen readers: changes of state, never tokens or output. */
 import type { PauseView } from "../protocol";
 import { callOf, callsInOrder, pauseOf, runEnded, type Call, type RunState } from "../state";
 import { CALL_STATES } from "../card/looks";

@@ -15,15 +15,15 @@ export function retryOf(call: Call, state: RunState, asked: Asked, goesOn: boole
 
 /** An answer that the runtime did not take makes room for another. */
 function unknownRetryOf(call: Call, state: RunState, asked: Asked, goesOn: boolean): Retry {
-  const told = call.step !== state.step || call.unknownAnswer === "continue";
-  if (call.unknownAnswer === "retry" || (told && asked === "retry")) return "asked";
-  if (asked !== null && !told && call.problem === null) return "sent";
-  return (told || asksWhatNow(call, state)) && goesOn ? "offered" : "no";
+  const answered = call.step !== state.step || call.unknownAnswer === "continue";
+  if (call.unknownAnswer === "retry" || (answered && asked === "retry")) return "asked";
+  if (asked !== null && !answered && call.problem === null) return "sent";
+  return (answered || asksWhatNow(call, state)) && goesOn ? "offered" : "no";
 }
 
 export function undoOf(call: Call, asked: boolean, goesOn: boolean): Undo {
   if (call.undone) return "done";
-  // The answer to an attempt: the file is no longer as the call left it.
+  // The answer to an undo: the file is no longer as the call left it.
   if (call.undo === null || call.problem !== null) return "no";
   if (asked) return "asked";
   return goesOn ? "offered" : "no";

@@ -66,7 +66,7 @@ export function ConnectionBar({ controller }: { controller: RunController }): JS
   const retry = (): void => controller.retryConnection();
   useSeconds(connection.status !== "open");
   const away = Date.now() - connection.since;
-  // Before a run's first event the runtime may not have heard of it yet, and refuses.
+  // Before a run's first event the runtime may not know it yet, and refuses.
   if (store.ended.value || connection.status === "open" || (store.run.value === null && away < 5_000)) return null;
   if (connection.status === "gone") {
     return (

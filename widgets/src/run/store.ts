@@ -21,7 +21,7 @@ import { CallModel } from "./calls";
 /** Whether the answer to a pause is on its way. */
 export type BudgetReply = "no" | "queued" | "sent";
 
-/** Whom a run waits for: a click that the kernel has not heard yet leaves nothing to do for the person. */
+/** Whom a run waits for: a click that the kernel has not received yet leaves nothing to do for the person. */
 export type Waiting = "nobody" | "you" | "kernel";
 
 export class RunStore implements RunSignals {

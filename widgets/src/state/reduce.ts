@@ -185,7 +185,7 @@ function withRaises(state: RunState, run: RunView, context: Context): RunState {
   };
 }
 
-/** What the run has told of itself since. */
+/** The notices that the run has had since. */
 function withNotes(state: RunState, run: RunView): RunState {
   const known = state.items.filter((item) => item.kind === "note").length;
   const notices = run.notices ?? []; // events that an earlier version wrote have none

@@ -24,7 +24,7 @@ export function wholeSeconds(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** The time of day, in the zone in which records, statistics and the audit trail tell it: 14:06:31 UTC. */
+/** The time of day, in the zone in which records, statistics and the audit trail give it: 14:06:31 UTC. */
 export function timeOfDay(timestamp: string): string {
   return `${new Date(timestamp).toISOString().slice(11, 19)} UTC`;
 }

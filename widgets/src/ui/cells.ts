@@ -3,7 +3,7 @@
 export const INSERT_CELLS = "agent-kernel:insert-cells";
 
 export interface InsertCells {
-  /** The cells' sources, in order. Without any, the event asks whether somebody would insert them. */
+  /** The cells' sources, in order. Without any, the event asks whether a notebook would insert them. */
   readonly cells: readonly string[];
 }
 
@@ -12,7 +12,7 @@ export function canInsertCells(): boolean {
   return insertCells(document, []);
 }
 
-/** Puts cells below the one that has `place` in its output. False where nobody did: in other front ends. */
+/** Puts cells below the one that has `place` in its output. False where none did: in other front ends. */
 export function insertCells(place: EventTarget, cells: readonly string[]): boolean {
   const detail: InsertCells = { cells };
   return !place.dispatchEvent(new CustomEvent(INSERT_CELLS, { bubbles: true, cancelable: true, detail }));

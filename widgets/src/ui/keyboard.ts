@@ -8,7 +8,7 @@ export interface Key {
   readonly metaKey: boolean;
   readonly altKey: boolean;
   readonly isComposing: boolean;
-  /** Safari has ended the composition when it tells of the Enter that ends it; this code says what it was. */
+  /** Safari has ended the composition when it reports the Enter that ends it; this code says what it was. */
   readonly keyCode?: number;
 }
 

@@ -2,7 +2,7 @@
 import { isComposing } from "./keyboard";
 
 /** JupyterLab's mark of what takes its keys itself. Notebook 7 looks for it from the element with the focus upwards,
- * before that element hears of the key, and its selectors match there: the mark has to be on that very element. */
+ * before that element gets the key, and its selectors match there: the mark has to be on that very element. */
 export const SUPPRESS_SHORTCUTS = "data-lm-suppress-shortcuts";
 
 /** A key that comes this soon after one in the output was meant for the output, wherever the focus went meanwhile. */
@@ -57,7 +57,7 @@ export function passOn(event: KeyboardEvent, output: Element, recipient: Recipie
   if (recipient === "run") cell.dispatchEvent(again(event));
 }
 
-/** JupyterLab takes Undo and the line break of Shift+Enter from fields in a cell, after it heard of their key. */
+/** JupyterLab takes Undo and the line break of Shift+Enter from fields in a cell, after it got their key. */
 export function keepsTyping(el: HTMLElement): void {
   const keep = (event: InputEvent): void => {
     if (event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement)
@@ -75,7 +75,7 @@ export function leaveTo(cell: HTMLElement): void {
 
 function dropKeys(cell: HTMLElement, ms: number): void {
   dropsAt = cell;
-  // Gone elsewhere, be it into the record: keys there may be heard by another copy of this module.
+  // Gone elsewhere, be it into the record: keys there may go to another copy of this module.
   cell.addEventListener("blur", stopDropping, { once: true });
   globalThis.addEventListener("keydown", dropWhatWasMeant, { capture: true });
   clearTimeout(dropping);
