@@ -68,9 +68,6 @@ class Rule:
             raise _not_understood(text)
         return rule
 
-    def covers(self, tool: str, arguments: dict[str, Any], digest: str) -> bool:
-        return self.weigh(tool, arguments, digest) == "yes"
-
     def weigh(
         self, tool: str, arguments: dict[str, Any], digest: str, parameters: Mapping[str, Any] | None = None
     ) -> Cover:

@@ -366,7 +366,7 @@ def message_values(message_id: str, run_id: str, body: dict[str, Any]) -> dict[s
     }
 
 
-def message_views(sql: sqlite3.Connection, conversation: int, after: Mark = START) -> list[MessageView]:
+def message_views(sql: sqlite3.Connection, conversation: int, after: Mark) -> list[MessageView]:
     """The messages of a conversation, in order."""
     said = read_messages(sql, conversation, after)
     return [MessageView.model_validate(message_values(*one)) for one in said]

@@ -57,7 +57,7 @@ def all_rules(sql: sqlite3.Connection) -> list[ListedRule]:
     ]
 
 
-def revoke_rule(sql: sqlite3.Connection, rule_id: str, keys: dict[Scope, str] | None = None) -> ListedRule:
+def revoke_rule(sql: sqlite3.Connection, rule_id: str, keys: dict[Scope, str] | None) -> ListedRule:
     """Take a rule out of force. With `keys`, only one that covers the conversation with these. Raises `UnknownRule`."""
     covering = None if keys is None else {rule.rule_id for rule in rules_in_force(sql, keys)}
     rule = next((rule for rule in all_rules(sql) if rule.rule_id == rule_id), None)

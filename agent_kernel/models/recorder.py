@@ -22,13 +22,13 @@ from agent_kernel.models.cassette import (
 )
 
 
-def record_cassette(path: Path, model: Model, *, title: str = "") -> "RecordingModel":
+def record_cassette(path: Path, model: Model) -> "RecordingModel":
     """Wrap `model` so that each of its turns is added to the cassette at `path`, which is rewritten each time.
 
     A turn for the same prompt, step and outcome is replaced; the rest of an existing cassette stays. Raises
     `ConfigurationError` if `path` is something other than a cassette.
     """
-    existing = load_cassette(path) if path.exists() else Cassette(title=title or path.stem, model=model.name)
+    existing = load_cassette(path) if path.exists() else Cassette(title=path.stem, model=model.name)
     return RecordingModel(path, model, existing)
 
 

@@ -4,8 +4,6 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 
 from agent_kernel.protocol.views import Usage
 
-COST_NOTHING = "Cost nothing"
-
 
 def tokens(count: int) -> str:
     """`900`, `1.2k`, `3.4M`."""
@@ -28,11 +26,9 @@ def money(usd: float, *, at_least: bool = False) -> str:
     return f"{'≥ ' if at_least else ''}${said.removesuffix('0') if places == 3 else said}"
 
 
-def spent(usage: Usage, *, recorded: bool = False) -> list[str]:
+def spent(usage: Usage) -> list[str]:
     """The parts of a usage line: `["1.2k in", "340 out", "$0.004"]`; `["about 1.2k in", "340 out"]` if tokens are
     estimated. The cost is omitted if no price is known."""
-    if recorded:
-        return [COST_NOTHING]
     about = "about " if usage.estimated else ""
     parts = (
         [f"{about}{tokens(usage.input_tokens)} in", f"{tokens(usage.output_tokens)} out"] if usage.total_tokens else []

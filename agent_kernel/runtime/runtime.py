@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from agent_kernel.approvals.offers import with_offers
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import TooManyConversations, UnknownConversation
 from agent_kernel.log import events, runs, tool_calls
@@ -232,13 +231,9 @@ class Runtime:
         self._resources.histories.take(conversation.row.number)
         await self._log.write(lambda t: runs.delete_conversation(t.sql, conversation_id))
 
-    async def approvals(self, state: str | None = None) -> list[ToolCallView]:
-        """Tool calls in a state, or all. `unanswered` are calls of open runs with an unknown outcome and no answer."""
-        work = lists.unanswered if state == "unanswered" else partial(tool_calls.list_calls, state=state)
-        return [with_offers(call) for call in await self._log.read_apart(work)]
-
     async def list_calls(self, state: str | None = None) -> list[ListedCall]:
-        """As `approvals`, each with its notebook, kernel, cell and prompt."""
+        """Calls in a state, or all, with their notebook, kernel, cell and prompt. `unanswered` are those of open runs
+        with an unknown outcome and no answer."""
         return await self._log.read_apart(lambda sql: lists.read_calls(sql, state))
 
     async def list_runs(self, ended: int = lists.ENDED_RUNS) -> list[ListedRun]:

@@ -14,8 +14,7 @@ class CallScheduler:
     For one event loop. A call that is cancelled leaves the queue, or releases its turn.
     """
 
-    def __init__(self, read_only_at_once: int = READ_ONLY_AT_ONCE) -> None:
-        self._most = read_only_at_once
+    def __init__(self) -> None:
         self._readers = 0
         self._writing = False
         self._waiting: deque[tuple[asyncio.Future[None], bool]] = deque()
@@ -73,7 +72,7 @@ class CallScheduler:
             turn.set_result(None)
 
     def _is_free(self, read_only: bool) -> bool:
-        return not self._writing and (self._readers < self._most if read_only else self._readers == 0)
+        return not self._writing and (self._readers < READ_ONLY_AT_ONCE if read_only else self._readers == 0)
 
     def _give(self, read_only: bool) -> None:
         if read_only:

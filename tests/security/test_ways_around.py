@@ -12,13 +12,14 @@ from agent_kernel.approvals.policy import JudgedCall, Policy
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError, ToolFailed
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, builtin_verdict, no_looser
-from agent_kernel.tools.builtin.files import edit_file, read_file, write_file
+from agent_kernel.tools.builtin.files import read_file
 from agent_kernel.tools.builtin.notebooks import read_notebook
 from agent_kernel.tools.builtin.search import list_files, search_files
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel_server.identity import person_of
 from agent_kernel_server.kernels.live_outputs import AHEAD, LiveOutputs
+from tests.file_tools import edit_file, write_file
 
 READERS = ("read_file", "list_files", "search_files", "read_notebook")
 

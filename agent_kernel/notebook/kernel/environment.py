@@ -19,14 +19,14 @@ def notebook_path(from_server: str | None = None, environ: Mapping[str, str] = o
     return from_server or environ.get("JPY_SESSION_NAME")
 
 
-def is_served(shell: InteractiveShell, environ: Mapping[str, str] = os.environ) -> bool:
+def is_served(shell: InteractiveShell) -> bool:
     """Whether a server with the extension started this kernel.
 
     The extension puts its process id into the environment. All that the server starts inherits it, terminals too, so
     it counts only where it is the id of the process that started this kernel.
     """
-    server = environ.get("AGENT_KERNEL_SERVER_PID")
-    return kernel_of(shell) is not None and bool(server) and server == environ.get("JPY_PARENT_PID")
+    server = os.environ.get("AGENT_KERNEL_SERVER_PID")
+    return kernel_of(shell) is not None and bool(server) and server == os.environ.get("JPY_PARENT_PID")
 
 
 def is_attended(shell: InteractiveShell) -> bool:

@@ -27,7 +27,7 @@ class _Place:
 def read_calls(sql: sqlite3.Connection, state: str | None) -> list[ListedCall]:
     """Those in a state, or all, in the order in which they were proposed. `unanswered` are those of open runs whose
     outcome is unknown, and which no person has answered yet."""
-    calls = unanswered(sql) if state == "unanswered" else tool_calls.list_calls(sql, state=state)
+    calls = _unanswered(sql) if state == "unanswered" else tool_calls.list_calls(sql, state=state)
     places: dict[str, _Place] = {}
     listed = []
     for call in calls:
@@ -46,7 +46,7 @@ def read_calls(sql: sqlite3.Connection, state: str | None) -> list[ListedCall]:
     return listed
 
 
-def unanswered(sql: sqlite3.Connection) -> list[ToolCallView]:
+def _unanswered(sql: sqlite3.Connection) -> list[ToolCallView]:
     """The calls of all open runs whose outcome is unknown, and which no person has answered yet."""
     going_on = {view.run_id for view in runs.open_runs(sql)}
     unknown = tool_calls.list_calls(sql, state="unknown")

@@ -8,7 +8,7 @@ from agent_kernel.log.inbox import KeptMessage
 class Inbox:
     """Filled and emptied by `turns`; closed by the graph and by `runs` once the run reads it no more."""
 
-    def __init__(self, messages: Iterable[KeptMessage] = ()) -> None:
+    def __init__(self, messages: Iterable[KeptMessage]) -> None:
         self._messages = list(messages)
         self.is_open = True
 

@@ -161,7 +161,7 @@ def _plus(limits: BudgetLimits, more: BudgetLimits) -> BudgetLimits:
     return BudgetLimits.model_validate(sums)
 
 
-def unpriced(limits: BudgetLimits, why: str, of: BudgetOf = "run") -> BudgetExceeded:
+def unpriced(limits: BudgetLimits, why: str, of: BudgetOf) -> BudgetExceeded:
     """The error for a limit in US dollars where the cost can't be known."""
     whose = "" if of == "run" else "of this conversation "
     return BudgetExceeded(

@@ -14,7 +14,7 @@ def is_for_page(run: ActiveRun, tool_name: str) -> bool:
 
 
 @contextmanager
-def reserve_turn(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool = True) -> Iterator[bool]:
+def reserve_turn(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool) -> Iterator[bool]:
     """For the commit of a decision: whether the call can start with it, because its turn at the kernel is free. The
     block calls `start_tasks`, whose task releases the turn; if the block fails, the turn is released here."""
     if not wanted or is_for_page(run, call.tool_name) or not run.calls.scheduler.take(call.read_only):

@@ -92,7 +92,7 @@ def planned_write(root: Path, path: str, content: str, approved: Path | None = N
 
 
 def planned_edit(
-    root: Path, path: str, old_text: str, new_text: str, replace_all: bool = False, approved: Path | None = None
+    root: Path, path: str, old_text: str, new_text: str, replace_all: bool = False, *, approved: Path | None
 ) -> FileChange:
     """Raises `ToolFailed`."""
     target = existing(path, root, approved)

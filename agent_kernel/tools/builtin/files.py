@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.tools.builtin.changes import FileChange, planned_edit, planned_write, split_lines
+from agent_kernel.tools.builtin.changes import FileChange, split_lines
 from agent_kernel.tools.builtin.paths import TextFile, existing, read_text, write_text
 
 
@@ -22,18 +22,6 @@ def read_file(root: Path, path: str, offset: int = 1, limit: int = 1000, approve
     more = f". Read on with offset={last + 1}" if last < len(lines) else ""
     body = "\n".join(lines[offset - 1 : last])
     return f"{path}: lines {offset} to {last} of {len(lines)}{note}{more}\n{body}"
-
-
-def write_file(root: Path, path: str, content: str, approved: Path | None = None) -> str:
-    """Create a file, or replace its content and keep encoding, line ends and permissions. Raises `ToolFailed`."""
-    return carry_out(planned_write(root, path, content, approved), path)
-
-
-def edit_file(
-    root: Path, path: str, old_text: str, new_text: str, replace_all: bool = False, approved: Path | None = None
-) -> str:
-    """Replace exact text, which must occur once unless `replace_all`. Raises `ToolFailed` with the nearest text."""
-    return carry_out(planned_edit(root, path, old_text, new_text, replace_all, approved), path)
 
 
 def carry_out(change: FileChange, path: str) -> str:

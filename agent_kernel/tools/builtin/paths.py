@@ -44,7 +44,7 @@ def resolve(path: str, root: Path) -> Path:
     return found
 
 
-def place_of(path: str, root: Path, approved: Path | None = None) -> Path:
+def place_of(path: str, root: Path, approved: Path | None) -> Path:
     """The resolved path that is opened. Raises `ToolFailed` if the call was approved for another one."""
     found = resolve(path, root)
     if approved is not None and found != approved:
@@ -55,7 +55,7 @@ def place_of(path: str, root: Path, approved: Path | None = None) -> Path:
     return found
 
 
-def existing(path: str, root: Path, approved: Path | None = None) -> Path:
+def existing(path: str, root: Path, approved: Path | None) -> Path:
     """As `place_of`, for an existing path."""
     found = place_of(path, root, approved)
     if not os.path.lexists(found):

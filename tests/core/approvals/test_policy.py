@@ -101,10 +101,10 @@ def test_a_cap_only_tightens() -> None:
 
 def test_a_rule_matches_exact_text_patterns_and_digests() -> None:
     call = {"path": "exports/a.csv"}
-    assert Rule.parse('allow write_file where path matches "exports/*.csv"').covers("write_file", call, "d")
-    assert not Rule.parse('allow write_file where path matches "*.CSV"').covers("write_file", call, "d")
-    assert Rule.parse("allow write_file where digest is abc").covers("write_file", call, "abc")
-    assert not Rule.parse("allow write_file where lines is 3").covers("write_file", {"lines": 4}, "d")
+    assert Rule.parse('allow write_file where path matches "exports/*.csv"').weigh("write_file", call, "d") == "yes"
+    assert Rule.parse('allow write_file where path matches "*.CSV"').weigh("write_file", call, "d") != "yes"
+    assert Rule.parse("allow write_file where digest is abc").weigh("write_file", call, "abc") == "yes"
+    assert Rule.parse("allow write_file where lines is 3").weigh("write_file", {"lines": 4}, "d") != "yes"
 
 
 @pytest.mark.parametrize("text", ["", "permit run_shell", "allow", "allow run shell", "deny x where"])

@@ -60,7 +60,7 @@ async def test_its_waiting_call_is_approved_and_its_conversation_goes_on(old_log
     with ScriptedModel([say("Done at last.")]) as model:
         runtime = await Runtime.open(old_log, OneModel(model))
         [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
-        [waiting] = await runtime.approvals("awaiting_approval")
+        [waiting] = await runtime.list_calls("awaiting_approval")
         await runtime.route_decision(waiting.approval_id, Decision(approved=True))
         result = await handle.wait()
         view = await conversation.view()

@@ -150,7 +150,7 @@ async def test_it_goes_on_where_it_was_left(old_log: Path) -> None:
     with ScriptedModel([say("Done at last."), say("And the queued one."), say("So be it.")]) as model:
         runtime = await Runtime.open(old_log, OneModel(model))
         handles = {one.conversation_id: handle for _, one, handle in (await runtime.recover(executor_for)).continued}
-        waiting = [call for call in await runtime.approvals("awaiting_approval") if call.conversation_id == WAITING]
+        waiting = [call for call in await runtime.list_calls("awaiting_approval") if call.conversation_id == WAITING]
         for call in waiting:
             await runtime.route_decision(call.approval_id, Decision(approved=True, digest=call.digest))
         await handles[WAITING].wait()

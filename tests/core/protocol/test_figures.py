@@ -65,4 +65,3 @@ def test_what_a_run_has_spent() -> None:
     assert spent(usage.model_copy(update={"cost_is_partial": True})) == ["1.2k in", "340 out"]
     assert spent(priced.model_copy(update={"estimated": True})) == ["about 1.2k in", "340 out", "$0.004"]
     assert spent(Usage()) == []
-    assert spent(usage, recorded=True) == ["Cost nothing"]

@@ -186,7 +186,7 @@ async def test_a_run_that_is_tried_again_after_a_restart_belongs_to_the_process_
         runtime = await next_life(path, model, FunctionExecutor())
         handle = await (await runtime.conversation(conversation_id)).retry_run(run_id)
         async with asyncio.timeout(10):
-            while not (waiting := await runtime.approvals("awaiting_approval")):
+            while not (waiting := await runtime.list_calls("awaiting_approval")):
                 pass
         second = await next_life(path, model, None)  # it finds no run that nobody carries out
         await second.aclose()

@@ -82,7 +82,7 @@ async def test_an_edit_that_does_not_fit_is_refused_and_the_call_goes_on_waiting
             await stage.conversation.route_decision(
                 request.approval_id, Decision(approved=True, edited_input={"cod": "1"})
             )
-        assert [c.state for c in await stage.runtime.approvals("awaiting_approval")] == ["awaiting_approval"]
+        assert [c.state for c in await stage.runtime.list_calls("awaiting_approval")] == ["awaiting_approval"]
         await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         await handle.wait()
 

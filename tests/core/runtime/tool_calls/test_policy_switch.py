@@ -148,7 +148,7 @@ async def test_a_rule_that_is_saved_under_allow_approves_no_other_call_that_wait
         await stage.conversation.switch_policy("allow")
         await stage.conversation.route_decision(first.approval_id, Decision(approved=True, scope="conversation"))
         await stage.until(lambda: stage.of(ToolCompleteEvent))
-        [waiting] = await stage.runtime.approvals("awaiting_approval")
+        [waiting] = await stage.runtime.list_calls("awaiting_approval")
         assert waiting.approval_id == second.approval_id
         await stage.conversation.route_decision(second.approval_id, YES)
         await handle.wait()
@@ -178,7 +178,7 @@ async def test_the_switch_outlives_the_server(tmp_path: Path) -> None:
         await before.close()
         after = await stage(model, tmp_path / "log.sqlite")
         [(_, conversation, handle)] = (await after.runtime.recover(_same(after.executor))).continued
-        assert len(await after.runtime.approvals("awaiting_approval")) == 1
+        assert len(await after.runtime.list_calls("awaiting_approval")) == 1
         await conversation.route_decision(request.approval_id, YES)
         result = await handle.wait()
         await after.close()

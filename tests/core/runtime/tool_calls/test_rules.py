@@ -79,12 +79,12 @@ def test_a_path_that_leaves_its_folder_is_offered_as_an_exact_call_only(path: st
 )
 def test_a_folder_rule_allows_nothing_outside_of_its_folder(path: str, covered: bool) -> None:
     rule = Rule.parse('allow write_file where path matches "exports/*.csv"')
-    assert rule.covers("write_file", {"path": path, "content": ""}, "") is covered
+    assert (rule.weigh("write_file", {"path": path, "content": ""}, "") == "yes") is covered
 
 
 def test_a_rule_that_denies_still_reaches_below_its_folder() -> None:
     rule = Rule.parse('deny write_file where path matches "exports/*"')
-    assert rule.covers("write_file", {"path": "exports/old/b.csv"}, "")
+    assert rule.weigh("write_file", {"path": "exports/old/b.csv"}, "") == "yes"
 
 
 @pytest.mark.parametrize(

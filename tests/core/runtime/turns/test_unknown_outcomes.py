@@ -164,7 +164,7 @@ async def test_somebody_without_a_page_answers_while_one_is_waited_for_and_the_r
         lost: list[Any] = []
         async with asyncio.timeout(10):
             while len(lost) < 2:
-                lost = await runtime.approvals("unanswered")
+                lost = await runtime.list_calls("unanswered")
         for one in lost:
             await runtime.answer_unknown(one.approval_id, "continue")
         async with asyncio.timeout(10):
