@@ -16,7 +16,7 @@ from agent_kernel.models.base import IMAGES, WireMessage
 from agent_kernel.models.cassette import text_of
 from agent_kernel.models.images import absent_line
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem, readable_items
-from agent_kernel.tools.outcome_text import NOT_DONE_PREFIXES
+from agent_kernel.tools.outcome_texts import NOT_DONE_PREFIXES
 
 Block = dict[str, Any]
 

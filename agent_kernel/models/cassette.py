@@ -38,7 +38,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.base import CONTEXT_OPEN, WireMessage
-from agent_kernel.tools.outcome_text import DENIED_PREFIX, EDITED_NOTE, NOT_DONE_PREFIXES
+from agent_kernel.tools.outcome_texts import DENIED_PREFIX, EDITED_NOTE, NOT_DONE_PREFIXES
 
 LARGEST_CASSETTE = 16 * 1024 * 1024
 """The largest file that is read, in bytes."""

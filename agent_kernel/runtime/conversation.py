@@ -41,12 +41,16 @@ from agent_kernel.tools.executor import Outcome, ToolExecutor
 KERNEL_LOST = "This run can't be tried again: the notebook's kernel is no longer there. Run the cell again."
 
 
+ExecutorFor = Callable[["Conversation", RunSpec], Awaitable[ToolExecutor | None]]
+"""Finds the executor for a run of a conversation; `None` where its kernel is gone."""
+
+
 @dataclass(slots=True)
 class Kernels:
     """How executors are found for runs that have none in memory. Written by `Runtime.recover`."""
 
-    executor_for: "Callable[[Conversation, RunSpec], Awaitable[ToolExecutor | None]] | None" = None
-    """`None` where the host has no kernels. What it returns is `None` where the conversation's kernel is gone."""
+    executor_for: ExecutorFor | None = None
+    """`None` where the host has no kernels."""
 
 
 class Conversation:

@@ -1,7 +1,7 @@
-"""The runtime: the conversations of one resources, over one log."""
+"""The runtime: all conversations of one host, over one log."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ from agent_kernel.protocol.views import ListedCall, ListedRule, ListedRun, RunVi
 from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
 from agent_kernel.runtime.clients import lists
 from agent_kernel.runtime.clients.snapshot import read_list
-from agent_kernel.runtime.conversation import Conversation, Kernels
+from agent_kernel.runtime.conversation import Conversation, ExecutorFor, Kernels
 from agent_kernel.runtime.runs import recovery
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runs.resources import ModelSource, Resources
@@ -33,15 +33,12 @@ from agent_kernel.runtime.state.run import RunResult
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.runtime.tool_calls import rules
 from agent_kernel.runtime.turns.messages import read_result
-from agent_kernel.tools.executor import ToolExecutor
 
 DEFAULT_SETTINGS = RuntimeSettings()
 MOST_EMPTY = 1_000
 """The most conversations without a run."""
 EMPTY_FOR = timedelta(minutes=10)
 """A conversation that had no run in this time, and that no client follows, makes room for a new one."""
-ToolExecutorFor = Callable[[Conversation, RunSpec], Awaitable[ToolExecutor | None]]
-"""The executor for a run of a conversation; `None` where its kernel is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ class Runtime:
         """Pass new audit entries to `listener`, after each commit."""
         self._log.listen_to_audit(listener)
 
-    async def recover(self, executor_for: ToolExecutorFor) -> Recovered:
+    async def recover(self, executor_for: ExecutorFor) -> Recovered:
         """Continue the runs that an earlier process left open. Call it once, before anything else.
 
         Runs whose kernel is gone are ended; those of conversations without a kernel continue. `executor_for` is also

@@ -8,7 +8,7 @@ import re
 from collections import deque
 from typing import BinaryIO
 
-from agent_kernel.tools.spill import SPILL_BYTES, new_file
+from agent_kernel.tools.truncation import SPILL_BYTES, new_file
 
 MEMORY_CHARACTERS = 1_048_576
 """Most characters in memory: one fifth from the beginning, the rest from the end."""

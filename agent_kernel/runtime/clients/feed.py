@@ -12,7 +12,7 @@ from agent_kernel.log.events import Frame, frames_after
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.events import ErrorEvent
 from agent_kernel.protocol.vocabulary import ErrorCode
-from agent_kernel.runtime.state.shown import Shown
+from agent_kernel.runtime.state.waits import Shown
 
 _BUFFERED = 512
 _BATCH = 256

@@ -31,7 +31,7 @@ from agent_kernel.runtime.state.history import Past
 from agent_kernel.runtime.state.limits import Meter, conversation_budget, filled_up
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.run import ActiveRun, RunResult, StartingPoint
-from agent_kernel.runtime.tool_calls import texts, transitions
+from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.effective_policy import (
     StoredPolicy,
     effective_policy,
@@ -41,6 +41,7 @@ from agent_kernel.runtime.tool_calls.effective_policy import (
 from agent_kernel.runtime.turns.messages import answer_calls, move_unread_messages, read_result, write_tool_messages
 from agent_kernel.runtime.turns.model_turn import add_user_message
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
+from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.tools.registry import ToolRegistry
 
@@ -255,9 +256,9 @@ async def _settle_leftovers(run: ActiveRun) -> None:
         for call in tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run.run_id):
             if call.state == "executing":
                 why = "Agent Kernel broke while it ran."
-                transitions.settle(commit, call.tool_call_id, "unknown", texts.unknown(why), reason=why)
+                transitions.settle(commit, call.tool_call_id, "unknown", outcome_texts.unknown(why), reason=why)
             elif call.state in tool_calls.UNFINISHED:
-                text = texts.cancelled_before_start("Agent Kernel broke.")
+                text = outcome_texts.cancelled_before_start("Agent Kernel broke.")
                 transitions.settle(commit, call.tool_call_id, "cancelled", text)
 
     await run.commit(work)

@@ -11,8 +11,9 @@ from agent_kernel.runtime.settings import RuntimeSettings
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.history import unanswered_calls
 from agent_kernel.runtime.state.run import RunResult
-from agent_kernel.runtime.tool_calls import texts, transitions
+from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.turns.messages import move_unread_messages, read_result, read_tool_messages
+from agent_kernel.tools import outcome_texts
 
 RESTARTED = "The server restarted while this call was running."
 UNREADABLE = "Another version of Agent Kernel began this run, and this one can't go on with it."
@@ -74,9 +75,9 @@ def _settle(commit: Commit, run: RunView, cancelled: str | None) -> None:
     """End executing calls as unknown, and those that had not started as cancelled where a reason is given."""
     for call in tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run.run_id):
         if call.state == "executing":
-            transitions.settle(commit, call.tool_call_id, "unknown", texts.unknown(RESTARTED), reason=RESTARTED)
+            transitions.settle(commit, call.tool_call_id, "unknown", outcome_texts.unknown(RESTARTED), reason=RESTARTED)
         elif call.state in tool_calls.UNFINISHED and cancelled is not None:
-            text = texts.cancelled_before_start(cancelled)
+            text = outcome_texts.cancelled_before_start(cancelled)
             transitions.settle(commit, call.tool_call_id, "cancelled", text, reason=cancelled)
 
 

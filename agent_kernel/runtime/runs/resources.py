@@ -10,7 +10,7 @@ from agent_kernel.runtime.settings import RuntimeSettings
 from agent_kernel.runtime.state.history import Histories
 from agent_kernel.runtime.state.leases import Leases
 from agent_kernel.runtime.state.run import ActiveRun, RunContext
-from agent_kernel.runtime.state.shown import Shown
+from agent_kernel.runtime.state.waits import Shown
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.executor import ToolExecutor
 

@@ -12,8 +12,9 @@ from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, StopCause
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls import texts, transitions
+from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.timeouts import cut_short
+from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.executor import Outcome
 
 NEW_MESSAGE = "By your new message."
@@ -59,7 +60,7 @@ async def stop_run(run: ActiveRun, stop: Stop) -> None:
     """Stop a run: waiting calls are cancelled, running ones interrupted, the model is cut off."""
     if run.stopping is not None:
         return
-    run.stop(stop.reason)
+    run.stopping = stop.reason
     if stop.notice:
         run.notify(stop.notice)
     run.cut_off_model()
@@ -70,7 +71,7 @@ async def stop_run(run: ActiveRun, stop: Stop) -> None:
     try:
         await withdraw(run, "superseded" if stop.replaced else "cancelled", stop.reason, noted)
     except LogUnavailable:
-        run.take_back_stop()
+        run.stopping = None  # it can be asked for again
         raise
     run.waits.wake()
     await asyncio.gather(*(interrupt(run, tool_call_id) for tool_call_id in run.calls.running()))
@@ -158,8 +159,8 @@ def _end(commit: Commit, call: ToolCallView, target: CallState, reason: str) -> 
 def _result_text(target: CallState, reason: str) -> str:
     """The result, for the model, of a call that did not start."""
     if target == "superseded":
-        return texts.superseded() if reason == NEW_MESSAGE else texts.run_again()
-    return texts.cancelled_before_start(reason)
+        return outcome_texts.superseded() if reason == NEW_MESSAGE else outcome_texts.run_again()
+    return outcome_texts.cancelled_before_start(reason)
 
 
 _FINAL = frozenset(state for state, targets in tool_calls.NEXT.items() if not targets)

@@ -53,7 +53,7 @@ class _TimeLimit:
         if left[0] > 0:
             self.arm()
         elif self._ending is None or self._ending.done():
-            self._run.end_time(left[1])
+            self._run.out_of_time = left[1]
             self._ending = self._run.outside_graph(self._end_all(), f"time limit of {self._run.run_id}")
 
     async def _end_all(self) -> None:

@@ -1,8 +1,8 @@
 """ActiveRun is the state of one run in memory.
 
 The log is the truth; this holds what is only needed while the run goes: the model, the futures, the transcript.
-Nothing outside of `state` assigns to it: a change is a method here or of one of the parts, each of which says who
-calls it (tests/architecture holds it).
+Outside of `state`, only the modules in `WRITERS` assign to its fields (tests/architecture holds it). Any other change
+is a method here or of one of the parts, each of which says who calls it.
 """
 
 import asyncio
@@ -32,13 +32,21 @@ from agent_kernel.runtime.state.leases import Leases
 from agent_kernel.runtime.state.limits import Meter
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.request_images import RequestImages
-from agent_kernel.runtime.state.shown import Shown
 from agent_kernel.runtime.state.transcript import Transcript
-from agent_kernel.runtime.state.waits import PersonWaits
+from agent_kernel.runtime.state.waits import PersonWaits, Shown
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.tools.registry import ToolRegistry
 
 T = TypeVar("T")
+
+WRITERS = {
+    "policy": ("tool_calls.policy_switch",),
+    "last_message_id": ("turns.model_turn",),
+    "finish_reason": ("turns.model_turn",),
+    "stopping": ("runs.stop",),
+    "out_of_time": ("runs.time_limit", "turns.budget_pause"),
+}
+"""The fields of `ActiveRun` that modules outside of `state` assign to, and which modules those are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +132,7 @@ class ActiveRun:
         self.view = view
         """As the log has it, or is about to: see `change` and `save`."""
         self.policy = policy
-        """What is in force. Set by `tool_calls` alone: see `put_in_force`."""
+        """What is in force."""
         self.policy_lock = asyncio.Lock()
         """Held by those who read what the policy is to be and then put it in force."""
         self._scripted = list(scripted)
@@ -135,15 +143,15 @@ class ActiveRun:
 
         self.last_message_id: str | None = None
         self.finish_reason: FinishReason = "stop"
-        """Of the model's last answer: see `begin_answer` and `end_answer`, which its turn calls."""
+        """Of the model's last answer."""
 
         self.suspended = False
         """See `suspend`."""
         self._paused_when_suspended = False
         self.stopping: str | None = None
-        """Why the run is being stopped, which its steps look at after every wait. Set by `runs.stop` alone."""
+        """Why the run is being stopped, which its steps look at after every wait."""
         self.out_of_time: str | None = None
-        """Why nothing may go on until there is more budget. Set by `runs.time_limit`, taken back by `turns`."""
+        """Why nothing may go on until there is more budget: the time of its budget is used up."""
         self.failure: ErrorView | None = None
         """See `fail`."""
 
@@ -187,9 +195,6 @@ class ActiveRun:
 
     # Its policy, and answers written beforehand.
 
-    def put_in_force(self, policy: Policy) -> None:
-        self.policy = policy
-
     async def show_policy(self, policy: Policy, view: PolicyView) -> None:
         """Put a policy in force, and commit what is shown of it."""
         self.policy = policy
@@ -216,12 +221,6 @@ class ActiveRun:
         self.transcript.recall(
             sql, self.conversation.number, self.spec, cards_after=cards_after, pictures=self.sends_images
         )
-
-    def begin_answer(self, message_id: str) -> None:
-        self.last_message_id = message_id
-
-    def end_answer(self, finish_reason: FinishReason) -> None:
-        self.finish_reason = finish_reason
 
     def count_invalid_steps(self, *, invalid: bool) -> int:
         """Count a step of the model. How many in a row were nothing but invalid calls."""
@@ -322,20 +321,6 @@ class ActiveRun:
     def halted(self) -> str | None:
         """Why a call that was about to begin does not, where it does not."""
         return self.stopping or self.out_of_time
-
-    def stop(self, reason: str) -> None:
-        self.stopping = reason
-
-    def take_back_stop(self) -> None:
-        """Nothing was stopped: it can be asked for again."""
-        self.stopping = None
-
-    def end_time(self, reason: str) -> None:
-        """The time of its budget is used up."""
-        self.out_of_time = reason
-
-    def add_time(self) -> None:
-        self.out_of_time = None
 
     async def fail(self, code: ErrorCode, message: str, noted: Callable[[Commit], None] | None = None) -> None:
         """Note why the run ends in error; `noted` adds to the same transaction. The first reason stays."""

@@ -7,10 +7,11 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls import rules, texts, transitions
+from agent_kernel.runtime.tool_calls import rules, transitions
+from agent_kernel.runtime.tool_calls.execution import reserve_turn, start_tasks
 from agent_kernel.runtime.tool_calls.policy_check import asks_executor, check_policy, permits
 from agent_kernel.runtime.tool_calls.previews import shown_call
-from agent_kernel.runtime.tool_calls.start import reserve_turn, start_tasks
+from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import digest
 
 
@@ -25,7 +26,7 @@ async def record_decision(
     """
     edit = await _edit(run, call, decision) if decision.approved else None
     verdict = tool_calls.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope, edit)
-    denial = texts.denied("by the user", decision.reason)
+    denial = outcome_texts.denied("by the user", decision.reason)
     row = run.conversation
 
     with reserve_turn(run, call, wanted=await _may_start(run, call, verdict)) as starts:

@@ -1,9 +1,13 @@
-"""Executes a call: from the commit of `executing` to the commit of its outcome."""
+"""Executes a call: from the commit of `executing` to the commit of its outcome.
+
+Where its turn at the kernel is free, a call starts with the commit of its decision.
+"""
 
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -11,27 +15,62 @@ import orjson
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import images
+from agent_kernel.log.tool_calls import Proposal
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.calls import Cut, Execution
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls import texts, transitions
+from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs
 from agent_kernel.runtime.tool_calls.queue_position import showing_queue_position
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
 from agent_kernel.runtime.tool_calls.timeouts import timed
+from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
-from agent_kernel.tools.spill import shorten
-from agent_kernel.tools.truncation import TextLimits
+from agent_kernel.tools.truncation import TextLimits, shorten
 
 logger = logging.getLogger(__name__)
+
+
+def is_for_page(run: ActiveRun, tool_name: str) -> bool:
+    return run.registry.declaration(tool_name).runs_in == "page"
+
+
+@contextmanager
+def reserve_turn(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool) -> Iterator[bool]:
+    """For the commit of a decision: whether the call can start with it, because its turn at the kernel is free. The
+    block calls `start_tasks`, whose task releases the turn; if the block fails, the turn is released here."""
+    if not wanted or is_for_page(run, call.tool_name) or not run.calls.scheduler.take(call.read_only):
+        yield False
+        return
+    try:
+        yield True
+    except BaseException:
+        run.calls.scheduler.release(call.read_only)
+        raise
+
+
+def start_tasks(run: ActiveRun, *now: ToolCallView) -> None:
+    """Carry out the calls that started with their decision. Their nodes in the graph, which may not have begun yet,
+    wait for these tasks."""
+    for call in now:
+        if call.state == "executing":
+            task = run.outside_graph(_carry_out(run, call), f"started {call.tool_call_id}")
+            run.calls.add_started(call.tool_call_id, task)
+
+
+async def _carry_out(run: ActiveRun, call: ToolCallView) -> None:
+    try:
+        await carry_out(run, call)
+    finally:
+        run.calls.scheduler.release(call.read_only)
 
 
 async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     """Run a call whose state in the log is `executing`."""
     if (why := run.halted) is not None:  # the run was stopped before there was anything to interrupt
-        text = texts.cancelled_before_start(why)
+        text = outcome_texts.cancelled_before_start(why)
         await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "cancelled", text, reason=why))
         return
     outputs = CallOutputs(run, call)
@@ -98,7 +137,7 @@ async def finish(
     if shown and outcome.status != "unknown":
         pictures = await asyncio.to_thread(prepare, shown, sent=run.sends_images)
     text = f"{kept.text}\n{pictures.note}" if pictures.note else kept.text
-    result = texts.ended(call, outcome.status, text, cut=cut is not None)
+    result = outcome_texts.ended(call, outcome.status, text, cut=cut is not None)
     duration = round((time.monotonic() - started) * 1000)
     output_file = str(kept.output_file) if kept.output_file else None
 

@@ -65,7 +65,7 @@ async def _put_in_force(run: ActiveRun, before: PolicyMode, mode: PolicyMode, de
     policy, view = run.policy, run.view
     switched = Policy(policy.rules, mode)
     if exceeds(before, mode):
-        run.put_in_force(switched)
+        run.policy = switched
     _show(run, before, mode, decided_by)
 
     def work(commit: Commit) -> None:
@@ -75,10 +75,10 @@ async def _put_in_force(run: ActiveRun, before: PolicyMode, mode: PolicyMode, de
     try:
         await run.commit(work)
     except BaseException:
-        run.put_in_force(policy)
+        run.policy = policy
         run.change(policy=view.policy, notices=view.notices)
         raise
-    run.put_in_force(switched)
+    run.policy = switched
 
 
 def _note(

@@ -11,11 +11,11 @@ from agent_kernel.errors import AlreadyDecided, IllegalTransition, InvalidArgume
 from agent_kernel.log import tool_calls
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls import texts, transitions
-from agent_kernel.runtime.tool_calls.execution import carry_out, finish
+from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page, reserve_turn, start_tasks
 from agent_kernel.runtime.tool_calls.policy_check import check_policy, permits
 from agent_kernel.runtime.tool_calls.previews import with_file_card
-from agent_kernel.runtime.tool_calls.start import is_for_page, reserve_turn, start_tasks
+from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.executor import Outcome
 
@@ -101,7 +101,7 @@ async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
 
 async def _refuse(run: ActiveRun, call: ToolCallView, fault: str) -> ToolCallView:
     """End a call that can't be shown to a person, with its fault for the model."""
-    result = texts.invalid(fault)
+    result = outcome_texts.invalid(fault)
     return await run.commit(
         lambda commit: transitions.settle(commit, call.tool_call_id, "invalid", result, reason=fault)
     )
@@ -109,7 +109,7 @@ async def _refuse(run: ActiveRun, call: ToolCallView, fault: str) -> ToolCallVie
 
 async def commit_verdict(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> ToolCallView:
     """Commit a decision, and the start of an approved call with it where its turn is free."""
-    denial = texts.denied(f"by {verdict.by}" if verdict.by != "user" else "by the user", verdict.reason)
+    denial = outcome_texts.denied(f"by {verdict.by}" if verdict.by != "user" else "by the user", verdict.reason)
     with reserve_turn(run, call, wanted=verdict.approved) as starts:
         now = await run.commit(
             lambda commit: transitions.apply_verdict(commit, call.approval_id, verdict, denial=denial, starts=starts)
@@ -165,7 +165,7 @@ async def _await_decision(
 
 
 async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
-    text = texts.expired()
+    text = outcome_texts.expired()
     try:
         return await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "expired", text))
     except IllegalTransition:
@@ -188,7 +188,7 @@ async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
     if permits(judgement, call.by) and not moved:
         return True
     reason = judgement.reason or (_MOVED if moved else "The rule that allowed this call is no longer in force.")
-    denial = texts.denied("by policy", reason)
+    denial = outcome_texts.denied("by policy", reason)
     await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "denied", denial, reason=reason))
     return False
 

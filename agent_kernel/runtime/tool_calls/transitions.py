@@ -15,7 +15,7 @@ from agent_kernel.protocol.events import (
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.tool_calls.texts import cancelled_before_start, invalid, outcome_status
+from agent_kernel.tools.outcome_texts import cancelled_before_start, invalid, outcome_status
 
 CUT_OFF = "The model was cut off while it wrote this call."
 

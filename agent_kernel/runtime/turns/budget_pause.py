@@ -34,7 +34,7 @@ async def within_budget(run: ActiveRun) -> bool:
             await end_paused(run)
         if run.suspended or run.is_ending:
             return False
-    run.add_time()
+    run.out_of_time = None
     return not (run.suspended or run.is_ending)
 
 

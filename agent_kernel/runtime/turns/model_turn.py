@@ -15,10 +15,10 @@ from agent_kernel.runtime.offload import in_slices, read
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.limits import calls_left
 from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls import texts, transitions
+from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.tool_calls.execution import reserve_turn, start_tasks
 from agent_kernel.runtime.tool_calls.policy_check import asks_executor, check_policy
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
-from agent_kernel.runtime.tool_calls.start import reserve_turn, start_tasks
 from agent_kernel.runtime.turns.budget_pause import within_budget
 from agent_kernel.runtime.turns.fit_context import completed, fits, learn, shortened_after
 from agent_kernel.runtime.turns.messages import answer_calls, write_tool_messages
@@ -26,6 +26,7 @@ from agent_kernel.runtime.turns.prompt_images import prompt_pictures
 from agent_kernel.runtime.turns.spending import note_unknown_cost, spend
 from agent_kernel.runtime.turns.stream import TurnStream
 from agent_kernel.runtime.turns.unknown_outcomes import wait_for_answers
+from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
 
@@ -51,7 +52,7 @@ async def call_model(run: ActiveRun) -> list[str]:
     if streamed is None:
         return []
     turn, rest = streamed
-    run.end_answer(turn.finish_reason)
+    run.finish_reason = turn.finish_reason
     proposals = await _record(run, turn, rest)
     return await _check_validity(run, proposals)
 
@@ -119,7 +120,7 @@ async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
     text so far is kept. Where the run's time ran out meanwhile and was extended, the model is asked again."""
     while True:
         turn = TurnStream(run, new_message_id())
-        run.begin_answer(turn.message_id)
+        run.last_message_id = turn.message_id
         read = await _read(run, turn)
         if read is not None:
             return read, turn.rest
@@ -227,7 +228,7 @@ def _propose_beyond(commit: Commit, proposal: tool_calls.Proposal, fault: str | 
     call = transitions.propose(commit, proposal, fault)
     if fault is not None:
         return call
-    denial = texts.denied("by policy", why)
+    denial = outcome_texts.denied("by policy", why)
     verdict = tool_calls.Verdict(False, "policy", why)
     return transitions.apply_verdict(commit, proposal.approval_id, verdict, denial=denial, starts=False)
 

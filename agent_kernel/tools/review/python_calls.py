@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from agent_kernel.tools.review import effects, queries, usual_names
-from agent_kernel.tools.review.arguments import TARGETS, argument, is_constant, is_true, shown
 from agent_kernel.tools.review.effects import Does, words
 from agent_kernel.tools.review.findings import Effect, Finding
+from agent_kernel.tools.review.python_arguments import TARGETS, argument, is_constant, is_true, shown
 from agent_kernel.tools.review.python_files import Files
 from agent_kernel.tools.review.python_magics import Nested, magic
 from agent_kernel.tools.review.python_names import Names, Text

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 
 from agent_kernel.tools.review import effects
-from agent_kernel.tools.review.arguments import TARGETS, argument, has_unknown, shown
 from agent_kernel.tools.review.effects import words
 from agent_kernel.tools.review.findings import Effect, Finding
+from agent_kernel.tools.review.python_arguments import TARGETS, argument, has_unknown, shown
 from agent_kernel.tools.review.python_names import Names, Text
 
 _MODE = re.compile(r"[rwaxbtU+-]{1,4}(?:[:|]\w*)?")

@@ -13,9 +13,15 @@ from agent_kernel.models.base import ModelRequest, ModelTurn, ReasoningDelta, Te
 from agent_kernel.models.cassette import Cassette, load_cassette
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.runtime.state.history import with_context
-from agent_kernel.runtime.tool_calls.texts import cancelled_before_start, superseded, unknown
 from agent_kernel.testing import ScriptedModel, VirtualClock, call, calls, record_cassette, say
-from agent_kernel.tools.outcome_text import DENIED_PREFIX, EDITED_NOTE, ERROR_PREFIX
+from agent_kernel.tools.outcome_texts import (
+    DENIED_PREFIX,
+    EDITED_NOTE,
+    ERROR_PREFIX,
+    cancelled_before_start,
+    superseded,
+    unknown,
+)
 from tests.core.models.model_fixtures import collect, turn_of
 
 CASSETTE: dict[str, Any] = {

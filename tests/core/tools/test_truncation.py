@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_kernel.tools import spill as spilling
-from agent_kernel.tools.spill import shorten, spill
-from agent_kernel.tools.truncation import TextLimits, truncate
+from agent_kernel.tools import truncation
+from agent_kernel.tools.truncation import TextLimits, shorten, spill, truncate
 
 
 def test_a_short_text_is_left_as_it_is() -> None:
@@ -92,7 +91,7 @@ def test_an_output_is_shortened_even_where_no_file_can_be_written(tmp_path: Path
 
 
 def test_the_file_has_a_largest_size_and_stays_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spilling, "SPILL_BYTES", 1_001)
+    monkeypatch.setattr(truncation, "SPILL_BYTES", 1_001)
     path = spill("../odd name", "é" * 2_000, tmp_path)
     assert path.parent == tmp_path
     assert path.read_text("utf-8") == "é" * 500
@@ -123,10 +122,10 @@ def test_old_outputs_go_and_nothing_else(tmp_path: Path, monkeypatch: pytest.Mon
     for age, path in enumerate(reversed(paths)):
         os.utime(path, (now - age * 60,) * 2)
     os.utime(folder / "notes.txt", (0, 0))
-    monkeypatch.setattr(spilling, "KEPT_BYTES", spilling.SPILL_BYTES + 250)
+    monkeypatch.setattr(truncation, "KEPT_BYTES", truncation.SPILL_BYTES + 250)
     newest = spill("run_python", "y")
     assert sorted(folder.iterdir()) == sorted([*paths[2:], newest, folder / "notes.txt"])
-    os.utime(newest, (now - spilling.KEPT_AGE.total_seconds() - 60,) * 2)
+    os.utime(newest, (now - truncation.KEPT_AGE.total_seconds() - 60,) * 2)
     spill("run_python", "z")
     assert not newest.exists()
 

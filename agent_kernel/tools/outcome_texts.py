@@ -1,19 +1,22 @@
-"""The results of calls in words for the model: one text per outcome, so that denied, failed and done are distinct."""
+"""The results of calls in words for the model: one text per outcome, so that denied, failed and done are distinct.
+
+Models' adapters and cassettes recognise them by their beginnings.
+"""
 
 from typing import assert_never
 
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, OutcomeStatus
-from agent_kernel.tools.outcome_text import (
-    CANCELLED_PREFIX,
-    DENIED_PREFIX,
-    EDITED_NOTE,
-    ERROR_PREFIX,
-    EXPIRED_PREFIX,
-    REPLACED_PREFIX,
-    UNKNOWN_PREFIX,
-)
 
+DENIED_PREFIX = "Denied"
+ERROR_PREFIX = "Error"
+CANCELLED_PREFIX = "Cancelled"
+REPLACED_PREFIX = "Replaced"
+EXPIRED_PREFIX = "Expired"
+UNKNOWN_PREFIX = "Outcome unknown"
+NOT_DONE_PREFIXES = (ERROR_PREFIX, CANCELLED_PREFIX, REPLACED_PREFIX, EXPIRED_PREFIX, UNKNOWN_PREFIX)
+"""The prefixes of calls whose effect can't be assumed."""
+EDITED_NOTE = "The user changed the arguments"
 NOTHING_RAN = "Nothing ran."
 
 
