@@ -182,7 +182,7 @@ async def test_a_written_file_is_put_back_unless_somebody_changed_it_since(
 LATE = """
 import threading
 from agent_kernel.notebook.execution import executor
-from agent_kernel.notebook.kernel import mailbox
+from agent_kernel.notebook.execution import mailbox
 _kernel, _looked, _expect = get_ipython().kernel, threading.Event(), mailbox.Mailbox.expect
 _handle = _kernel.control_handlers["agent_kernel_request"]
 executor.DEPOSIT_SECONDS = 0
