@@ -265,7 +265,7 @@ LINES = st.lists(
     st.one_of(st.sampled_from(SAFE), st.sampled_from(BETWEEN), st.sampled_from(BETWEEN), st.sampled_from(ODD)),
     max_size=14,
 ).map("".join)  # fmt: skip
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 def ran(line: str) -> tuple[set[str], set[str]]:

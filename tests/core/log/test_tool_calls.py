@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_kernel.errors import (
@@ -174,7 +174,6 @@ MOVES = st.lists(st.sampled_from(sorted(tool_calls.NEXT)), max_size=12)
 
 
 @given(MOVES)
-@settings(deadline=None)
 def test_no_order_of_moves_reaches_a_state_past_its_gate(targets: list[CallState]) -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     migrate(connection)

@@ -37,7 +37,7 @@ def read_turn(api: WireApi, body: bytes, cuts: list[int] | None = None) -> Model
 
 
 @each_way
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_any_chunking_of_the_same_bytes_gives_the_same_turn(api: WireApi, way: str, data: st.DataObject) -> None:
     body = api.ways(TURN)[way].body
@@ -119,7 +119,7 @@ def test_no_arguments_at_all_are_an_empty_object(api: WireApi) -> None:
     assert read_turn(api, api.body(turn)).tool_calls[0].arguments == "{}"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     lines=st.lists(st.sampled_from(["data: a", "data:b", "data:", "data", ": c", "event: x", "", "", "id: 1"])),
     newline=st.sampled_from(["\n", "\r", "\r\n"]),

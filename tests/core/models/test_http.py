@@ -4,10 +4,12 @@ import asyncio
 import gc
 import subprocess
 import sys
+import time
 from contextlib import aclosing
 
 import pytest
 
+from agent_kernel.models import http
 from agent_kernel.models.base import ModelRequest, TextDelta
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
@@ -148,7 +150,9 @@ async def test_tokens_that_come_thick_and_fast_are_left_with_the_system_for_a_wh
     api: WireApi,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A wake-up per token is most of a token's cost. That the line is found depends on the client's version."""
+    """A wake-up per token is most of a token's cost. That the line is found depends on the client's version.
+
+    What counts as fast is generous here, so that a busy machine sends fast enough."""
     from aiohttp.client_proto import ResponseHandler
 
     reads: list[int] = []
@@ -159,11 +163,14 @@ async def test_tokens_that_come_thick_and_fast_are_left_with_the_system_for_a_wh
         receive(self, data)
 
     monkeypatch.setattr(ResponseHandler, "data_received", counted)
+    monkeypatch.setattr(http, "QUICK_SECONDS", 10.0)
     numbers = [f"{number} " for number in range(300)]
     async with connected(Reply(body=api.saying(*numbers), pause=0.001), api=api) as (_, model):
+        began = time.monotonic()
         turn = await turn_of(model)
+        pauses = (time.monotonic() - began) / http.GATHER_SECONDS
     assert turn.content == "".join(numbers)
-    assert len(reads) <= 100
+    assert len(reads) <= http.QUICK_PIECES + pauses + 2
 
 
 @each_api

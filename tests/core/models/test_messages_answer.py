@@ -89,7 +89,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_any_chunking_of_the_same_bytes_gives_the_same_turn(body: bytes, data: st.DataObject) -> None:
     items = read(body, data.draw(st.lists(st.integers(0, len(body)), max_size=40)))
@@ -304,7 +304,7 @@ shapes = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @example([{"type": "message_delta", "delta": {"stop_reason": [None]}}])
 @given(st.lists(shapes | json_values, max_size=6))
 def test_no_shape_of_an_event_raises_anything_but_a_fault(events: list[Any]) -> None:

@@ -255,13 +255,13 @@ def told_apart(messages: list[WireMessage]) -> list[WireMessage]:
     return messages
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(histories)
 def test_whatever_happened_the_service_takes_the_conversation(messages: list[WireMessage]) -> None:
     body_of(*told_apart(messages), images={"d1": "AAAA"})
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(), st.text())
 def test_ids_stay_apart(one: str, other: str) -> None:
     assert (valid_id(one) == valid_id(other)) == (one == other)

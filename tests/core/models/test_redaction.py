@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import ModelItem, ModelTurn, ReasoningDelta, TextDelta, ToolCallDelta
@@ -22,7 +22,6 @@ def passed(*items: ModelItem, secrets: tuple[str, ...] = (KEY, TOKEN)) -> list[M
     return [clean for item in items for clean in redaction.take(item)]
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([KEY, TOKEN, KEY[:5], KEY[5:], "s", "sk-", " and ", "ä"])), st.data())
 def test_in_pieces_of_any_size_a_key_is_replaced_as_in_the_whole(parts: list[str], data: st.DataObject) -> None:
     text = "".join(parts)

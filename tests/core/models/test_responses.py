@@ -260,7 +260,7 @@ def test_usage_that_is_no_count_is_not_reported_and_breaks_nothing(absurd: Any) 
         assert (turn.content, turn.usage) == ("Hi", TokenUsage())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_an_answer_whose_events_are_lost_repeated_or_out_of_order_is_whole_or_a_fault(data: st.DataObject) -> None:
     sent = numbered(events_of(TURN, interleave=data.draw(st.booleans())))

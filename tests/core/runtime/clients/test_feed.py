@@ -32,7 +32,7 @@ async def collect(feed: Feed, after: int, count: int) -> list[int]:
 
 
 @given(total=st.integers(1, 1_500), start=st.integers(0, 1_500))
-@settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 def test_resume_from_any_point_gives_exactly_the_events_after_it(total: int, start: int) -> None:
     async def check() -> None:
         log = await Log.open(None)
