@@ -135,17 +135,19 @@ async def test_a_call_waits_behind_the_users_cell_and_survives_that_cells_failur
 
 
 async def test_a_card_says_behind_which_of_the_users_cells_its_call_waits(
-    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
 ) -> None:
+    seen = tmp_path / "seen"
     model.add(call("run_python", code="print('after')"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)
     page = await client(conversation_id)
     await kernel.ready()
     number = int(await kernel.text("print(len(In) - 1)"))  # of this cell, as on the page
-    kernel.start("import time; time.sleep(1.5)")
+    kernel.start(f"import pathlib, time\nwhile not pathlib.Path({str(seen)!r}).exists(): time.sleep(0.02)")
     await page.send({"type": "approval_response", "approval_id": waiting["approval_id"], "approved": True})
     await page.until("tool_start")
     waits = await page.until("tool_state")
+    seen.touch()
     assert (waits["state"], waits["waiting_behind"]) == ("executing", number + 1)
     assert (await page.until("tool_complete"))["state"] == "success"
     await page.until("complete")
