@@ -49,7 +49,7 @@ export class PlayedSocket {
   send(text: string): void {
     const { id, ...command } = JSON.parse(text) as ClientCommand;
     this.sent.push(command);
-    if (id !== undefined) this.ids.push(id);
+    if (typeof id === "string") this.ids.push(id);
     if (command.type === "ping") this.say({ type: "pong", seq: 0, conversation_id: "", run_id: null, timestamp: "" });
     if (command.type === "resume") {
       this.cursor = command.last_seq;

@@ -1,6 +1,5 @@
 /** One conversation as a page sees it: its runs' states, the line to the runtime, and what is not sent yet. */
 import {
-  commandIdOf,
   type ApprovalResponseCommand,
   type ClientCommand,
   type ErrorEvent,
@@ -238,7 +237,7 @@ export class Channel {
     if (event.type === "session") this.onSession(event);
     else if (event.type === "error" && isAboutThisConnection(event)) this.refused(event);
     else if (event.type === "pong") this.ponged(event.seq);
-    else if (!isAcknowledgement(event)) this.logged(event);
+    else if (event.type !== "ack") this.logged(event); // what came of an acknowledged command is in the log
     this.changed();
   }
 
@@ -269,7 +268,7 @@ export class Channel {
   }
 
   private onSession(event: SessionEvent): void {
-    const answers = commandIdOf(event);
+    const answers = event.command_id;
     // A kernel's messages go to all pages: a session that another one has asked for is of no use here.
     if (answers !== null && answers !== this.resuming) return;
     if (answers !== null) this.resuming = null;
@@ -330,7 +329,7 @@ export class Channel {
 
   /** The runtime did not take something that this page sent, or can do nothing at all. */
   private refused(event: ErrorEvent): void {
-    const id = commandIdOf(event);
+    const id = event.command_id ?? null; // an event in a log of before has none
     const decision = this.decisions.answeredBy(id, event.tool_call_id);
     const sent = this.commandAnsweredBy(id, event);
     // It answers another page, which has the same kernel's messages.
@@ -428,14 +427,9 @@ function notYou(decider: Decider | null): Decider | null {
 function isAboutThisConnection(event: ErrorEvent): boolean {
   return (
     event.run_id === null ||
-    commandIdOf(event) !== null ||
+    typeof event.command_id === "string" ||
     ["CONFLICT", "INVALID_FORMAT", "ACCESS_DENIED"].includes(event.code)
   );
-}
-
-/** A command was carried out; what came of it is in the log. */
-function isAcknowledgement(event: { readonly type: string }): boolean {
-  return event.type === "ack";
 }
 
 function parse(text: string): ServerEvent | null {

@@ -277,6 +277,7 @@ export class Recording {
     };
     return {
       type: "session",
+      command_id: null,
       seq: this.frames.length,
       conversation_id: this.conversation,
       run_id: null,
