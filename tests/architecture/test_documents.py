@@ -14,13 +14,23 @@ PROTOCOL_PAGE = ROOT / "docs" / "protocol.md"
 LINK = re.compile(r"\]\((?P<target>[^()\s]+)\)|srcset=\"(?P<set>[^\"]+)\"|src=\"(?P<source>[^\"]+)\"")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
+BUILT = ("benchmarks/results/", "widgets/lab/labextension/", "widgets/node_modules")
+PACKAGES = {
+    "agent_kernel": ROOT / "agent_kernel",
+    "agent_kernel_server": ROOT / "extension" / "agent_kernel_server",
+    "agent_kernel_widgets": ROOT / "widgets" / "agent_kernel_widgets",
+}
 
 
-def pages() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False)
+def tracked_files(pattern: str = "*") -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", pattern], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
         pytest.skip("not a git checkout")
     return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def pages() -> list[Path]:
+    return tracked_files("*.md")
 
 
 def prose(page: Path) -> str:
@@ -49,16 +59,54 @@ def test_each_link_between_documents_leads_somewhere() -> None:
     assert broken == []
 
 
-def test_each_file_that_a_document_names_exists() -> None:
+def test_each_file_and_folder_that_a_document_names_exists() -> None:
     tops = "agent_kernel|benchmarks|docs|extension|notebooks|tests|widgets"
-    named = re.compile(rf"`((?:{tops})/[\w./*-]*\.(?:py|pyi|ts|tsx|md|json|ipynb|toml|css|svg|png))`")
+    named = re.compile(rf"`((?:{tops})/[\w./*-]*)`")
     broken = [
         f"{page.relative_to(ROOT)}: {name}"
         for page in pages()
         for name in named.findall(page.read_text(encoding="utf-8"))
-        if not (list(ROOT.glob(name)) or name.startswith(("benchmarks/results/", "widgets/lab/labextension/")))
+        if not (list(ROOT.glob(name.rstrip("/"))) or name.startswith(BUILT))
     ]
     assert broken == []
+
+
+def test_each_room_that_a_document_names_exists() -> None:
+    """Named below a package, such as `runtime/turns` or `protocol/vocabulary.CallState`."""
+    room = re.compile(r"`([a-z_]+(?:/[a-z_]+)+)/?(?:\.[A-Z]\w*)?`")
+    tracked = [path.relative_to(ROOT).with_suffix("") for path in tracked_files()]
+    places = {f"/{place.as_posix()}" for path in tracked for place in (path, *path.parents)}
+    broken = [
+        f"{page.relative_to(ROOT)}: {name}"
+        for page in pages()
+        for name in room.findall(page.read_text(encoding="utf-8"))
+        if not (name.startswith(BUILT) or any(place.endswith(f"/{name}") for place in places))
+    ]
+    assert broken == []
+
+
+def test_each_module_that_a_document_or_a_docstring_names_exists() -> None:
+    named = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)")
+    sources = [path for package in PACKAGES.values() for path in sorted(package.rglob("*.py"))]
+    broken = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (*pages(), *sources)
+        for name in named.findall(path.read_text(encoding="utf-8"))
+        if not is_there(name)
+    ]
+    assert broken == []
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is that of a module, or of something that stands in one."""
+    package, *parts = name.split(".")
+    place = PACKAGES[package]
+    while parts and (place / parts[0]).is_dir():
+        place /= parts.pop(0)
+    if parts and place.joinpath(f"{parts[0]}.py").is_file():
+        place /= f"{parts.pop(0)}.py"
+    module = place if place.is_file() else place / "__init__.py"
+    return not parts or re.search(rf"\b{parts[0]}\b", module.read_text(encoding="utf-8")) is not None
 
 
 def test_each_document_below_docs_is_reached_by_a_link() -> None:

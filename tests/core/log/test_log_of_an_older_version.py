@@ -18,7 +18,7 @@ from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel
 
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parent
 FRAMES = (HERE / "frames_of_schema_1.jsonl").read_text(encoding="utf-8").splitlines()
 """What the version that wrote the log sent."""
 

@@ -24,7 +24,7 @@ from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel
 
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parent
 WAITING, EXECUTING = "conv_0000000000000000000000000000000a", "conv_00000000000000000000000000000009"
 """The conversation of the suspended run, and the one whose call was executing."""
 KINDS = {"decision", "outcome", "rule", "stop", "undo", "budget", "unknown", "message", "policy"}

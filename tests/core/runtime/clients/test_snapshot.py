@@ -20,7 +20,7 @@ from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
 from tests.core.runtime.turns.test_budget import until_paused
 
-HERE = Path(__file__).parents[2]
+LOGS = Path(__file__).parents[2] / "log"
 TOOLS = [ToolView(name="look", description="Look.", parameters={"type": "object"}, approval="allow")]
 
 
@@ -89,7 +89,7 @@ async def test_a_session_is_exactly_what_its_event_would_say(stages: Stages, tmp
 
 def test_a_snapshot_of_an_older_log_says_the_same() -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as sql:
-        sql.executescript((HERE / "log_of_schema_1.sql").read_text(encoding="utf-8"))
+        sql.executescript((LOGS / "log_of_schema_1.sql").read_text(encoding="utf-8"))
         migrate(sql)
         (conversation_id,) = sql.execute("SELECT conversation_id FROM conversations").fetchone()
         view = assert_as_the_views_say(read_snapshot(sql, conversation_id))
