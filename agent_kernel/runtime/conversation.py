@@ -30,7 +30,7 @@ from agent_kernel.runtime.runs.resources import Resources
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.runs.stop import BY_A_PERSON, Stop
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.commits import commit_to
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import approval, policy_switch, rules, undo
 from agent_kernel.runtime.turns import budget_pause, unknown_outcomes
@@ -318,7 +318,7 @@ class Conversation:
             else:
                 executor = active.executor
             undone = await undo.put_back(executor, await self._read_call(tool_call_id), by, decided_by)
-            await self._log.write(lambda transaction: undone.write(Commit(transaction, self.row)))
+            await commit_to(self._log, self.row, undone.write)
             now = self._queue.active
             if now is not None and now.takes_messages and await take_message(now, undone.message):
                 return
@@ -330,7 +330,7 @@ class Conversation:
 
     async def _log_undo(self, undone: undo.Undone) -> None:
         await self._queue.until_idle()
-        await self._log.write(lambda transaction: undo.log_between_runs(Commit(transaction, self.row), undone))
+        await commit_to(self._log, self.row, undone.log_message)
 
     async def tool_result(self, tool_call_id: str, output: str) -> None:
         """A client's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""

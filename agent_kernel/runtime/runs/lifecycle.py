@@ -16,8 +16,7 @@ from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_l
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import Model
 from agent_kernel.models.prices import load, wants_loading
-from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, MessageEvent, RunEvent, utc_now
-from agent_kernel.protocol.ids import new_message_id
+from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, RunEvent, utc_now
 from agent_kernel.protocol.views import ErrorView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.runtime.graph import compiled, run_to_end
@@ -26,7 +25,7 @@ from agent_kernel.runtime.runs.specs import limits_text, stored
 from agent_kernel.runtime.runs.stop import Stop, note
 from agent_kernel.runtime.runs.time_limit import limited_in_time
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.history import Past
 from agent_kernel.runtime.state.limits import Meter, conversation_budget, filled_up
 from agent_kernel.runtime.state.repeats import Repeats
@@ -41,7 +40,6 @@ from agent_kernel.runtime.tool_calls.effective_policy import (
 from agent_kernel.runtime.turns.messages import answer_calls, move_unread_messages, read_result, write_tool_messages
 from agent_kernel.runtime.turns.model_turn import add_user_message
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
-from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.tools.registry import ToolRegistry
 
@@ -87,7 +85,7 @@ async def save_queued(log: Log, row: ConversationRow, spec: RunSpec, view: RunVi
         if behind:
             commit.emit(RunEvent(run_id=view.run_id, run=view))
 
-    await log.write(lambda transaction: work(Commit(transaction, row)))
+    await commit_to(log, row, work)
 
 
 async def begin(
@@ -244,22 +242,10 @@ async def _end_broken(run: ActiveRun, error: Exception) -> None:
     broke = "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details."
     await run.fail("INTERNAL_ERROR", str(error) if isinstance(error, LogUnavailable) else broke)
     run.take_back_answers()  # one of them may have an outcome that did not reach the log
-    await _settle_leftovers(run)
-
-
-async def _settle_leftovers(run: ActiveRun) -> None:
-    """End all open calls, each with a tool message for the model."""
 
     def work(commit: Commit) -> None:
-        for tool_call_id in events.unfinished_cards(commit.sql, commit.number, run.run_id):
-            commit.emit(transitions.cut_off(run.run_id, tool_call_id))
-        for call in tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run.run_id):
-            if call.state == "executing":
-                why = "Agent Kernel broke while it ran."
-                transitions.settle(commit, call.tool_call_id, "unknown", outcome_texts.unknown(why), reason=why)
-            elif call.state in tool_calls.UNFINISHED:
-                text = outcome_texts.cancelled_before_start("Agent Kernel broke.")
-                transitions.settle(commit, call.tool_call_id, "cancelled", text)
+        transitions.end_unfinished_cards(commit, run.run_id)
+        transitions.settle_all(commit, run.run_id, "Agent Kernel broke while it ran.", "Agent Kernel broke.")
 
     await run.commit(work)
     await answer_calls(run)
@@ -303,15 +289,12 @@ async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: 
     """End a run that could not begin: no model, a faulty tool. Its prompt is logged."""
     error = ErrorView(code="LLM_ERROR", message=message)
     ended = view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
-    message_id = new_message_id()
 
     def work(commit: Commit) -> None:
-        body = {"role": "user", "content": spec.prompt}
-        events.append_message(commit.sql, commit.number, message_id, view.run_id, body)
-        commit.emit(MessageEvent(run_id=view.run_id, message_id=message_id, role="user", content=spec.prompt))
+        commit.add_user_message(view.run_id, {"role": "user", "content": spec.prompt})
         commit.emit(ErrorEvent(run_id=view.run_id, code=error.code, message=error.message))
 
-    await log.write(lambda transaction: work(Commit(transaction, row)))
+    await commit_to(log, row, work)
     return await _close(log, row, ended, "error")
 
 
@@ -326,7 +309,7 @@ async def _close(
         commit.emit(RunEvent(run_id=view.run_id, run=view))
         return read_result(commit.sql, commit.number, view)
 
-    return await log.write(lambda transaction: work(Commit(transaction, row)))
+    return await commit_to(log, row, work)
 
 
 def _complete(view: RunView, message_id: str | None, finish: FinishReason) -> CompleteEvent:

@@ -1,6 +1,6 @@
 """Recovery of runs that an earlier process left open: made ready to continue, or ended where the kernel is gone."""
 
-from agent_kernel.log import events, runs, tool_calls
+from agent_kernel.log import events, runs
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, utc_now
@@ -13,7 +13,6 @@ from agent_kernel.runtime.state.history import unanswered_calls
 from agent_kernel.runtime.state.run import RunResult
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.turns.messages import move_unread_messages, read_result, read_tool_messages
-from agent_kernel.tools import outcome_texts
 
 RESTARTED = "The server restarted while this call was running."
 UNREADABLE = "Another version of Agent Kernel began this run, and this one can't go on with it."
@@ -31,10 +30,10 @@ async def prepare(log: Log, run: RunView) -> None:
 
     def work(transaction: Transaction) -> None:
         commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
-        _settle(commit, run, None)
+        transitions.settle_all(commit, run.run_id, RESTARTED, None)
         for message_id in events.unfinished_messages(commit.sql, commit.number, run.run_id):
             commit.emit(MessageEvent(run_id=run.run_id, message_id=message_id, role="assistant", content=""))
-        _end_unfinished_cards(commit, run)
+        transitions.end_unfinished_cards(commit, run.run_id)
 
     await log.write(work)
 
@@ -53,8 +52,8 @@ async def close(
 
     def work(transaction: Transaction) -> RunResult:
         commit = Commit(transaction, runs.read_conversation(transaction.sql, run.conversation_id))
-        _settle(commit, run, reason)
-        _end_unfinished_cards(commit, run)
+        transitions.settle_all(commit, run.run_id, RESTARTED, reason)
+        transitions.end_unfinished_cards(commit, run.run_id)
         open_calls = unanswered_calls(commit.sql, commit.number)
         for body in read_tool_messages(commit.sql, commit.number, open_calls, settings.step_characters):
             events.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
@@ -69,19 +68,3 @@ async def close(
         return read_result(commit.sql, commit.number, ended)
 
     return await log.write(work)
-
-
-def _settle(commit: Commit, run: RunView, cancelled: str | None) -> None:
-    """End executing calls as unknown, and those that had not started as cancelled where a reason is given."""
-    for call in tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run.run_id):
-        if call.state == "executing":
-            transitions.settle(commit, call.tool_call_id, "unknown", outcome_texts.unknown(RESTARTED), reason=RESTARTED)
-        elif call.state in tool_calls.UNFINISHED and cancelled is not None:
-            text = outcome_texts.cancelled_before_start(cancelled)
-            transitions.settle(commit, call.tool_call_id, "cancelled", text, reason=cancelled)
-
-
-def _end_unfinished_cards(commit: Commit, run: RunView) -> None:
-    """End the cards of calls that the model did not finish; the log does not have these calls."""
-    for tool_call_id in events.unfinished_cards(commit.sql, commit.number, run.run_id):
-        commit.emit(transitions.cut_off(run.run_id, tool_call_id))

@@ -13,7 +13,7 @@ from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.views import RunView
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.commits import Commit, commit_to
 
 
 def failed_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunView:
@@ -51,7 +51,7 @@ async def reopen(log: Log, row: ConversationRow, run_id: str) -> RunView:
         commit.emit(RunEvent(run_id=run_id, run=again))
         return again
 
-    return await log.write(lambda transaction: work(Commit(transaction, row)))
+    return await commit_to(log, row, work)
 
 
 def _refused(run_id: str, why: str) -> AlreadyDecided:

@@ -17,7 +17,7 @@ from agent_kernel.runtime.runs.lifecycle import log_prompt, prepare
 from agent_kernel.runtime.runs.resources import ConversationResources
 from agent_kernel.runtime.runs.specs import limits_text, restored
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.history import unanswered_calls
 from agent_kernel.runtime.state.limits import Meter
 from agent_kernel.runtime.state.repeats import Repeats
@@ -79,7 +79,7 @@ async def left_open(
             runs.save_run(commit.sql, shown)
             commit.emit(RunEvent(run_id=spec.run_id, run=shown))
 
-        await log.write(lambda transaction: save(Commit(transaction, row)))
+        await commit_to(log, row, save)
 
     def read(sql: sqlite3.Connection) -> tuple[list[str], bool]:
         return unanswered_calls(sql, row.number), events.has_prompt(sql, row.number, spec.run_id)

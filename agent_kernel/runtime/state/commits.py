@@ -4,11 +4,12 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from agent_kernel.log.events import Mark, mark
+from agent_kernel.log.events import Mark, append_message, mark
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction, Unit
-from agent_kernel.protocol.events import LoggedEvent
+from agent_kernel.protocol.events import LoggedEvent, MessageEvent
+from agent_kernel.protocol.ids import new_message_id
 
 T = TypeVar("T")
 
@@ -25,10 +26,21 @@ class Commit:
     def emit(self, event: LoggedEvent) -> None:
         self._transaction.append(self.number, self._conversation_id, event)
 
+    def add_user_message(self, run_id: str, body: dict[str, Any]) -> None:
+        """Append a message of the user, and show it."""
+        message_id = new_message_id()
+        append_message(self.sql, self.number, message_id, run_id, body)
+        self.emit(MessageEvent(run_id=run_id, message_id=message_id, role="user", content=body["content"]))
+
     def mark(self) -> Mark:
         """The conversation's position in the log, including the events emitted here."""
         self._transaction.flush()
         return mark(self.sql, self.number)
+
+
+async def commit_to(log: Log, conversation: ConversationRow, work: Callable[[Commit], T]) -> T:
+    """Run `work` as one transaction on a conversation, apart from the commits of its run."""
+    return await log.write(lambda transaction: work(Commit(transaction, conversation)))
 
 
 class Commits:

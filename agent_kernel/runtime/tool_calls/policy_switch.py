@@ -14,7 +14,7 @@ from agent_kernel.protocol.events import PolicyEvent, utc_now
 from agent_kernel.protocol.views import NoticeView, PolicySwitchView
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.runtime.settings import RuntimeSettings
-from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls.rules import check_waiting_calls
 
@@ -41,7 +41,7 @@ async def switch(
     """`run` is the one that is under way, if any. A switch to the mode in force changes nothing."""
     if run is None:
         before = await _mode_in_force(log, settings, row)
-        await log.write(lambda transaction: _note(Commit(transaction, row), row, None, before, mode, decided_by))
+        await commit_to(log, row, lambda commit: _note(commit, row, None, before, mode, decided_by))
     else:
         async with run.policy_lock:
             before = run.policy.default

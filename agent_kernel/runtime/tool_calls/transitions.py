@@ -3,7 +3,7 @@
 from typing import Any
 
 from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
-from agent_kernel.log import tool_calls
+from agent_kernel.log import events, tool_calls
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     ApprovalResponseEvent,
@@ -15,7 +15,7 @@ from agent_kernel.protocol.events import (
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.tools.outcome_texts import cancelled_before_start, invalid, outcome_status
+from agent_kernel.tools import outcome_texts
 
 CUT_OFF = "The model was cut off while it wrote this call."
 
@@ -26,7 +26,7 @@ def propose(commit: Commit, proposal: tool_calls.Proposal, fault: str | None) ->
     _show_proposal(commit, call)
     if fault is None:
         return call
-    return settle(commit, call.tool_call_id, "invalid", invalid(fault), reason=fault)
+    return settle(commit, call.tool_call_id, "invalid", outcome_texts.invalid(fault), reason=fault)
 
 
 def propose_started(commit: Commit, proposal: tool_calls.Proposal, verdict: tool_calls.Verdict) -> ToolCallView:
@@ -66,7 +66,7 @@ def show_end(commit: Commit, call: ToolCallView) -> None:
             tool_call_id=call.tool_call_id,
             tool_name=call.tool_name,
             tool_result=call.result or "",
-            status=outcome_status(call.state),
+            status=outcome_texts.outcome_status(call.state),
             duration_ms=call.duration_ms,
             truncated=call.truncated,
             output_file=call.output_file,
@@ -83,11 +83,28 @@ def cut_off(run_id: str, tool_call_id: str) -> ToolCompleteEvent:
         run_id=run_id,
         tool_call_id=tool_call_id,
         tool_name="",
-        tool_result=cancelled_before_start(CUT_OFF),
+        tool_result=outcome_texts.cancelled_before_start(CUT_OFF),
         status="cancelled",
         state="cancelled",
         reason=CUT_OFF,
     )
+
+
+def end_unfinished_cards(commit: Commit, run_id: str) -> None:
+    """End the cards of calls that the model did not finish writing."""
+    for tool_call_id in events.unfinished_cards(commit.sql, commit.number, run_id):
+        commit.emit(cut_off(run_id, tool_call_id))
+
+
+def settle_all(commit: Commit, run_id: str, unknown: str, cancelled: str | None) -> None:
+    """End a run's executing calls with an unknown outcome, for the reason `unknown`, and those that had not started as
+    `cancelled` where there is a reason for that."""
+    for call in tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run_id):
+        if call.state == "executing":
+            settle(commit, call.tool_call_id, "unknown", outcome_texts.unknown(unknown), reason=unknown)
+        elif call.state in tool_calls.UNFINISHED and cancelled is not None:
+            text = outcome_texts.cancelled_before_start(cancelled)
+            settle(commit, call.tool_call_id, "cancelled", text, reason=cancelled)
 
 
 def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None) -> ToolCallView:

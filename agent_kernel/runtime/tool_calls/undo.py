@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from agent_kernel.errors import IllegalTransition, ToolFailed, UndoRefused
 from agent_kernel.log import tool_calls
 from agent_kernel.log.audit import entries
-from agent_kernel.log.events import append_message
-from agent_kernel.protocol.events import MessageEvent, ToolUndoneEvent
-from agent_kernel.protocol.ids import new_message_id
+from agent_kernel.protocol.events import ToolUndoneEvent
 from agent_kernel.protocol.views import FileChangeView, ToolCallView
 from agent_kernel.protocol.vocabulary import ChangeState, DecidedBy
 from agent_kernel.runtime.state.commits import Commit
@@ -38,6 +36,10 @@ class Undone:
         undone = ToolUndoneEvent(run_id=call.run_id, tool_call_id=call.tool_call_id, decided_by=self.decided_by)
         commit.emit(undone)
 
+    def log_message(self, commit: Commit) -> None:
+        """Log the message while no run is under way, for the next run's model."""
+        commit.add_user_message(self.call.run_id, {"role": "user", "content": self.message})
+
 
 def file_change(call: ToolCallView, state: ChangeState) -> FileChangeView:
     return FileChangeView(
@@ -64,10 +66,3 @@ async def put_back(executor: ToolExecutor | None, call: ToolCallView, by: Decide
     except ToolFailed as refusal:
         raise UndoRefused(str(refusal), call.tool_call_id) from None
     return Undone(call, by, decided_by)
-
-
-def log_between_runs(commit: Commit, undone: Undone) -> None:
-    """Log the message of an undo while no run is under way, for the next run's model."""
-    message_id, run_id = new_message_id(), undone.call.run_id
-    append_message(commit.sql, commit.number, message_id, run_id, {"role": "user", "content": undone.message})
-    commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="user", content=undone.message))

@@ -7,7 +7,6 @@ from typing import Any
 from agent_kernel.log import events, images, inbox, tool_calls
 from agent_kernel.log.events import START, Mark, append_message
 from agent_kernel.models.base import IMAGES
-from agent_kernel.protocol.events import MessageEvent
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
 from agent_kernel.runtime.state.commits import Commit
@@ -86,10 +85,8 @@ def move_unread_messages(commit: Commit, run_id: str) -> list[dict[str, Any]]:
     """Move messages that a run did not read into the conversation, for the next run's model."""
     bodies = []
     for message in inbox.read_kept(commit.sql, commit.number, run_id):
-        message_id = new_message_id()
         body = {"role": "user", "content": message.content}
-        append_message(commit.sql, commit.number, message_id, run_id, body)
-        commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="user", content=message.content))
+        commit.add_user_message(run_id, body)
         inbox.drop(commit.sql, message)
         bodies.append(body)
     return bodies

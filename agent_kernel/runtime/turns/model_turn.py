@@ -84,7 +84,6 @@ async def add_user_message(
     pictures: Prepared = NO_PICTURES,
     kept: inbox.KeptMessage | None = None,
 ) -> None:
-    message_id = new_message_id()
     body: dict[str, object] = {"role": "user", "content": content, "environment": environment}
     if pictures.refs:
         body[IMAGES] = pictures.refs
@@ -92,8 +91,7 @@ async def add_user_message(
     def work(commit: Commit) -> None:
         write_tool_messages(commit, run)
         images.keep(commit.sql, commit.number, pictures.data)
-        append_message(commit.sql, commit.number, message_id, run.run_id, body)
-        commit.emit(MessageEvent(run_id=run.run_id, message_id=message_id, role="user", content=content))
+        commit.add_user_message(run.run_id, body)
         if kept is not None:
             inbox.drop(commit.sql, kept)
 
