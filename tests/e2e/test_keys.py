@@ -181,6 +181,8 @@ def press_in_panels(keyboard: Keyboard) -> None:
     keyboard.press("d")
     reason = notebook.card().get_by_role("textbox", name="Reason")
     expect(reason).to_be_focused()
+    expect(reason).to_have_css("outline-style", "solid")  # the theme's ring, not the browser's own
+    assert keyboard.hints() == ["Enter", "Esc"]
     keyboard.press_for_nothing(reason, IN_FIELDS)
     reason.fill("")
     compose(keyboard, "日本")
@@ -190,9 +192,10 @@ def press_in_panels(keyboard: Keyboard) -> None:
         "n", "o", "Control+a", "Control+x", "Control+v", "Control+v", "Shift+Enter", "ArrowUp", "y", "Control+z"
     )
     expect(reason).to_have_value("nono\n")
-    keyboard.press_for_nothing(
-        notebook.card().get_by_role("button", name="Back"), [key for key in EVERY_KEY if key != "Enter"]
-    )
+    back = notebook.card().get_by_role("button", name="Back")
+    back.focus()
+    assert keyboard.hints() == ["Esc"], "Enter sends in the field"
+    keyboard.press_for_nothing(back, [key for key in EVERY_KEY if key != "Enter"])
     keyboard.press("Escape")
     expect(reason).to_have_count(0)
 

@@ -54,7 +54,7 @@ export function BudgetCard({ controller, pause }: { controller: RunController; p
       <div class="ak-head">
         <Icon name={pause.repeated ? "repeat" : "gauge"} tone={yours ? "ak-turn" : "ak-calm"} />
         <b>{title}</b>
-        <span class="ak-sum ak-whole">
+        <span class={`ak-sum ak-whole ${pause.repeated || pause.unpriced ? "ak-long" : ""}`}>
           {pause.repeated && (
             <>
               <Plain text={pause.repeated} />.{" "}

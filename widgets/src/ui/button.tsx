@@ -43,6 +43,7 @@ export function Button({ keys = NO_KEYS, ...props }: Props): JSX.Element {
       aria-expanded={props.expanded}
       aria-disabled={off ? "true" : undefined}
       aria-describedby={props.offBecause || undefined}
+      data-hint={props.hint}
       style={
         props.hint !== undefined && props.hint.length > 1
           ? { "--ak-hint-room": `${7 * props.hint.length + 14}px` }
