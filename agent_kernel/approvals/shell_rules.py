@@ -34,7 +34,7 @@ def restricts(pattern: str, line: str) -> Cover:
 
 
 def restricts_exactly(text: str, line: str) -> Cover:
-    """The same for a rule on one exact command."""
+    """As `restricts`, for a rule on one exact command."""
     return "yes" if line.strip() == text.strip() else restricts(glob.escape(text), line)
 
 

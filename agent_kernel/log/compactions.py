@@ -1,4 +1,4 @@
-"""How conversations were shortened for their models, as rows. Messages stay as they are; the newest row counts."""
+"""Rows that say how conversations were shortened for their models. Messages stay as they are; the newest row counts."""
 
 import sqlite3
 from typing import Any

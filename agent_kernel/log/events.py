@@ -217,7 +217,7 @@ START = Mark()
 
 
 def mark(sql: sqlite3.Connection, conversation: int) -> Mark:
-    """Where the conversation is now."""
+    """The conversation's present position."""
     (position,) = sql.execute("SELECT max(position) FROM messages WHERE conversation = ?", (conversation,)).fetchone()
     return Mark(position or 0, last_seq(sql, conversation))
 

@@ -1,4 +1,4 @@
-"""What can be wrong with the log's file. Callers of the log see all of it as `LogUnavailable`."""
+"""Recognises faults of the log's file. Callers of the log see all of them as `LogUnavailable`."""
 
 import sqlite3
 

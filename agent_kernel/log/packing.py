@@ -1,4 +1,4 @@
-"""How the log stores texts that may be long: compressed with zlib, each by itself, if that makes them smaller."""
+"""Packs texts that may be long for the log: compressed with zlib, each by itself, if that makes them smaller."""
 
 import zlib
 

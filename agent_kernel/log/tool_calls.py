@@ -307,7 +307,7 @@ def list_open(sql: sqlite3.Connection, conversation: int) -> list[ToolCallView]:
 
 
 def count_states(sql: sqlite3.Connection, conversation: int, run_id: str) -> dict[CallState, int]:
-    """How many calls of a run there are in each state."""
+    """The number of a run's calls in each state."""
     rows = sql.execute(
         "SELECT state, count(*) FROM tool_calls WHERE conversation = ? AND run_id = ? GROUP BY state",
         (conversation, run_id),
@@ -316,7 +316,7 @@ def count_states(sql: sqlite3.Connection, conversation: int, run_id: str) -> dic
 
 
 def count_waiting(sql: sqlite3.Connection) -> int:
-    """How many calls wait for a decision."""
+    """The number of calls that wait for a decision."""
     (count,) = sql.execute("SELECT count(*) FROM tool_calls WHERE state = 'awaiting_approval'").fetchone()
     return int(count)
 

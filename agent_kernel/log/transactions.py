@@ -28,7 +28,7 @@ Publish = Callable[[list[Frame]], None]
 
 
 class Transaction:
-    """What a unit of work is given. It uses `sql`, adds events with `append`, and calls `flush` before it reads any."""
+    """For a unit of work, which uses `sql`, adds events with `append`, and calls `flush` before it reads any."""
 
     def __init__(self, sql: sqlite3.Connection, events: EventWriter) -> None:
         self.sql = sql

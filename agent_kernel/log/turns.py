@@ -1,4 +1,4 @@
-"""What each turn of a model cost in tokens and dollars: one row per turn, for totals."""
+"""The cost of each turn of a model in tokens and dollars: one row per turn, for totals."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ _TOTALS = (
 
 
 def read_report(sql: sqlite3.Connection, days: int, now: datetime | None = None) -> UsageReport:
-    """What was spent on the last `days` days (UTC), today included."""
+    """The usage of the last `days` days (UTC), today included."""
     today = (now or datetime.now(UTC)).replace(hour=0, minute=0, second=0, microsecond=0)
     since = today - timedelta(days=days - 1)
     start = int(since.timestamp())

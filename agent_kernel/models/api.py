@@ -42,7 +42,7 @@ class AnswerReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """What to send in place of a refused request."""
+    """The request to send in place of a refused one."""
 
     request: ModelRequest
     """May be the same request, if the API object builds another body from now on."""
@@ -71,5 +71,5 @@ class Api(Protocol):
     def reader(self, target: Target) -> AnswerReader: ...
 
     def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
-        """What to send after this fault, which came before any part of an answer; `None` if no change would help."""
+        """The request to send after this fault, which came before any part of an answer; `None` if none would help."""
         ...

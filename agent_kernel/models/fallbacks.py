@@ -91,7 +91,7 @@ class Fallbacks:
         return replace(request, tools=()), self._notice()
 
     def amended(self, request: ModelRequest, fault: Fault, api: Api, secrets: Iterable[str]) -> Amendment | None:
-        """What to send after this fault; `None` if no change would help."""
+        """The request to send after this fault; `None` if no change would help."""
         other = other_api(fault, api.name, self._label.model)
         if other is not None and not self._changed_over:
             self._changed_over = True

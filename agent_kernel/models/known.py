@@ -39,7 +39,7 @@ OPENAI_NAMES = re.compile(r"(gpt-|chatgpt-|o\d)")
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What one source says of a model; `None` means that it does not say."""
+    """The properties of a model from one source; `None` means that it does not say."""
 
     images: bool | None = None
     tools: bool | None = None

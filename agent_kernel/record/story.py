@@ -45,10 +45,10 @@ class Call:
     ending: str
     """The state and its details: `Done, 0.3 s, approved by ana 14:02:40`."""
     plain_ending: str
-    """The same without times and durations."""
+    """As `ending`, without times and durations."""
     notes: tuple[str, ...]
     plain_notes: tuple[str, ...]
-    """The same on one line each, without the names of output files."""
+    """As `notes`, on one line each, without the names of output files."""
     warnings: tuple[Warning, ...]
     language: str
     code: str

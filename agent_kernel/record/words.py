@@ -146,7 +146,7 @@ def error_words(code: ErrorCode) -> str:
 
 
 def paused(pause: PauseView) -> str:
-    """What the run as a whole waits for."""
+    """The wait of the run as a whole, in words."""
     if pause.repeated:
         return f"the agent repeats itself: {pause.repeated}"
     whose = "the conversation's budget" if pause.of == "conversation" else "the budget"

@@ -47,7 +47,7 @@ ExecutorFor = Callable[["Conversation", RunSpec], Awaitable[ToolExecutor | None]
 
 @dataclass(slots=True)
 class Kernels:
-    """How executors are found for runs that have none in memory. Written by `Runtime.recover`."""
+    """Finds executors for runs that have none in memory. Written by `Runtime.recover`."""
 
     executor_for: ExecutorFor | None = None
     """`None` where the host has no kernels."""

@@ -64,7 +64,7 @@ class Runtime:
         self._arrival = asyncio.Condition(self._loading)
         self._closed = False
         self._room = 0
-        """How many conversations can be made before the empty ones are counted again, which reads all."""
+        """The number of conversations that can be made before the empty ones are counted again, which reads all."""
 
     @classmethod
     async def open(

@@ -66,7 +66,7 @@ class RuntimeSettings:
     result_lines: int = 1_000
     step_characters: int = 200_000
     output_directory: Path | None = None
-    """Where outputs go that are too long for the model; `None` means `tools.truncation.outputs_directory`."""
+    """The folder for outputs that are too long for the model; `None` means `tools.truncation.outputs_directory`."""
     suspend_seconds: float = 10.0
     """A run that has only waited for decisions for this long is suspended, unless few runs are in memory."""
     runs_in_memory: int = 4

@@ -1,1 +1,1 @@
-"""What clients are told: committed events as exact streams, and snapshots."""
+"""Sends committed events and snapshots to clients, and handles their commands."""

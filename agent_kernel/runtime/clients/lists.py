@@ -12,7 +12,7 @@ from agent_kernel.protocol.views import PROMPT_CHARACTERS, ListedCall, ListedRun
 from agent_kernel.tools.builtin.declarations import ASK_USER
 
 ENDED_RUNS = 100
-"""How many runs that have ended the list has unless a number is asked for: the newest."""
+"""The number of ended runs, the newest, that a list has unless another is asked for."""
 _OPEN = ("queued", "running")
 
 
@@ -25,7 +25,7 @@ class _Place:
 
 
 def read_calls(sql: sqlite3.Connection, state: str | None) -> list[ListedCall]:
-    """Those in a state, or all, in the order in which they were proposed. `unanswered` are those of open runs whose
+    """Calls in a state, or all, in the order in which they were proposed. `unanswered` are those of open runs whose
     outcome is unknown, and which no person has answered yet."""
     calls = _unanswered(sql) if state == "unanswered" else tool_calls.list_calls(sql, state=state)
     places: dict[str, _Place] = {}
@@ -67,7 +67,7 @@ def _listed(row: runs.PlacedRun) -> ListedRun:
 
 
 def _waits(sql: sqlite3.Connection, rows: Sequence[tuple[int, ListedRun]]) -> dict[str, list[WaitView]]:
-    """What each open run waits for."""
+    """The waits of each open run."""
     waits: dict[str, list[WaitView]] = defaultdict(list)
     behind: dict[int, str] = {}
     going_on: dict[int, str] = {}

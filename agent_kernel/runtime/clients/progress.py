@@ -1,4 +1,4 @@
-"""How an open run stands at one moment: what of it goes on or waits, for what a saved notebook says of it."""
+"""The progress of an open run at one moment, for the text that a saved notebook shows of it."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ class RunProgress:
     calls: tuple[ToolCallView, ...]
     """Those that have not ended, or whose unknown outcome no person has answered."""
     ended: Mapping[CallState, int]
-    """How many of the others there are in each state."""
+    """The number of the others in each state."""
     ahead: RunView | None
     """The run that a queued one waits for."""
     ahead_waits: bool

@@ -33,9 +33,9 @@ REPLAYED_EVENTS = 50_000
 HOLD_SECONDS = 0.15
 """Events wait so long for a client's first frame, with which one that reconnects says where it left off."""
 RUNS_SHOWN = 1_000
-"""So many runs that a client shows are kept in mind."""
+"""The most runs per client that are remembered as shown."""
 WAITING_FRAMES = 500
-"""So many frames of a client may wait to be handled; a transport that waits for `receive` never has more than one."""
+"""The most frames of a client that may wait; a transport that waits for `receive` never has more than one."""
 
 logger = logging.getLogger(__name__)
 

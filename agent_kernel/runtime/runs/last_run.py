@@ -20,7 +20,7 @@ FindExecutor = Callable[[RunSpec], Awaitable[ToolExecutor | None]]
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """What is kept of a run that has ended."""
+    """The part of an ended run that is kept."""
 
     spec: RunSpec
     executor: ToolExecutor | None

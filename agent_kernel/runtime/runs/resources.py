@@ -1,4 +1,4 @@
-"""What all conversations of a runtime share, and what all runs of one conversation share."""
+"""Objects shared by all conversations of a runtime, and by all runs of one conversation."""
 
 from dataclasses import dataclass, field
 from typing import Protocol

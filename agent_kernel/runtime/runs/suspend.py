@@ -45,7 +45,7 @@ class SuspendedRun:
 
 
 def suspended(run: ActiveRun, result: asyncio.Future[RunResult]) -> SuspendedRun:
-    """What is kept of a run that was suspended here."""
+    """The part of a run, suspended in this process, that is kept."""
     return SuspendedRun(
         run_id=run.run_id,
         calls=list(run.calls.of_step),
@@ -66,7 +66,7 @@ async def left_open(
     executor: ToolExecutor | None,
     result: asyncio.Future[RunResult],
 ) -> SuspendedRun:
-    """The same for a run that an earlier process had begun, or that ended and is tried again. Raises as `prepare`."""
+    """As `suspended`, for a run that an earlier process began, or one that is tried again. Raises as `prepare`."""
     row, log = shared.row, shared.runtime.log
     model, now = await prepare(shared, spec)
     shown = view.model_copy(update={"model": model.name, "recorded": model.recorded})

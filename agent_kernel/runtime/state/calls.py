@@ -17,16 +17,16 @@ LATE_CALLS = 64
 
 @dataclass(slots=True)
 class Step:
-    """What the model asked for in its last turn, and what became of it."""
+    """The calls of the model's last turn, and their results."""
 
     calls: Sequence[str] = ()
     """Ids in the model's order; their tool messages are still to be made."""
     proposed: dict[str, ToolCallView] = field(default_factory=dict)
     """Calls as they were proposed, until their task takes them: one read less each."""
     results: dict[str, str] = field(default_factory=dict)
-    """What the model is told of the calls that ran to their end."""
+    """The results, for the model, of the calls that ran to their end."""
     images: dict[str, ImageRefs] = field(default_factory=dict)
-    """What those calls showed."""
+    """The pictures that those calls showed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Calls:
 
     @property
     def undecided(self) -> int:
-        """How many tasks wait for a decision."""
+        """The number of tasks that wait for a decision."""
         return len(self._decisions.waiting())
 
     def expect_decision(self, approval_id: str) -> "asyncio.Future[ToolCallView | None]":
@@ -105,7 +105,7 @@ class Calls:
 
     @contextmanager
     def waiting(self, call: ToolCallView) -> Iterator[None]:
-        """For the time in which a call waits for a decision."""
+        """Marks a call as waiting for a decision."""
         self._waiting[call.approval_id] = call
         try:
             yield
@@ -160,7 +160,7 @@ class Calls:
 
     @contextmanager
     def executing(self, tool_call_id: str, execution: Execution) -> Iterator[None]:
-        """For the time in which the executor has a call."""
+        """Marks a call as being executed."""
         self._executing[tool_call_id] = execution
         try:
             yield

@@ -39,7 +39,7 @@ class Compaction:
     characters: int = 0
     """To so many characters each."""
     made_after: int = 0
-    """So many messages had been said when it was made. They go without what only their provider can read, such as
+    """The number of messages when it was made. They go without what only their provider can read, such as
     signed thoughts: that was made for the conversation as it was, and is refused behind another one."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SAME_TIMES, PATTERN_TIMES = 3, 4
-"""How often one step in a row, or two steps in turn, count as a repetition."""
+"""The number of times that one step in a row, or two steps in turn, count as a repetition."""
 _TIMES = {SAME_TIMES: "three times", PATTERN_TIMES: "four times in turn"}
 
 

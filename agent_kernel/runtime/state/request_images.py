@@ -23,7 +23,7 @@ class RequestImages:
 
     @property
     def new(self) -> Mapping[str, int]:
-        """How many pictures of a call were in the last request, for calls of which that is not in the log yet."""
+        """The number of pictures of each call in the last request, for calls of which it is not in the log yet."""
         return self._new
 
     def begin_request(self, digests: Collection[str] = ()) -> set[str]:
@@ -33,7 +33,7 @@ class RequestImages:
         return set(digests) - self._data.keys()
 
     def add(self, data: Mapping[str, bytes]) -> None:
-        """What a call has shown, so that it is not read again for the next request."""
+        """Add the pictures that a call has shown, so that they are not read again for the next request."""
         if data:
             self.add_encoded({digest: base64.b64encode(raw).decode() for digest, raw in data.items()})
 
@@ -41,7 +41,7 @@ class RequestImages:
         self._data = {**self._data, **data}  # a new one: a request that is under way has the old one
 
     def noted(self) -> None:
-        """What was new is in the log."""
+        """Forget what was new: it is in the log."""
         self._noted.update(self._new)
         self._new = {}
 

@@ -51,7 +51,7 @@ WRITERS = {
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a finished run leaves: its view, its answer, and its whole transcript."""
+    """The result of a run: its view, its answer, and its whole transcript."""
 
     run: RunView
     text: str
@@ -61,7 +61,7 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a run is given by its conversation and its host."""
+    """The objects that a run gets from its conversation and its host."""
 
     conversation: ConversationRow
     log: Log
@@ -81,7 +81,7 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True)
 class StartingPoint:
-    """How far a run is when it is made: a new one is at its beginning."""
+    """The position at which a run continues; that of a new one is its beginning."""
 
     begun: Mark
     """A place in the log before the run's beginning."""
@@ -132,13 +132,13 @@ class ActiveRun:
         self.view = view
         """As the log has it, or is about to: see `change` and `save`."""
         self.policy = policy
-        """What is in force."""
+        """The policy in force."""
         self.policy_lock = asyncio.Lock()
         """Held by those who read what the policy is to be and then put it in force."""
         self._scripted = list(scripted)
         self._invalid_steps = 0
         self._tasks = 0
-        """How many tasks are at work or wait: one per call, and one where the whole run waits for a person."""
+        """The number of tasks that work or wait: one per call, and one where the whole run waits for a person."""
         self._streaming: asyncio.Task[object] | None = None
 
         self.last_message_id: str | None = None
@@ -258,7 +258,7 @@ class ActiveRun:
 
     @contextmanager
     def task(self) -> Iterator[None]:
-        """For the time in which a task of the run is at work, or waits."""
+        """Counts a task of the run that works, or waits."""
         self._tasks += 1
         self.note_time()
         try:
@@ -269,7 +269,7 @@ class ActiveRun:
 
     @contextmanager
     def asking(self, call: ToolCallView) -> Iterator[None]:
-        """For the time in which a call waits for a decision."""
+        """Marks a call as waiting for a decision, which pauses the meter if nothing else goes on."""
         try:
             with self.calls.waiting(call):
                 self.note_time()

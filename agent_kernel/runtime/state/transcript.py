@@ -21,7 +21,7 @@ class Transcript:
 
     def __init__(self, past: Past) -> None:
         self._past: Past | None = past
-        """What is known of the conversation before the rest is read; `None` from then on."""
+        """The cached part of the conversation, until the rest is read; `None` from then on."""
         self._history: list[WireMessage] = []
         self._window = Window()
         self._call_ids: set[str] = set()
@@ -65,7 +65,7 @@ class Transcript:
         self._past = None
 
     def past(self, upto: Mark) -> Past:
-        """What the next run of the conversation begins with. `upto` is where the log stands."""
+        """The history for the next run of the conversation. `upto` is the position of the log."""
         return self._past or Past(self._history[1:], upto, self._window)
 
     def add(self, body: dict[str, Any]) -> None:

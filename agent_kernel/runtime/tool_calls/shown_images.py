@@ -76,7 +76,7 @@ def prepare(shown: Sequence[str], *, sent: bool) -> Prepared:
 
 
 def prepare_one(raw: bytes, *, sent: bool) -> Prepared:
-    """The same for one picture. Raises `NoPicture`."""
+    """As `prepare`, for one picture. Raises `NoPicture`."""
     if not sent:
         return Prepared([images.unsent(raw)])
     picture = images.plain_picture(raw)

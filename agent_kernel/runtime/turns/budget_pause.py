@@ -58,7 +58,7 @@ def _repeats(repeated: str) -> BudgetExceeded:
 
 
 def _of_conversation(run: ActiveRun, whole: ConversationBudget) -> tuple[Usage, float]:
-    """What the conversation has spent, this run included."""
+    """The usage of the conversation, this run included."""
     return together(whole.spent, run.view.usage), whole.spent.seconds + run.meter.seconds
 
 
@@ -183,7 +183,7 @@ async def raise_budget(
 def _raised(
     run: ActiveRun, pause: PauseView, add: BudgetLimits, *, without_usd: bool
 ) -> tuple[dict[str, object], bool]:
-    """What changes of the run's view, and whether a limit in US dollars is lifted. Raises `InvalidArguments`."""
+    """The changes of the run's view, and whether a limit in US dollars is lifted. Raises `InvalidArguments`."""
     whole = run.view.conversation_budget if pause.of == "conversation" else None
     limits, usage, seconds = run.view.budget, run.view.usage, pause.seconds
     if whole is not None:

@@ -19,9 +19,9 @@ from agent_kernel.runtime.state.compaction import (
 )
 
 RESULT_CHARACTERS = 1_000
-"""What is left of an older tool result."""
+"""The placeholder for an older tool result."""
 _LEAST_RESULT = 200
-"""What is left of one where the last step alone is too long."""
+"""The placeholder for one of the last step, where that alone is too long."""
 _SHORTENED_TO, _KEPT = 0.6, 0.3
 """Parts of what a request may have: what it has at most once results were shortened, and what is kept as it is of the
 newest messages where a summary stands in for the rest."""
@@ -31,12 +31,12 @@ _BLOCK_TOKENS = 60
 
 
 def summary_tokens(limit: float) -> float:
-    """How long a summary may be."""
+    """The longest summary."""
     return min(_SUMMARY_TOKENS, limit * _SUMMARY_PART)
 
 
 def last_step(history: Sequence[WireMessage]) -> int:
-    """Where that begins which the model has to answer now: its last calls with their results, or a prompt."""
+    """The first message that the model has to answer now: its last calls with their results, or a prompt."""
     at = len(history) - 1
     while at > 1 and history[at]["role"] != "assistant":
         at -= 1
@@ -48,7 +48,7 @@ def last_step(history: Sequence[WireMessage]) -> int:
 def plan(
     history: Sequence[WireMessage], now: Compaction, fixed: float, limit: float, *, pictures: bool = True
 ) -> Compaction:
-    """How to shorten a history of which `fixed` tokens are not messages, so that the request has at most `limit`.
+    """Plan how to shorten a history of which `fixed` tokens are not messages, so that the request has at most `limit`.
 
     Where `summarised` grew, the summary is still to be written. `now` where nothing can be shortened that was not.
     """
@@ -80,7 +80,7 @@ def _plan(history: Sequence[WireMessage], now: Compaction, fixed: float, limit: 
 
 
 def least(history: Sequence[WireMessage], fixed: float, *, pictures: bool = True) -> float:
-    """What a request has at least, about: what can't be left out."""
+    """The estimated size of what can't be left out of a request."""
     return fixed + tokens_of(history[_prompt(history)], pictures=pictures)
 
 
@@ -107,7 +107,7 @@ def _size(history: Sequence[WireMessage], sizes: Sequence[float], compaction: Co
 def _shorten_results(
     history: Sequence[WireMessage], sizes: Sequence[float], now: Compaction, last: int, fixed: float, limit: float
 ) -> Compaction:
-    """As many of the oldest results as it takes, of those before the last step."""
+    """The oldest results, as many as have to go, of those before the last step."""
     characters = min(now.characters or RESULT_CHARACTERS, RESULT_CHARACTERS)
     found = replace(now, characters=characters) if now.shortened else now
     total = _total(history, sizes, found, fixed, limit)

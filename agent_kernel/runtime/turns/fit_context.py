@@ -135,7 +135,7 @@ async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], su
 
 
 def _newly_cut(run: ActiveRun, before: Compaction, after: Compaction) -> int:
-    """How many of the results that the model still gets are shorter now."""
+    """The number of results that the model still gets, and that are shorter now."""
     first = max(after.summarised, before.shortened if after.characters >= before.characters else 0) + 1
     messages = run.transcript.history[first : after.shortened + 1]
     return sum(shorten(message, after.characters) is not message for message in messages)

@@ -27,7 +27,7 @@ from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.turns.request_messages import request_messages
 
 Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
-"""What a stream writes: text to be joined, and cards that appear or end."""
+"""The parts that a stream writes: text to be joined, and cards that appear or end."""
 
 
 class TurnStream:

@@ -24,7 +24,7 @@ def reveal(text: str) -> str:
 
 
 def reveal_in_prose(text: str) -> str:
-    """The same for prose, in which joiners are kept."""
+    """As `reveal`, for prose, in which joiners are kept."""
     return _IN_PROSE.sub(_written_out, text)
 
 

@@ -35,7 +35,7 @@ class Text(NamedTuple):
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of a name."""
+    """The known facts of a name."""
 
     bindings: int = 0
     meanings: dict[str, None] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a kernel declares of a run, checked, and turned into what the runtime is asked for."""
+"""Checks a kernel's declaration of a run, and makes the run's specification of it."""
 
 from typing import Any
 

@@ -308,7 +308,7 @@ class ServedKernel:
         self._tasks.spawn(self._run_sync.sync(spec, conversation, handle, self.link), f"run {spec.run_id}")
 
     def _sync_again(self, conversation_id: str, spec: RunSpec, handle: RunHandle) -> None:
-        """The same for a run that had ended and is tried again."""
+        """As `sync_run`, for a run that had ended and is tried again."""
         again = self._run_sync.sync(spec, self._conversations[conversation_id], handle, self.link, again=True)
         self._tasks.spawn(again, f"run {spec.run_id}")
 

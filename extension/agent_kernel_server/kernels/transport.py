@@ -1,4 +1,4 @@
-"""How the server talks to one kernel: `zmq` implements it over ZMQ sockets, `gateway` over a gateway's WebSocket."""
+"""The server's connection to one kernel: `zmq` implements it over ZMQ sockets, `gateway` over a gateway's WebSocket."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

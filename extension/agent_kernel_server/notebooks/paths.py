@@ -83,7 +83,7 @@ class NotebookPaths:
         return frozenset(one for one in found if isinstance(one, str))
 
     async def follow(self, listed: Iterable[ListedT]) -> list[ListedT]:
-        """The same items with the present paths of their notebooks, as far as their kernels have sessions."""
+        """The items with the present paths of their notebooks, as far as their kernels have sessions."""
         paths = await self.by_kernel()
 
         def followed(one: ListedT) -> ListedT:

@@ -1,4 +1,4 @@
-/** What the calls of a kernel changed in files, by the server's word, in the words of a record. */
+/** The file changes of a kernel's calls, from the server, in the words of a record. */
 import { timeOfDay } from "../../src/text/format";
 import { visible } from "../../src/text/invisible";
 
@@ -11,7 +11,7 @@ export interface FileChange {
   readonly changed_at: string | null;
 }
 
-/** What a row of a record says of a change; `button` where it can be undone. */
+/** The text of a change in a record's row; `button` where it can be undone. */
 export interface Offer {
   readonly approvalId: string;
   readonly button: string | null;

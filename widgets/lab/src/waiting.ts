@@ -145,7 +145,7 @@ function indexOf(notebook: Notebook, { cellId }: Waiting): number {
   return cellId === null ? -1 : notebook.widgets.findIndex((cell) => cell.model.id === cellId);
 }
 
-/** What stands where the output of a cell is hidden; `null` where it is not. */
+/** The element in place of a cell's hidden output; `null` where it is not hidden. */
 function coverOf(notebook: Notebook, index: number): Element | null {
   const cell = notebook.widgets[index];
   if (cell === undefined) return null;

@@ -1,4 +1,4 @@
-/** What waits for a person, by the server's word: also where no card of it is in the page. */
+/** The runs that wait for a person, from the server: also those without a card in the page. */
 
 interface Wait {
   readonly kind: "approval" | "answer" | "outcome" | "budget" | "repeat" | "run";

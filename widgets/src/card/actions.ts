@@ -1,4 +1,4 @@
-/** What a person does by button or key, with the keys of each. Where its button is off or not there, its keys do nothing. */
+/** The actions of buttons and keys, with the keys of each. Where its button is off or not there, its keys do nothing. */
 import type { Action } from "../ui/button";
 
 const SEND = { keys: ["Control+Enter"], hint: "Ctrl Enter" } as const;

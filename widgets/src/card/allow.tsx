@@ -21,7 +21,7 @@ export function mayAlwaysAllow(call: Call): boolean {
   return call.rules.length > 0 && ruleScopes(call).length > 0;
 }
 
-/** Where a rule holds, in the words that follow its text. */
+/** The scope of a rule, in the words that follow its text. */
 export function scopeWords(scope: Scope): string {
   return scope === "once" ? "once" : SCOPES[scope].rule;
 }

@@ -351,7 +351,7 @@ function EndNote({ call }: { call: Call }): JSX.Element | null {
   return timedOut(call) ? <OutputNote text={call.reason ?? ""} /> : null;
 }
 
-/** What the tool gave back, for tools that show nothing by themselves. */
+/** The tool's result, for tools that show nothing by themselves. */
 function ResultText({ call, wrote }: { call: Call; wrote: boolean }): JSX.Element | null {
   const nothingShown = call.outputs.blocks.length === 0 && !(wrote && call.state === "success");
   if (

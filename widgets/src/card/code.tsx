@@ -57,7 +57,7 @@ export const CallBody = memo(function CallBody(props: {
   );
 });
 
-/** What a bounded diff leaves out, and the way to all that the call would write. */
+/** A note on the part that a bounded diff leaves out, and the way to all that the call would write. */
 function Everything({ name, input, leftOut }: { name: string; input: string; leftOut: string }): JSX.Element {
   const [open, setOpen] = useState(false);
   const id = usePageId();

@@ -1,4 +1,4 @@
-/** What a card needs of the run around it, so that it does not travel through each of its parts. */
+/** The context of a card: the parts of the run that its components use. */
 import type { ReadonlySignal, Signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
@@ -24,7 +24,7 @@ export type Choice =
   | { readonly kind: "edit"; readonly input: Record<string, unknown> | string }
   | { readonly kind: "always"; readonly scope: "conversation" | "project" | "user"; readonly rule: string };
 
-/** One call on one view. A part of its card renders when what it reads has changed. */
+/** One call on one view. A component of its card renders when a signal that it reads has changed. */
 export interface CallSignals {
   readonly id: string;
   readonly call: ReadonlySignal<Call>;
@@ -80,7 +80,7 @@ export interface CardRun {
 
 export const RunContext = createContext<CardRun | null>(null);
 
-/** What the notebook's own renderers draw in this view; nothing, where it has none. */
+/** The outputs that the notebook's own renderers draw in this view; none where it has no renderers. */
 export const DrawingsContext = createContext(new Drawings(undefined));
 
 /** Formulas in answers; shown as they are written, where the page can't typeset them. */

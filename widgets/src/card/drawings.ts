@@ -13,7 +13,7 @@ import {
 } from "./notebookRenderers";
 import type { DisplayBlock } from "../state/outputs";
 
-/** How long a widget's model may be on its way, from the kernel or after a reload, before its absence is said. */
+/** The time (ms) that a widget's model may take to come, from the kernel or after a reload, before it counts as absent. */
 const MODEL_MS = 5_000;
 const LOOK_MS = 100;
 /** A kernel that is busy may send it later still. */

@@ -10,7 +10,7 @@ import { ACTIONS } from "./actions";
 import { useRun, type CallSignals, type Choice } from "./context";
 import { changedLines, Editor } from "./editor";
 
-/** What a person has written about one call and not sent. */
+/** A person's unsent draft for one call. */
 export class Draft {
   readonly reason = { text: "" };
   /** Goes up when the editor's text is put back to the model's. */

@@ -8,11 +8,11 @@ import { hasRichOutput } from "../state/outputs";
 export type Fold = "open" | "shown" | "line";
 
 const ALWAYS_OPEN = new Set<CallState>(["proposed", "awaiting_approval", "approved", "executing", "unknown"]);
-/** So many plots and tables of earlier steps stay in view; and, while a call waits, the texts of so many steps. */
+/** The number of plots and tables of earlier steps that stay in view; and, while a call waits, of steps whose texts do. */
 const RICH_CALLS = 20;
 const TEXT_STEPS = 3;
 
-/** How much of each card is shown, where the person has not opened or closed it. */
+/** The shown part of each card that the person has not opened or closed. */
 export function foldsOf(state: RunState): ReadonlyMap<string, Fold> {
   const calls = callsInOrder(state);
   const rich = new Set(calls.filter((call) => hasRichOutput(call.outputs)).slice(-RICH_CALLS));

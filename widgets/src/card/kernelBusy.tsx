@@ -1,4 +1,4 @@
-/** What a card says where a click waits for the kernel: without a server, some kernels receive nothing while they run a cell. */
+/** Notes on cards whose clicks wait for the kernel: without a server, some kernels receive nothing while they run a cell. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Icon } from "../ui/icon";

@@ -1,4 +1,4 @@
-/** What a state is called, and how it looks. */
+/** The name and look of each state. */
 import type { CallState } from "../protocol";
 import { SHARED } from "../text/words.gen";
 import type { IconName } from "../ui/icon";

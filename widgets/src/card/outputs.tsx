@@ -143,7 +143,7 @@ function Display({ owner, block }: { owner: string; block: DisplayBlock }): JSX.
   return mime === null ? <OwnDisplay block={block} /> : <DrawnDisplay owner={owner} block={block} mime={mime} />;
 }
 
-/** What the notebook draws. The element's content is the drawing's: Preact leaves it alone. */
+/** An output that the notebook draws. The element's content is the drawing's: Preact leaves it alone. */
 function DrawnDisplay({ owner, block, mime }: { owner: string; block: DisplayBlock; mime: string }): JSX.Element {
   const drawings = useContext(DrawingsContext);
   const host = useRef<HTMLDivElement>(null);

@@ -1,4 +1,4 @@
-/** What went wrong, in words: what happened, what it means. */
+/** Errors in words: what happened, what it means. */
 import type { JSX } from "preact";
 import type { ErrorCode } from "../protocol";
 import type { Problem } from "../state";
@@ -22,7 +22,7 @@ const MEANINGS: Readonly<Partial<Record<ErrorCode, string>>> = {
   INTERNAL_ERROR: "The run is stopped; the log has the details.",
 };
 
-/** What a conflict is about: a call that still waits, so that nobody has decided; one that was decided; or an undo. */
+/** The subject of a conflict: a call that still waits, one that was decided, or an undo. */
 const CONFLICTS = {
   waiting: "Nothing was decided.",
   decided: "Already decided.",

@@ -1,4 +1,4 @@
-/** What Deny opens below a waiting call: the reason, which the model reads. */
+/** The field that Deny opens below a waiting call, for the reason, which the model reads. */
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "../ui/button";

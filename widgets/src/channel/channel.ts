@@ -1,4 +1,4 @@
-/** One conversation as a page sees it: its runs' states, the line to the runtime, and what is not sent yet. */
+/** One conversation as a page sees it: its runs' states, the connection to the runtime, and unsent commands. */
 import {
   type ApprovalResponseCommand,
   type ClientCommand,
@@ -16,7 +16,7 @@ import type { Receives, Transport } from "./transport";
 export const DECISIONS_OFF_AFTER_MS = 60_000;
 /** A run that is under way is read again from the log, up to this many events: the snapshot has no half-written answer. */
 const REPLAY_AT_MOST = 20_000;
-/** So many commands that have left the page are remembered, for errors that answer them. */
+/** The number of sent commands that are remembered, for errors that answer them. */
 const COMMANDS_KEPT = 200;
 
 /** A command that is no decision. */
@@ -46,7 +46,7 @@ export class Channel {
   private readonly runs = new Map<string, RunState>();
   private readonly listeners = new Set<() => void>();
   private readonly sequence = new Sequence();
-  /** How many views of each run are on this page. */
+  /** The number of views of each run on this page. */
   private readonly views = new Map<string, number>();
   private byId: ReadonlyMap<string, SentCommand> = new Map();
   /** Two pages may share a kernel's messages, so an id has to be unique beyond this one. */

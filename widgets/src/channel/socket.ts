@@ -9,7 +9,7 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 15_000;
 const OPEN = 1;
 
-/** Where a conversation's channel is, from what Jupyter wrote into the page. */
+/** The address of a conversation's channel, from Jupyter's configuration in the page. */
 export interface Address {
   readonly url: string;
   /** Where the server says how it is. */

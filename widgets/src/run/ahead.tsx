@@ -1,4 +1,4 @@
-/** What a queued run waits for: the run ahead of it, which can be shown and answered here, or stopped. */
+/** The run ahead of a queued one, which can be shown and answered here, or stopped. */
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { asksWhatNow, callsInOrder, needsYou, pauseOf, type RunState } from "../state";

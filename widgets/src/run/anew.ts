@@ -1,4 +1,4 @@
-/** How a prompt begins anew: its card asks by an event, and the JupyterLab extension runs its cell. Neither imports the other. */
+/** Runs a prompt again: its card asks by an event, and the JupyterLab extension runs its cell. Neither imports the other. */
 
 export const BEGIN_ANEW = "agent-kernel:begin-anew";
 

@@ -88,7 +88,7 @@ function takeKey(event: KeyboardEvent, keys: KeyScope): void {
   if (!keys.take(event) && event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.preventDefault();
 }
 
-/** What the card is called. */
+/** The card's title. */
 function pauseTitle(pause: PauseView): string {
   if (pause.repeated) return "The agent repeats itself";
   const whose = pause.of === "conversation" ? "Conversation’s budget" : "Budget";
@@ -226,7 +226,7 @@ export function RaiseLine({ raise, by }: { raise: BudgetRaise; by: string }): JS
   );
 }
 
-/** What the runs before this one have spent of the budget that is reached. */
+/** The part of the reached budget that the runs before this one have spent. */
 function earlier(run: RunView, pause: PauseView): RunView["usage"] | undefined {
   return pause.of === "conversation" ? run.conversation_budget?.spent : undefined;
 }

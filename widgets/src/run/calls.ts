@@ -6,7 +6,7 @@ import type { PendingDecision } from "../channel/decisions";
 import { asksWhatNow, callOf, emptyCall, needsYou, type RunState } from "../state";
 import { retryOf, undoOf, type Asked } from "./followUps";
 
-/** What a call depends on of its run. */
+/** The signals of a run that its calls depend on. */
 interface CallsRun {
   readonly state: ReadonlySignal<RunState>;
   /** By approval, what this page has decided and the runtime has not confirmed. */

@@ -1,4 +1,4 @@
-/** Where the focus goes when something was answered: to what waits next, and it stays in the run until something does. */
+/** Moves the focus after an answer: to the next card that waits; until there is one, it stays in the run. */
 import { rest } from "../ui/focus";
 import type { CallModel } from "./calls";
 import type { RunStore } from "./store";
@@ -12,7 +12,7 @@ export class FocusOrder {
     private readonly root: () => HTMLElement | null,
   ) {}
 
-  /** What was answered gives the focus to what waits next, or keeps it until something does. */
+  /** An answered card gives the focus to the next one that waits, or keeps it until there is one. */
   handOver(answered: string | null): void {
     const root = this.root();
     if (root === null || !root.contains(document.activeElement)) return;
@@ -49,7 +49,7 @@ export class FocusOrder {
     return [...cards].find((card) => card.dataset["toolCallId"] === callId) ?? null;
   }
 
-  /** What waits for the person, first after one call and then before it. */
+  /** The cards that wait for the person, first those after one call and then those before it. */
   private nextWaiting(after: string | null): HTMLElement | null {
     const { store } = this;
     if (store.off.peek() || store.gone.peek()) return null;

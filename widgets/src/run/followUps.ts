@@ -1,8 +1,8 @@
-/** What can follow a call that is over: run it again, go on without knowing, put a file back. */
+/** The actions on a call that is over: run it again, go on without knowing, put a file back. */
 import type { Retry, Undo } from "../card/context";
 import { asksWhatNow, type Call, type RunState } from "../state";
 
-/** What the person has chosen for a call whose outcome is an error, or unknown. */
+/** The person's choice for a call whose outcome is an error, or unknown. */
 export type Asked = "retry" | "continue" | null;
 
 /** Offered only where it works: `goesOn` says whether the run does, over a line that is there. */

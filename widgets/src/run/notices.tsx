@@ -1,4 +1,4 @@
-/** What the run or the line says, as against what a call says: what happened, what it means, what can be done. */
+/** Notices of the run or the connection, not of a call: what happened, what it means, what can be done. */
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import { DECISIONS_OFF_AFTER_MS } from "../channel/channel";
@@ -26,7 +26,7 @@ export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() =>
   );
 }
 
-/** What the run did otherwise than asked. */
+/** A notice about something that was done otherwise than asked. */
 export function Note({ text, detail }: { text: string; detail: string }): JSX.Element {
   return detail === "" ? (
     <div class="ak-bar" role="status" data-role="note">
@@ -38,7 +38,7 @@ export function Note({ text, detail }: { text: string; detail: string }): JSX.El
   );
 }
 
-/** What stands in for older messages from here on, to be opened and read. */
+/** The summary in place of older messages from here on, to be opened and read. */
 function SummaryCard({ text, detail }: { text: string; detail: string }): JSX.Element {
   const [open, setOpen] = useState(false);
   const id = useId();

@@ -1,4 +1,4 @@
-/** What the policy badge opens: the mode in words, and every rule in force, with who made it. */
+/** The panel of the policy badge: the mode in words, and every rule in force, with who made it. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { PolicyMode, RunView } from "../protocol";
@@ -18,7 +18,7 @@ const MEANING: Readonly<Record<PolicyMode, string>> = {
   deny: "Every call is denied.",
 };
 
-/** What may be chosen, from the most to the least permissive. */
+/** The modes to choose from, the most permissive first. */
 const MODES: readonly PolicyMode[] = ["allow", "edit", "ask", "plan", "deny"];
 
 const NAMES: Readonly<Record<PolicyMode, string>> = {

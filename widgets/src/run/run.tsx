@@ -21,7 +21,7 @@ import { ConnectionBar, Note, Notice } from "./notices";
 import type { RunStore } from "./store";
 import { Thinking } from "./thinking";
 
-/** What comes so long after the page was opened is the present, not the past that is read again. */
+/** Events that come later (ms) than this after the page was opened are new, not the past that is read again. */
 const LIVE_AFTER_MS = 1_000;
 
 interface Props {
@@ -111,7 +111,7 @@ function Interrupting({ store }: { store: RunStore }): JSX.Element | null {
   return shown ? <InterruptNote /> : null;
 }
 
-/** What was said last. The past is not read out when a page is opened again. */
+/** The last announcement. The past is not read out when a page is opened again. */
 function Announcements({ store }: { store: RunStore }): JSX.Element {
   const state = store.state.value;
   const before = useRef(state);
@@ -133,7 +133,7 @@ function Announcements({ store }: { store: RunStore }): JSX.Element {
   );
 }
 
-/** What no card has taken: for the notebook, for its cell, or for nobody. */
+/** Keys that no card has taken: for the notebook, for its cell, or for nobody. */
 function handleKey(event: KeyboardEvent, controller: RunController, output: Element): void {
   if (!(event.target instanceof Element)) return;
   const recipient = recipientOf(event, fieldOf(event.target) !== "none");

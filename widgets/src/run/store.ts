@@ -29,7 +29,7 @@ export class RunStore implements RunSignals {
   readonly state: Signal<RunState>;
   /** The answer that is being written, as far as it has come. */
   readonly text = signal("");
-  /** What the model thinks, as far as it has come. */
+  /** The model's reasoning so far. */
   readonly thought = signal("");
   readonly connection;
   readonly receives;

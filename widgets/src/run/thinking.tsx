@@ -1,4 +1,4 @@
-/** What the model thinks before it speaks, as one line that can be opened. It goes when the model speaks. */
+/** The model's reasoning before its answer, as one line that can be opened. It goes when the answer begins. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { ReadonlySignal } from "@preact/signals";

@@ -1,4 +1,4 @@
-/** What a view shows of a run: immutable, made by `reduce` and `fromSnapshot` only. */
+/** The state of a run that a view shows: immutable, made by `reduce` and `fromSnapshot` only. */
 import type {
   BudgetRaise,
   CallState,
@@ -41,7 +41,7 @@ export interface Call {
   readonly warnings: readonly Warning[];
   readonly preview: Preview | null;
   readonly scopes: readonly Scope[];
-  /** What Always allow may save, from narrow to wide. */
+  /** The rules that Always allow may save, from narrow to wide. */
   readonly rules: readonly RuleOffer[];
   readonly expiresAt: string | null;
   readonly decidedAt: string | null;
@@ -57,7 +57,7 @@ export interface Call {
   /** When the file that the call replaced was last changed; "" where there was none, `null` where Undo can't be. */
   readonly undo: string | null;
   readonly undone: boolean;
-  /** What a person has said about an unknown outcome; the run waits for that. */
+  /** A person's answer about an unknown outcome; the run waits for it. */
   readonly unknownAnswer: ToolCallView["unknown_answer"];
   /** How many of the pictures that it showed the model was given. */
   readonly seenImages: number;
@@ -82,7 +82,7 @@ export interface RunState {
   /** Finished messages. The one being written is in `tail`, apart, so that a token costs the same at any length. */
   readonly texts: Readonly<Record<string, string>>;
   readonly tail: { readonly id: string; readonly text: string } | null;
-  /** What the model thinks before it says anything; `null` once it speaks. It is not part of the record. */
+  /** The model's reasoning before its answer; `null` once that begins. It is not part of the record. */
   readonly thinking: string | null;
   readonly calls: Readonly<Record<string, Call>>;
   readonly step: number;

@@ -122,7 +122,7 @@ function append(outputs: Outputs, block: Block): Outputs {
   return { ...outputs, blocks: blocks.slice(excess), droppedBlocks: outputs.droppedBlocks + excess };
 }
 
-/** What a terminal does with a chunk: a carriage return goes back to the line's start, a backspace one to the left. */
+/** A chunk as a terminal shows it: a carriage return goes back to the line's start, a backspace one to the left. */
 function writeText(block: StreamBlock, chunk: string): StreamBlock {
   let { line, column } = block;
   let finished = "";

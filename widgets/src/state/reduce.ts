@@ -172,7 +172,7 @@ function takeBack(state: RunState, id: string): RunState {
   return { ...state, tail, items: state.items.filter((item) => item.kind !== "answer" || item.id !== id) };
 }
 
-/** What was added to the budget since, each where the run went on with it. */
+/** Additions to the budget since, each where the run went on with it. */
 function withRaises(state: RunState, run: RunView, context: Context): RunState {
   const known = state.items.filter((item) => item.kind === "raise").length;
   if (run.raises.length === known) return state;

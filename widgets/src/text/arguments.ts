@@ -50,7 +50,7 @@ export function shownCall(name: string, input: string, preview: Preview | null):
   return { kind: "code", language: "json", text: prettyJson(input), rest: [] };
 }
 
-/** What the editor opens on, and how its text becomes the whole arguments object again. */
+/** The text that the editor opens on, and how it becomes the whole arguments object again. */
 export interface Editable {
   readonly text: string;
   readonly language: string;

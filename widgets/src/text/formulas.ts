@@ -40,7 +40,7 @@ export function formulaAt(text: string, start: number): Formula | null {
   return { tex: tex.trim(), display: mark === "$$" || mark === "\\[", end: after };
 }
 
-/** What could be painted beyond its place, or would change other formulas, is shown as its source. */
+/** Formulas that could be painted beyond their place, or would change others, are shown as their source. */
 export function isRefused({ tex }: Formula): boolean {
   return REFUSED.test(tex) || (tex.match(SHIFT)?.length ?? 0) > SHIFTS || depthOf(tex) > DEEPEST;
 }
@@ -50,7 +50,7 @@ export function sourceOf({ tex, display }: Formula): string {
   return display ? `$$${tex}$$` : `$${tex}$`;
 }
 
-/** Where the formulas of a text without code blocks stand. */
+/** The positions of the formulas in a text without code blocks. */
 export function* formulasIn(text: string): Generator<readonly [number, Formula]> {
   const token = new RegExp(TOKEN);
   for (let found = token.exec(text); found !== null; found = token.exec(text)) {

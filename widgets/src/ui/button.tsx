@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useKeys } from "./keys";
 
-/** What a button, and the keys that it shows, do. */
+/** The action of a button, and of the keys that it shows. */
 export interface Action {
   /** The accessible name: exact, without dots, counts and key hints. */
   readonly name: string;
@@ -61,7 +61,7 @@ export function Button({ keys = NO_KEYS, ...props }: Props): JSX.Element {
   );
 }
 
-/** What stands in a button's place once it was pressed: "Cancelling…". */
+/** The text in a button's place once it was pressed: "Cancelling…". */
 export function PressedButton({ name }: { name: string }): JSX.Element {
   return (
     <button type="button" class="ak-btn ak-small" aria-disabled="true">

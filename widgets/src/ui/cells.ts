@@ -1,4 +1,4 @@
-/** How a run's code becomes cells: its card asks by an event, the JupyterLab extension answers. Neither imports the other. */
+/** Makes cells of a run's code: its card asks by an event, the JupyterLab extension answers. Neither imports the other. */
 
 export const INSERT_CELLS = "agent-kernel:insert-cells";
 

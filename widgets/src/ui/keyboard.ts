@@ -34,7 +34,7 @@ export function keyName(key: Key, field: Field): string | null {
   return (key.shiftKey ? "Shift+" : "") + key.key.toUpperCase();
 }
 
-/** What kind of field a key was pressed in. A field where Enter sends is marked `data-enter="send"`. */
+/** The kind of field in which a key was pressed. A field where Enter sends is marked `data-enter="send"`. */
 export function fieldOf(target: EventTarget | null): Field {
   if (!(target instanceof Element)) return "none";
   if (target.closest("input[type=radio]")) return "choice";

@@ -11,7 +11,7 @@ const MODIFIERS = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsL
 
 /** The record of a run. JupyterLab takes the attribute out of notebooks that it does not trust, and keeps the class. */
 export const RECORD = ".agent-record, [data-agent-record]";
-/** Who keeps keys in records: the first that comes, be it the JupyterLab extension or a widget of any version. */
+/** The keeper of keys in records: the first that comes, be it the JupyterLab extension or a widget of any version. */
 const KEEPING = Symbol.for("agent-kernel: keys in records");
 
 let pressedAt = Number.NEGATIVE_INFINITY;
@@ -23,7 +23,7 @@ export function cellOf(output: Element): HTMLElement | null {
   return output.closest<HTMLElement>(".jp-Cell");
 }
 
-/** Who gets a key that the output did not take. `run` is a key that runs the cell, `application` one with a modifier. */
+/** The recipient of a key that the output did not take. `run` is a key that runs the cell, `application` one with a modifier. */
 export type Recipient = "nobody" | "cell" | "run" | "application";
 
 export function recipientOf(event: KeyboardEvent, inField: boolean): Recipient {

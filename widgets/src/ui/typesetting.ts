@@ -49,7 +49,7 @@ function renderWithKatex(formula: HTMLElement, katex: NonNullable<MathPage["kate
   katex.render(formula.textContent.slice(marks, -marks), formula, { displayMode, throwOnError: false, trust: false });
 }
 
-/** What can't be typeset stays as it was written. */
+/** Formulas that can't be typeset stay as they were written. */
 function ignore(error: unknown): void {
   console.warn("Agent Kernel: a formula was not typeset.", error);
 }
