@@ -20,7 +20,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import BudgetLimits, ConversationView, PolicySwitchView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswer
 from agent_kernel.runtime.clients.feed import Feed, Subscription
-from agent_kernel.runtime.clients.progress import RunProgress, read_progress
+from agent_kernel.runtime.clients.lists import RunProgress, read_progress
 from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
 from agent_kernel.runtime.runs import last_run, lifecycle, retry
 from agent_kernel.runtime.runs import stop as stopping

@@ -52,7 +52,7 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
         ("settings",),
         ("state",),
         ("tasks", "offload", "batches"),
-        ("clients.feed", "clients.snapshot", "clients.lists", "clients.progress"),
+        ("clients.feed", "clients.snapshot", "clients.lists"),
         ("tool_calls",),
         ("turns",),
         ("graph",),

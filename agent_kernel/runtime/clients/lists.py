@@ -1,14 +1,16 @@
-"""Calls and runs of all conversations as lists, each with the notebook, kernel, cell and prompt it belongs to."""
+"""Calls and runs of all conversations as lists, each with the notebook, kernel, cell and prompt it belongs to; and the
+progress of one open run, for the text that a saved notebook shows of it."""
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agent_kernel.approvals.offers import with_offers
 from agent_kernel.log import runs, tool_calls
-from agent_kernel.protocol.views import PROMPT_CHARACTERS, ListedCall, ListedRun, ToolCallView, WaitView
+from agent_kernel.protocol.views import PROMPT_CHARACTERS, ListedCall, ListedRun, RunView, ToolCallView, WaitView
+from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.tools.builtin.declarations import ASK_USER
 
 ENDED_RUNS = 100
@@ -22,6 +24,19 @@ class _Place:
     kernel_id: str | None
     cell_id: str | None
     prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    run: RunView
+    calls: tuple[ToolCallView, ...]
+    """Those that have not ended, or whose unknown outcome no person has answered."""
+    ended: Mapping[CallState, int]
+    """The number of the others in each state."""
+    ahead: RunView | None
+    """The run that a queued one waits for."""
+    ahead_waits: bool
+    """Whether that one waits for a person."""
 
 
 def read_calls(sql: sqlite3.Connection, state: str | None) -> list[ListedCall]:
@@ -83,11 +98,11 @@ def _waits(sql: sqlite3.Connection, rows: Sequence[tuple[int, ListedRun]]) -> di
             waits[run.run_id].append(WaitView(kind="repeat" if run.paused.repeated else "budget"))
     for conversation, run_id in going_on.items():
         calls = (call for call in tool_calls.list_open(sql, conversation) if call.run_id == run_id)
-        waits[run_id] += [wait for call in calls if (wait := wait_of(call)) is not None]
+        waits[run_id] += [wait for call in calls if (wait := _wait_of(call)) is not None]
     return waits
 
 
-def wait_of(call: ToolCallView) -> WaitView | None:
+def _wait_of(call: ToolCallView) -> WaitView | None:
     of_call: dict[str, Any] = {
         "tool_call_id": call.tool_call_id,
         "approval_id": call.approval_id,
@@ -109,3 +124,19 @@ def _place_of(row: runs.PlacedRun) -> _Place:
         cell_id=row.spec.get("cell_id"),
         prompt=row.values["prompt"],
     )
+
+
+def read_progress(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunProgress:
+    """Raises `UnknownRun`."""
+    run = runs.read_run(sql, run_id)
+    calls = tool_calls.list_open(sql, conversation)
+    own = tuple(call for call in calls if call.run_id == run_id)
+    ahead = runs.run_ahead(sql, conversation, run_id) if run.status == "queued" else None
+    waits = ahead is not None and (
+        ahead.paused is not None or any(_wait_of(one) for one in calls if one.run_id == ahead.run_id)
+    )
+    counts = tool_calls.count_states(sql, conversation, run_id)
+    for call in own:
+        counts[call.state] -= 1
+    ended = {state: count for state, count in counts.items() if count > 0}
+    return RunProgress(run, own, ended, ahead, waits)

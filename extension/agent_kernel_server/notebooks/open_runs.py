@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.runtime.clients.progress import RunProgress
+from agent_kernel.runtime.clients.lists import RunProgress
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel_server.notebooks.outputs import (
