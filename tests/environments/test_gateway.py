@@ -97,7 +97,6 @@ def test_a_kernel_that_is_killed_at_the_gateway_takes_its_call_along(cells: Cell
     cells.run_ended(waiting["conversation_id"])
 
 
-@pytest.mark.environments_full
 def test_a_restart_ends_the_runs_of_the_lost_namespace_and_the_next_one_works(
     cells: Cells, model: WrittenModel
 ) -> None:
@@ -115,7 +114,23 @@ def test_a_restart_ends_the_runs_of_the_lost_namespace_and_the_next_one_works(
     assert cells.run_ended(second["conversation_id"])["status"] == "complete"
 
 
-@pytest.mark.environments_full
+@pytest.mark.parametrize("by_this_server", [True, False])
+def test_an_interrupt_stops_the_run_whoever_asks_the_gateway_for_it(
+    cells: Cells, gateway: KernelGateway, model: WrittenModel, by_this_server: bool
+) -> None:
+    model.says(call("run_python", code="1"))
+    cells.run("%%agent\nWait.")
+    waiting = cells.next_approval()
+    path = f"api/kernels/{cells.kernel_id}/interrupt"
+    if by_this_server:
+        cells.server.api("POST", path)
+    else:
+        gateway.api("POST", path)
+    assert cells.run_ended(waiting["conversation_id"])["status"] == "cancelled"
+    assert "interrupted" in cells.call(waiting["conversation_id"], "cancelled")["reason"]
+    assert cells.text("print('still here')") == "still here\n"
+
+
 def test_a_kernel_that_is_deleted_at_the_gateway_leaves_no_waiting_card(
     cells: Cells, gateway: KernelGateway, model: WrittenModel
 ) -> None:

@@ -158,21 +158,28 @@ class ServedKernel:
             return  # JupyterLab reports a cell that was cut as deleted, also after it was pasted
         conversation = self._run_sync.runs.get(run_id)
         if conversation is not None:
-            self._tasks.spawn(conversation.cancel_run(run_id, self._stop_for(cause)), f"cancel {run_id}")
+            stop = partial(conversation.cancel_run, run_id)
+            work = self._stop_interrupted(stop, self.link) if cause == "interrupted" else stop(stop_for(cause))
+            self._tasks.spawn(work, f"cancel {run_id}")
         elif run_id in self._starting:
             self._stops[run_id] = cause
 
     def _on_interrupted(self, run_id: str | None) -> None:
         """Stop a run that the kernel did not start, or all such runs."""
         for conversation in list(self._conversations.values()):
-            stopping = conversation.kernel_interrupted(run_id, self._stop_for("interrupted"))
-            self._tasks.spawn(stopping, f"interrupt of {conversation.conversation_id}")
+            stop = partial(conversation.kernel_interrupted, run_id)
+            work = self._stop_interrupted(stop, self.link)
+            self._tasks.spawn(work, f"interrupt of {conversation.conversation_id}")
 
-    def _stop_for(self, cause: StopCause) -> Stop:
-        """Jupyter interrupts a kernel before it shuts it down or restarts it. Then no interrupt was meant."""
-        if cause == "interrupted" and self._transport.is_ending:
-            return Stop("The kernel was restarted or shut down.", by=None, notice=ENDED_NOTICE)
-        return stop_for(cause)
+    async def _stop_interrupted(self, stop: Callable[[Stop], Awaitable[None]], link: KernelLink) -> None:
+        """Jupyter interrupts a kernel before it shuts it down or restarts it. Then no interrupt was meant. A gateway
+        does not say so first: there the runs end when the kernel has ended."""
+        if self._transport.is_ending:
+            await stop(Stop("The kernel was restarted or shut down.", by=None, notice=ENDED_NOTICE))
+            return
+        known = not self._transport.remote or await self.interrupts.any_within(0)
+        if known or not (await self._transport.ends_soon() or link.gone is not None):
+            await stop(stop_for("interrupted"))
 
     def _on_question(self, question: AnyQuestion) -> None:
         if question.through_gateway == self._transport.remote and len(self._answering) < OPEN_QUESTIONS:
