@@ -42,9 +42,9 @@ def watched(loop: asyncio.AbstractEventLoop) -> Iterator[Watch]:
     try:
         yield watch
     finally:
-        gc.unfreeze()
         over.set()
         thread.join()
+        gc.unfreeze()
 
 
 def _look(loop: asyncio.AbstractEventLoop, thread_id: int, over: threading.Event, watch: Watch) -> None:
