@@ -5,6 +5,7 @@ It runs in a thread of its own, so that the code under test may block or use ano
 
 import asyncio
 import re
+import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -149,11 +150,15 @@ class FakeService:
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, "127.0.0.1", self._port)
-            await site.start()
-            self._port = runner.addresses[0][1]
+            listener = socket.create_server(("127.0.0.1", self._port))
+            await web.SockSite(runner, listener).start()
+            self._port = listener.getsockname()[1]
             self._ready.set()
             await self._closing.wait()
+            # asyncio loses a connection that it has accepted but not set up when its server is closed.
+            self._loop.remove_reader(listener)
+            for _ in range(3):
+                await asyncio.sleep(0)
         finally:
             # A connection that a client left in the middle of an answer would first send the rest.
             left = [one.transport for one in (runner.server.connections if runner.server is not None else ())]

@@ -1,13 +1,16 @@
 """The shipped test doubles: they fail where a test and the code disagree, and never otherwise."""
 
 import asyncio
+import gc
 import json
+import socket
 import subprocess
 import sys
 import urllib.request
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -36,6 +39,15 @@ from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.models.model_fixtures import REQUEST, collect, connected, turn_of, until
+
+
+def test_a_client_that_connects_as_the_fake_server_stops_leaves_nothing_open() -> None:
+    for _ in range(5):
+        server = FakeOpenAI().start()
+        address = urlsplit(server.url)
+        with socket.create_connection((address.hostname, address.port)):
+            server.stop()
+    gc.collect()  # what is left open warns
 
 
 async def test_a_scripted_model_says_what_was_written_in_odd_pieces() -> None:
