@@ -1,7 +1,9 @@
 import { expect, it } from "vitest";
 import { summary, waitingRuns } from "../lab/src/waits";
 
-const run = (waits_for: { kind: "approval" | "answer" | "outcome" | "budget" | "run"; tool_name?: string }[]) => ({
+const run = (
+  waits_for: { kind: "approval" | "answer" | "outcome" | "budget" | "repeat" | "run"; tool_name?: string }[],
+) => ({
   ...{ run_id: "run_1", prompt: "Look.", notebook: "a.ipynb", kernel_id: "k", cell_id: "c" },
   waits_for,
 });
@@ -29,4 +31,6 @@ it("counts what waits in all notebooks", () => {
   expect(summary(waitingRuns([]))).toBe("");
   expect(summary(waitingRuns([run([call])]))).toBe("1 call waits for you");
   expect(summary(waitingRuns([run([call, call]), run([call])]))).toBe("3 calls wait for you");
+  expect(summary(waitingRuns([run([{ kind: "repeat" }])]))).toBe("1 paused run waits for you");
+  expect(summary(waitingRuns([run([call]), run([{ kind: "budget" }])]))).toBe("1 call and 1 paused run wait for you");
 });
