@@ -101,7 +101,7 @@ def _of_run(run: RunView, calls: Sequence[ToolCallView], ahead: Ahead | None) ->
         return
     if run.paused is not None:
         reached = words.paused(run.paused)
-        yield _Open(f"{WAITING}: {reached}", ("The run is paused before its next model call.",), is_yours=True)
+        yield _Open(f"{WAITING}: {reached}", (words.PAUSED_BEFORE,), is_yours=True)
     yield from map(_of_call, calls)
     if not calls and run.paused is None:
         yield _Open("Running: the model is at work")

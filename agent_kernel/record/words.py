@@ -57,6 +57,20 @@ ERRORS: dict[ErrorCode, str] = {
     "KERNEL_DIED": "The kernel was lost.",
     "INTERNAL_ERROR": "Something broke in Agent Kernel, not in your code.",
 }
+PAUSED = {
+    "repeats": "the agent repeats itself",
+    "run": "the budget is reached",
+    "conversation": "the conversation's budget is reached",
+    "unpricedRun": "the budget can't be checked",
+    "unpricedConversation": "the conversation's budget can't be checked",
+}
+PAUSED_BEFORE = "The run is paused before its next model call."
+RAISED = {
+    "run": "Budget raised by {by}",
+    "conversation": "Budget of the conversation raised by {by}",
+    "withoutUsd": "Limit in US dollars taken away by {by}",
+    "repeats": "The agent repeated itself: {repeated}. Told to go on by {by}",
+}
 MODEL_WITH_EFFORT = "{model} · effort {effort}"
 CONTINUES = "continues from [{cell}]"
 RECORDED_DEMO = "Recorded demo: no model is called"
@@ -148,26 +162,26 @@ def error_words(code: ErrorCode) -> str:
 def paused(pause: PauseView) -> str:
     """The wait of the run as a whole, in words."""
     if pause.repeated:
-        return f"the agent repeats itself: {pause.repeated}"
-    whose = "the conversation's budget" if pause.of == "conversation" else "the budget"
-    return f"{whose} can't be checked" if pause.unpriced else f"{whose} is reached"
+        return f"{PAUSED['repeats']}: {pause.repeated}"
+    if pause.unpriced:
+        return PAUSED["unpricedConversation" if pause.of == "conversation" else "unpricedRun"]
+    return PAUSED["conversation" if pause.of == "conversation" else "run"]
 
 
 def raised(step: BudgetRaise) -> str:
     """The sentence `Budget raised by ana: 100,000 tokens, 10 min.`"""
     by = step.decided_by or "you"
     if step.repeated:
-        return f"The agent repeated itself: {step.repeated}. Told to go on by {by}."
+        return f"{RAISED['repeats'].format(repeated=step.repeated, by=by)}."
     if step.without_usd:
-        return f"Limit in US dollars taken away by {by}."
+        return f"{RAISED['withoutUsd'].format(by=by)}."
     added = {"tokens": "tokens", "tool_calls": "tool calls", "steps": "steps"}
     parts = [f"{value:,} {unit}" for name, unit in added.items() if (value := getattr(step.add, name)) is not None]
     if step.add.usd is not None:
         parts.append(money(step.add.usd))
     if step.add.seconds is not None:
         parts.append(duration(step.add.seconds * 1000).removesuffix(" 0 s"))
-    whose = "Budget" if step.of == "run" else "Budget of the conversation"
-    return f"{whose} raised by {by}: {', '.join(parts)}."
+    return f"{RAISED[step.of].format(by=by)}: {', '.join(parts)}."
 
 
 def seen_pictures(seen: int, shown: int) -> str:
@@ -253,6 +267,9 @@ SHARED: Final[dict[str, Any]] = {
     "seen": SEEN,
     "deciders": DECIDERS,
     "errors": ERRORS,
+    "paused": PAUSED,
+    "pausedBefore": PAUSED_BEFORE,
+    "raised": RAISED,
     "modelWithEffort": MODEL_WITH_EFFORT,
     "continues": CONTINUES,
     "recordedDemo": RECORDED_DEMO,

@@ -1,8 +1,8 @@
 /** Announces to screen readers: changes of state, never tokens or output. */
-import type { PauseView } from "../protocol";
 import { callOf, callsInOrder, pauseOf, runEnded, type Call, type RunState } from "../state";
 import { CALL_STATES } from "../card/looks";
 import { visible } from "../text/invisible";
+import { pausedWords } from "../text/words";
 
 const RUN_WORDS = {
   complete: "The agent has answered.",
@@ -18,13 +18,8 @@ export function announcement(before: RunState, after: RunState): string | null {
   }
   const pause = pauseOf(after);
   if (pause !== null && pauseOf(before) === null)
-    said.push(`${pauseWords(pause)}. The run is paused and waits for you.`);
+    said.push(`${pausedWords(pause)}. The run is paused and waits for you.`);
   return said.length === 0 ? null : said.join(" ");
-}
-
-function pauseWords(pause: PauseView): string {
-  if (pause.repeated) return "The agent repeats itself";
-  return `The ${pause.of === "conversation" ? "conversation’s budget" : "budget"} ${pause.unpriced ? "can't be checked" : "is reached"}`;
 }
 
 function callAnnouncement(before: Call | undefined, call: Call): string[] {

@@ -13,6 +13,8 @@ import type { RunStore } from "./store";
 import { Icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
 import { Plain } from "../ui/text";
+import { raisedWords } from "../text/words";
+import { SHARED } from "../text/words.gen";
 
 type Limit = PauseView["reached"][number];
 
@@ -61,7 +63,7 @@ export function BudgetCard({ controller, pause }: { controller: RunController; p
             </>
           )}
           {pause.unpriced && `It is not known what this ${pause.of ?? "run"} costs. `}
-          The run is paused before its next model call. Nothing is lost.
+          {SHARED.pausedBefore} Nothing is lost.
         </span>
         <span class="ak-state">
           <span class="ak-word">{wordOf(store)}</span>
@@ -102,7 +104,7 @@ function limitsOf(run: RunView, pause: PauseView): BudgetLimits {
 function wordOf({ gone, off, budgetReply, receives }: RunStore): string {
   if (gone.value) return "Stopped";
   if (budgetReply.value === "sent" && receives.value === "between-cells") return "Continue chosen";
-  return off.value ? "Waiting, decisions off" : "Waiting for you";
+  return off.value ? "Waiting, decisions off" : SHARED.states.awaiting_approval;
 }
 
 function Meters({ run, pause }: { run: RunView; pause: PauseView }): JSX.Element {
@@ -207,21 +209,10 @@ export function RaiseLine({ raise, by }: { raise: BudgetRaise; by: string }): JS
   return (
     <div class="ak-raised">
       <Icon name="gauge" tone="ak-calm" />
-      {raise.repeated ? (
-        <span>
-          The agent repeated itself: <Plain text={raise.repeated} />. Told to go on by <Plain text={by} />,{" "}
-          {timeOfDay(raise.at)}.
-        </span>
-      ) : raise.without_usd ? (
-        <span>
-          Limit in US dollars taken away by <Plain text={by} />, {timeOfDay(raise.at)}.
-        </span>
-      ) : (
-        <span>
-          {raise.of === "conversation" ? "Budget of the conversation" : "Budget"} raised by <Plain text={by} />,{" "}
-          {timeOfDay(raise.at)}: {added.join(", ")}.
-        </span>
-      )}
+      <span>
+        <Plain text={raisedWords(raise, by)} />, {timeOfDay(raise.at)}
+        {added.length > 0 && `: ${added.join(", ")}`}.
+      </span>
     </div>
   );
 }

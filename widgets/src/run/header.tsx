@@ -126,7 +126,8 @@ function statusOf(store: RunStore): Status {
       if (store.connection.value.status === "lost" && run !== null) return { word: "Reconnecting", ...calm };
       if (store.stopping.value) return { word: "Stopping", ...calm };
       if (store.waiting.value === "kernel") return { word: "Waiting for the kernel", icon: "clock", tone: "ak-calm" };
-      if (store.waiting.value === "you") return { word: "Waiting for you", icon: "wait", tone: "ak-turn" };
+      if (store.waiting.value === "you")
+        return { word: SHARED.states.awaiting_approval, icon: "wait", tone: "ak-turn" };
       if (run?.status === "queued") return { word: "Queued", icon: "clock", tone: "ak-calm" };
       return { word: run === null ? "Starting" : "Running", ...calm };
   }

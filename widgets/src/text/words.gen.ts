@@ -42,6 +42,20 @@ export const SHARED = {
     "KERNEL_DIED": "The kernel was lost.",
     "INTERNAL_ERROR": "Something broke in Agent Kernel, not in your code."
   },
+  "paused": {
+    "repeats": "the agent repeats itself",
+    "run": "the budget is reached",
+    "conversation": "the conversation's budget is reached",
+    "unpricedRun": "the budget can't be checked",
+    "unpricedConversation": "the conversation's budget can't be checked"
+  },
+  "pausedBefore": "The run is paused before its next model call.",
+  "raised": {
+    "run": "Budget raised by {by}",
+    "conversation": "Budget of the conversation raised by {by}",
+    "withoutUsd": "Limit in US dollars taken away by {by}",
+    "repeats": "The agent repeated itself: {repeated}. Told to go on by {by}"
+  },
   "modelWithEffort": "{model} · effort {effort}",
   "continues": "continues from [{cell}]",
   "recordedDemo": "Recorded demo: no model is called",

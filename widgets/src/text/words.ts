@@ -1,5 +1,5 @@
-/** Words for a run's model, its policy and who decided. */
-import type { RunView } from "../protocol";
+/** Words for a run's model, its policy, its pauses and who decided. */
+import type { BudgetRaise, PauseView, RunView } from "../protocol";
 import { SHARED } from "./words.gen";
 
 /** The model, and how much it was asked to reason. A recording reasons as it did. */
@@ -19,6 +19,20 @@ export function policyWords(policy: RunView["policy"]): string {
 /** "The model has seen this plot." */
 export function seenWords(seen: number, shown: number): string {
   return filled(SHARED.seen[seen < shown ? "some" : seen === 1 ? "one" : "all"], { seen, shown });
+}
+
+/** "The budget is reached" */
+export function pausedWords({ of, repeated, unpriced }: PauseView): string {
+  const { paused } = SHARED;
+  if (repeated) return capitalised(paused.repeats);
+  if (unpriced) return capitalised(of === "conversation" ? paused.unpricedConversation : paused.unpricedRun);
+  return capitalised(of === "conversation" ? paused.conversation : paused.run);
+}
+
+/** "Budget raised by ana" */
+export function raisedWords({ of, repeated, without_usd }: BudgetRaise, by: string): string {
+  if (repeated) return filled(SHARED.raised.repeats, { repeated, by });
+  return filled(without_usd ? SHARED.raised.withoutUsd : SHARED.raised[of ?? "run"], { by });
 }
 
 interface Decider {
