@@ -26,7 +26,7 @@ window.WebSocket = class extends Plain {
     if (!String(given[0]).includes('/agent-kernel/')) return;
     this.addEventListener('message', event => {
       const { type, seq } = JSON.parse(event.data);
-      if (type !== 'session' && type !== 'pong') bench.seqs.push(seq);
+      if (type !== 'session' && type !== 'pong' && type !== 'ack') bench.seqs.push(seq);
       if (type === 'session' && !bench.session) bench.session = performance.now();
     });
   }

@@ -133,5 +133,5 @@ class AgentKernel(Contender):
 
     async def approve(self, conversation: str) -> None:
         place, approval_id, handle = self._paused.pop(conversation)
-        await place.decide(approval_id, Decision(approved=True))
+        await place.route_decision(approval_id, Decision(approved=True))
         await handle.wait()
