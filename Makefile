@@ -9,7 +9,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The last file that `npm run build` writes.
 FRONT_END := widgets/lab/labextension/install.json
-FRONT_END_SOURCES := $(shell find widgets/src widgets/scripts widgets/lab/src widgets/lab/container.ts -type f ! -name "*.gen.ts") widgets/package.json widgets/package-lock.json
+FRONT_END_SOURCES := $(shell find widgets/src widgets/scripts widgets/lab/src widgets/lab/container.ts -type f ! -name "protocol.gen.ts") widgets/package.json widgets/package-lock.json
 LAB_TYPES := widgets/lab/node_modules/.package-lock.json
 PYTEST := $(BIN)/python -m pytest
 # For tests that mostly wait for kernels, servers and browsers: a process for each core, which takes whole files.
@@ -25,23 +25,24 @@ demo: .venv/demo.stamp ## Open JupyterLab on the demo notebook (DEMO_ARGS=--no-b
 	$(BIN)/agent-kernel demo $(DEMO_ARGS)
 
 .PHONY: test
-test: lint unit-front unit notebooks e2e shapes ## Everything: lint, types, unit, server, front end, notebooks, JupyterLab
+test: lint unit-front unit notebooks e2e environments ## Everything: lint, types, unit, server, front end, notebooks, JupyterLab
 
 .PHONY: lint
 lint: .venv/test.stamp $(LAB_TYPES) ## Lint, formatting, types (Python and TypeScript)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	cd widgets && PYTHON="$(CURDIR)/$(BIN)/python" npm run --silent types && npm run --silent check && npm run --silent check:lab
+	cd widgets && PYTHON="$(CURDIR)/$(BIN)/python" npm run --silent types && npm run --silent check && npm run --silent check:lab && npm run --silent format:check
 
 .PHONY: format
 format: .venv/test.stamp ## Format, and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	cd widgets && npm run --silent format
 
 .PHONY: unit
 unit: .venv/test.stamp .venv/fuse.stamp ## Python tests with real kernels and servers, without a browser
-	$(PYTEST) -q $(SIDE_BY_SIDE) tests --ignore=tests/e2e --ignore=tests/shapes
+	$(PYTEST) -q $(SIDE_BY_SIDE) tests --ignore=tests/e2e --ignore=tests/environments
 
 .PHONY: unit-front
 unit-front: .venv/test.stamp ## The front end's tests
@@ -56,9 +57,9 @@ notebooks: .venv/test.stamp ## The demo notebooks as regression tests, twice: th
 e2e: .venv/test.stamp .venv/browser.stamp ## What a user sees, in a real JupyterLab
 	$(PYTEST) -q $(SIDE_BY_SIDE) tests/e2e
 
-.PHONY: shapes
-shapes: .venv/test.stamp .venv/browser.stamp ## Other shapes of Jupyter: a gateway, a Hub, Notebook 7, other ipykernels (SHAPES=full for all)
-	$(PYTEST) -q $(SIDE_BY_SIDE) tests/shapes $(if $(filter full,$(SHAPES)),-m "shapes_full or not shapes_full")
+.PHONY: environments
+environments: .venv/test.stamp .venv/browser.stamp ## Other environments of Jupyter: a gateway, a Hub, Notebook 7, other ipykernels (ENVIRONMENTS=full for all)
+	$(PYTEST) -q $(SIDE_BY_SIDE) tests/environments $(if $(filter full,$(ENVIRONMENTS)),-m "environments_full or not environments_full")
 
 .PHONY: faults
 faults: .venv/test.stamp ## Kill real processes at random moments (half an hour; FAULTS_ARGS="--rounds 20 --seed 7"), then the load

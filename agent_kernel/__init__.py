@@ -1,21 +1,22 @@
-"""An agent that lives in a notebook. It works in the user's own kernel, asks before it acts, and leaves a record.
+"""An agent for Jupyter notebooks. It works in the user's own kernel, asks before it acts, and leaves a record.
 
     %load_ext agent_kernel            # %%agent and %agent
 
     import agent_kernel as ak
     run = ak.Agent(tools=[my_function]).start("prompt")
 
-Layers, from the inside out: `protocol`; the core (`tools`, `models`, `log`, `approvals`, `loop`, `record`); its hosts
-(`notebook` here, `agent_kernel_server` beside it). Everything is loaded on first use: importing this package is cheap.
+Floors, from the bottom: `protocol`, `tools`, `approvals`, `log`, `models`, `runtime`, `record`, and on top of them the
+hosts (`notebook` here, `agent_kernel_server` beside it). Names are imported on first use, so that importing this
+package is cheap.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent_kernel.loop.settings import ScriptedDecision
+    from agent_kernel.approvals.scripted import ScriptedDecision
     from agent_kernel.notebook.agent import Agent, Budget, Policy, last_run, runs
-    from agent_kernel.notebook.handle import Run
+    from agent_kernel.notebook.run import Run
     from agent_kernel.tools.function import Tool, tool
 
 __all__ = [
@@ -34,45 +35,40 @@ __all__ = [
 ]
 
 _FOR_IPYTHON = {"load_ipython_extension", "unload_ipython_extension"}
-_PLACES = {
+_MODULES = {
     "Agent": "agent_kernel.notebook.agent",
     "Budget": "agent_kernel.notebook.agent",
     "Policy": "agent_kernel.notebook.agent",
     "last_run": "agent_kernel.notebook.agent",
     "runs": "agent_kernel.notebook.agent",
-    "Run": "agent_kernel.notebook.handle",
-    "ScriptedDecision": "agent_kernel.loop.settings",
+    "Run": "agent_kernel.notebook.run",
+    "ScriptedDecision": "agent_kernel.approvals.scripted",
+    "__version__": "agent_kernel.version",
     "Tool": "agent_kernel.tools.function",
     "tool": "agent_kernel.tools.function",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            return version("agent-kernel")
-        except PackageNotFoundError:
-            return "unknown"  # a checkout that is on the path but not installed
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_PLACES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    """What a notebook's user may call, and no more."""
+    """The names for a notebook's user, without IPython's hooks."""
     return sorted({*__all__} - _FOR_IPYTHON)
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext agent_kernel`: `%%agent`, `%agent`, and the link to the server."""
+    """`%load_ext agent_kernel`: register `%%agent` and `%agent`, and connect to the server."""
     from agent_kernel.notebook.magics import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
+    """`%unload_ext agent_kernel`: remove the magics."""
     from agent_kernel.notebook.magics import unload
 
     unload(shell)

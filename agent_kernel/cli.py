@@ -1,6 +1,6 @@
 """The command line: `agent-kernel demo | run NOTEBOOK | export RUN | doctor | audit | rules | setup`.
 
-Each command imports what it needs when it runs, so that the module, like the rest of the core, loads without Jupyter.
+Commands import what they need when they run, so that this module, like the rest of the core, loads without Jupyter.
 """
 
 import argparse
@@ -29,6 +29,7 @@ _STDOUT = Path("-")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command. Returns the exit code; argparse exits by itself after a usage error."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     if rest and options.command != "demo":
@@ -49,13 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return setup(undo=options.undo, yes=options.yes)
             case _:
                 return doctor(ask=not options.offline)
-    except _CannotGoOn as error:
+    except _CommandError as error:
         print(f"agent-kernel: {error}", file=sys.stderr)
     return 1
 
 
-class _CannotGoOn(Exception):
-    """Ends the command; the message says what to do."""
+class _CommandError(Exception):
+    """Ends the command with exit code 1; the message gives advice."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -127,16 +128,19 @@ def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--log", type=Path, help="the log's file (the server's default)")
     parser.add_argument("--force", action="store_true", help="replace FILE where it exists")
     forms = parser.add_mutually_exclusive_group()
-    for option, what in (
+    for option, text in (
         ("--notebook", "a notebook: the prompt, the code that ran, and the answer; what did not run is a comment"),
         ("--messages", "the conversation up to the run's end, as JSON: a list of messages in OpenAI's chat format"),
         ("--markdown", "the record of the run; this is the default"),
     ):
-        forms.add_argument(option, nargs="?", const=_STDOUT, type=Path, metavar="FILE", help=what)
+        forms.add_argument(option, nargs="?", const=_STDOUT, type=Path, metavar="FILE", help=text)
 
 
 def setup(*, undo: bool, yes: bool) -> int:
-    """Write, or remove, the file by which IPython knows `%%agent`; it is shown before."""
+    """Write, or with `undo` remove, the file that registers `%%agent` at IPython's start. Returns the exit code.
+
+    The file is shown first, and the user is asked unless `yes` is set.
+    """
     from agent_kernel.notebook import startup
 
     path = startup.startup_file()
@@ -145,7 +149,7 @@ def setup(*, undo: bool, yes: bool) -> int:
             print(f"Nothing to do: {path} {'is not there' if undo else 'is there already'}.")
             return 0
         print(f"{'Remove' if undo else 'Write'} {path}:\n\n{startup.CONTENT}")
-        if not yes and not _agreed():
+        if not yes and not _confirmed():
             return 1
         if undo:
             startup.undo(path)
@@ -154,11 +158,11 @@ def setup(*, undo: bool, yes: bool) -> int:
             startup.set_up(path)
             print("Written. Kernels that are started from now on know %%agent. Undo: agent-kernel setup --undo")
     except (OSError, startup.NotOurs) as error:
-        raise _CannotGoOn(str(error)) from None
+        raise _CommandError(str(error)) from None
     return 0
 
 
-def _agreed() -> bool:
+def _confirmed() -> bool:
     if not sys.stdin.isatty():
         print("Nothing was changed. Run it again with --yes.")
         return False
@@ -173,9 +177,9 @@ def _date(text: str) -> datetime:
 
 
 def demo(directory: Path, lab_arguments: Sequence[str]) -> NoReturn:
-    """Copy the demo notebook to `directory`, unless a copy is there, and become JupyterLab."""
+    """Copy the demo notebook to `directory`, unless there is a copy, and replace this process by JupyterLab."""
     if importlib.util.find_spec("jupyterlab") is None:
-        raise _CannotGoOn("JupyterLab is not installed. Run: pip install 'agent-kernel[demo]'")
+        raise _CommandError("JupyterLab is not installed. Run: pip install 'agent-kernel[demo]'")
     target = prepare_demo(_demo_source(), directory, os.environ)
     print(f"Demo notebook: {target}", flush=True)
     command = [
@@ -187,7 +191,7 @@ def demo(directory: Path, lab_arguments: Sequence[str]) -> NoReturn:
         *lab_arguments,
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        command.append("--allow-root")  # Jupyter refuses to run as root by default; a container has no other user
+        command.append("--allow-root")  # Jupyter refuses root by default, but a container may have no other user
     environ = _demo_environment(os.environ)
     paths = [str(write_lab_defaults(target.parent)), environ.get("JUPYTER_CONFIG_PATH", "")]
     environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
@@ -195,8 +199,10 @@ def demo(directory: Path, lab_arguments: Sequence[str]) -> NoReturn:
 
 
 def write_lab_defaults(directory: Path) -> Path:
-    """Defaults of JupyterLab for the demo alone, below those that the user has set: it asks nothing, such as whether to
-    tell of news. Returns the directory in which Jupyter is to look for them."""
+    """Write defaults of JupyterLab for the demo: no dialogs, such as the one about news. The user's own settings win.
+
+    Returns the directory for JUPYTER_CONFIG_PATH.
+    """
     config = directory / ".jupyter"
     file = config / "labconfig" / "default_setting_overrides.json"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -205,10 +211,8 @@ def write_lab_defaults(directory: Path) -> Path:
 
 
 def prepare_demo(source: Path, directory: Path, environ: Mapping[str, str]) -> Path:
-    """A copy to play with, its outputs empty. With a model of the user's own, its cells ask that one.
-
-    What is already in `directory` stays as it is.
-    """
+    """Copy the demo notebook without outputs, and return the copy's path. If the environment has a model, the cells use
+    it instead of the recording. An existing copy is left as it is."""
     target = directory.resolve() / DEMO_NOTEBOOK
     if target.exists():
         return target
@@ -225,14 +229,14 @@ def prepare_demo(source: Path, directory: Path, environ: Mapping[str, str]) -> P
 
 
 def _demo_source() -> Path:
-    """The checkout's notebooks, or those that the wheel brought along."""
+    """The folder of the demo notebook: in the checkout, or as the wheel has installed it."""
     checkout = Path(__file__).parents[1] / "notebooks"
     if (checkout / DEMO_NOTEBOOK).is_file():
         return checkout
     for file in importlib.metadata.files("agent-kernel") or ():
         if file.name == DEMO_NOTEBOOK:
             return Path(str(file.locate())).resolve().parent
-    raise _CannotGoOn("The demo notebook is not part of this installation. Install agent-kernel again.")
+    raise _CommandError("The demo notebook is not part of this installation. Install agent-kernel again.")
 
 
 def _has_own_model(environ: Mapping[str, str]) -> bool:
@@ -246,11 +250,11 @@ def _demo_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def run(notebook: Path, output: Path | None, timeout: float | None) -> int:
-    """Run all cells in a fresh kernel and save the result, also where a cell fails."""
+    """Run all cells in a fresh kernel and save the result, also if a cell fails. Returns the exit code."""
     if importlib.util.find_spec("nbclient") is None:
-        raise _CannotGoOn("nbclient is not installed. Run: pip install nbclient")
+        raise _CommandError("nbclient is not installed. Run: pip install nbclient")
     if not notebook.is_file():
-        raise _CannotGoOn(f"There is no notebook {notebook}.")
+        raise _CommandError(f"There is no notebook {notebook}.")
     from agent_kernel.notebook.batch import run_notebook
 
     failures = run_notebook(notebook, output or notebook, timeout=timeout)
@@ -262,10 +266,10 @@ def run(notebook: Path, output: Path | None, timeout: float | None) -> int:
 
 @contextmanager
 def _reading(path: Path | None) -> Iterator[sqlite3.Connection]:
-    """The log, to read. Raises `_CannotGoOn`."""
+    """Open the log for reading. Raises `_CommandError`."""
     path = path or _default_log()
     if not path.is_file():
-        raise _CannotGoOn(f"There is no log at {path}. Give its path with --log.")
+        raise _CommandError(f"There is no log at {path}. Give its path with --log.")
     from agent_kernel.errors import ConfigurationError
     from agent_kernel.log.faults import ADVICE, is_damage
     from agent_kernel.log.opening import open_to_read
@@ -274,10 +278,10 @@ def _reading(path: Path | None) -> Iterator[sqlite3.Connection]:
         with closing(open_to_read(path)[0]) as connection:
             yield connection
     except ConfigurationError as error:
-        raise _CannotGoOn(str(error)) from error
+        raise _CommandError(str(error)) from error
     except sqlite3.Error as error:
         advice = f". {ADVICE}" if is_damage(error) else ""
-        raise _CannotGoOn(f"{path} can't be read as a log of Agent Kernel: {error}{advice}") from error
+        raise _CommandError(f"{path} can't be read as a log of Agent Kernel: {error}{advice}") from error
 
 
 def _audit(options: argparse.Namespace) -> int:
@@ -287,18 +291,18 @@ def _audit(options: argparse.Namespace) -> int:
         try:
             return export_audit(connection, options)
         except ValueError as error:
-            raise _CannotGoOn(f"An entry of the audit trail can't be read (--check says which): {error}") from error
+            raise _CommandError(f"An entry of the audit trail can't be read (--check says which): {error}") from error
         except BrokenPipeError:
-            return _reader_left()
+            return _reader_closed()
 
 
 def _rules(options: argparse.Namespace) -> int:
-    """Those of the server's log and, where that is the default one, those that kernels keep who have no such server."""
+    """List or remove saved rules: those in the log and, for the default log, those of kernels without the extension."""
     from agent_kernel.log.rules import all_rules
     from agent_kernel.record.words import rule_words
-    from agent_kernel.tools.hidden import reveal
+    from agent_kernel.tools.review.hidden import reveal
 
-    kept = _kept_apart(options.log)
+    kept = _rules_of_kernels(options.log)
     found = []
     if options.log is not None or _default_log().is_file():
         with _reading(options.log) as connection:
@@ -312,10 +316,10 @@ def _rules(options: argparse.Namespace) -> int:
             print("No rule is saved.")
         return 0
     if not options.rule:
-        raise _CannotGoOn("Say which: agent-kernel rules remove ID. agent-kernel rules lists them.")
+        raise _CommandError("Say which: agent-kernel rules remove ID. agent-kernel rules lists them.")
     named = [rule for rule in [*found, *kept] if rule.rule_id is not None and rule.rule_id.startswith(options.rule)]
     if len(named) != 1:
-        raise _CannotGoOn(f"{'Several rules begin' if named else 'No saved rule begins'} with {options.rule!r}.")
+        raise _CommandError(f"{'Several rules begin' if named else 'No saved rule begins'} with {options.rule!r}.")
     rule_id = named[0].rule_id or ""
     if named[0] in kept:
         _user_rules().remove(rule_id)
@@ -325,7 +329,7 @@ def _rules(options: argparse.Namespace) -> int:
     return 0
 
 
-def _kept_apart(log: Path | None) -> "list[ListedRule]":
+def _rules_of_kernels(log: Path | None) -> "list[ListedRule]":
     from agent_kernel.errors import ConfigurationError
     from agent_kernel.protocol.views import ListedRule
 
@@ -334,7 +338,7 @@ def _kept_apart(log: Path | None) -> "list[ListedRule]":
     try:
         rules = _user_rules().read()
     except ConfigurationError as error:
-        raise _CannotGoOn(str(error)) from error
+        raise _CommandError(str(error)) from error
     return [
         ListedRule(
             rule_id=rule.rule_id,
@@ -350,7 +354,7 @@ def _kept_apart(log: Path | None) -> "list[ListedRule]":
 
 def _user_rules() -> "UserRules":
     from agent_kernel.approvals.user_rules import UserRules
-    from agent_kernel.notebook.place import user_rules_path
+    from agent_kernel.notebook.kernel.environment import user_rules_path
 
     return UserRules(user_rules_path())
 
@@ -360,7 +364,7 @@ def _remove_rule(path: Path, rule_id: str) -> None:
 
     from agent_kernel.errors import AgentKernelError
     from agent_kernel.log.store import Log
-    from agent_kernel.loop.tool_calls import saved_rules
+    from agent_kernel.runtime.tool_calls import rules as saved_rules
 
     async def remove() -> None:
         log = await Log.open(path)
@@ -372,11 +376,11 @@ def _remove_rule(path: Path, rule_id: str) -> None:
     try:
         asyncio.run(remove())
     except AgentKernelError as error:
-        raise _CannotGoOn(str(error)) from error
+        raise _CommandError(str(error)) from error
 
 
-def _reader_left() -> int:
-    """The reader has had enough, as `head` has."""
+def _reader_closed() -> int:
+    """The reader of the output, such as `head`, has closed the pipe: that is no error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
@@ -386,23 +390,23 @@ def _export(options: argparse.Namespace) -> int:
 
     form, target = _wanted_form(options)
     if options.run is None and form is not None:
-        raise _CannotGoOn("Say which run, before the option: agent-kernel export last --notebook FILE")
+        raise _CommandError("Say which run, before the option: agent-kernel export last --notebook FILE")
     with _reading(options.log) as connection:
-        connection.execute("BEGIN")  # one view of the file, whatever a server adds meanwhile
+        connection.execute("BEGIN")  # one view of the file, even if a server writes to it
         if options.run is None:
             text = export.list_runs(connection) or f"The log has no run. {export.IN_MEMORY}"
         else:
             try:
                 text = (form or export.as_markdown)(connection, export.read_run(connection, options.run))
             except ValueError as error:
-                raise _CannotGoOn(f"The run can't be read: {error}") from error
+                raise _CommandError(f"The run can't be read: {error}") from error
     if target != _STDOUT:
         return _write(target, text, replace=options.force)
     try:
         sys.stdout.buffer.write(f"{text}\n".encode())
         sys.stdout.flush()
     except BrokenPipeError:
-        return _reader_left()
+        return _reader_closed()
     return 0
 
 
@@ -421,37 +425,39 @@ def _write(target: Path, text: str, *, replace: bool) -> int:
         with target.open("w" if replace else "x", encoding="utf-8") as file:
             file.write(f"{text}\n")
     except FileExistsError:
-        raise _CannotGoOn(f"{target} exists. Give another name, or --force to replace it.") from None
+        raise _CommandError(f"{target} exists. Give another name, or --force to replace it.") from None
     except OSError as error:
-        raise _CannotGoOn(f"{target} can't be written: {error.strerror}.") from error
+        raise _CommandError(f"{target} can't be written: {error.strerror}.") from error
     print(target)
     return 0
 
 
 def export_audit(connection: sqlite3.Connection, options: argparse.Namespace) -> int:
-    from agent_kernel.log.audit import export
+    """Print the audit entries. Returns the exit code. Raises `ValueError` for an entry that can't be read."""
+    from agent_kernel.log.audit.chain import export
 
     for line in export(connection, conversation_id=options.conversation, since=options.since):
-        sys.stdout.buffer.write(line.encode() + b"\n")  # the very bytes that were hashed, whatever the terminal's code
+        sys.stdout.buffer.write(line.encode() + b"\n")  # exactly the hashed bytes, whatever the encoding
     sys.stdout.flush()
     return 0
 
 
 def check_audit(log: Path) -> int:
-    from agent_kernel.log.audit import check
-    from agent_kernel.log.head import has_trail, head_path, missing, read_note, trail_head
+    """Verify the hash chain of the audit trail, and print the result. Returns the exit code: 1 for a broken trail."""
+    from agent_kernel.log.audit.chain import check
+    from agent_kernel.log.audit.head import has_trail, head_path, missing, read_note, trail_head
 
     try:
-        note = read_note(log)  # before the trail, which is never behind it
+        note = read_note(log)  # read first: the trail in the log is never older than it
     except ValueError as error:
-        raise _CannotGoOn(f"{error}. Whether a trail was lost can't be said. Remove that file to go on.") from error
+        raise _CommandError(f"{error}. Whether a trail was lost can't be said. Remove that file to go on.") from error
     if note is not None and not log.is_file():
         head = note.head
-        raise _CannotGoOn(
+        raise _CommandError(
             f"The audit trail is lost: {head.number} entries up to {head.hash}. There is no log at {log}."
         )
     with _reading(log) as connection:
-        connection.execute("BEGIN")  # one view of the file, whatever a server adds meanwhile
+        connection.execute("BEGIN")  # one view of the file, even if a server writes to it
         lost = [*note.lost] if note is not None else []
         if note is not None and (now := missing(connection, note.head)) is not None:
             lost.append(now)
@@ -479,7 +485,7 @@ def _default_log() -> Path:
 
 
 def doctor(*, ask: bool = True) -> int:
-    """Exit code 1 where something must be mended before Agent Kernel works."""
+    """Print all findings. Returns the exit code: 1 if Agent Kernel does not work until something is mended."""
     from agent_kernel.doctor import examine
 
     findings = examine(os.environ, ask=ask)

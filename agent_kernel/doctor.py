@@ -1,4 +1,4 @@
-"""What an installation needs, examined piece by piece: `agent-kernel doctor`."""
+"""Checks an installation, for `agent-kernel doctor`."""
 
 import asyncio
 import importlib
@@ -14,29 +14,29 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent_kernel.approvals.folder_file import read_limits
+from agent_kernel.log.audit.head import head_path, missing, read_note
 from agent_kernel.log.faults import ADVICE
-from agent_kernel.log.head import head_path, missing, read_note
 from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.tools.review.hidden import reveal
 
 OLDEST_KERNEL = (6, 29)
 DEMO_ADVICE = "Or try the recorded demo, which needs no model: agent-kernel demo"
 LAB_EXTENSION = "agent-kernel"
 CONFIG_FILES = ("jupyter_config", "jupyter_server_config", "jupyter_agent_kernel_server_config")
-"""Where Jupyter looks for the settings of a server extension."""
+"""The names of the files in which Jupyter looks for the settings of a server extension."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     mark: Literal["ok", "note", "MEND"]
-    """`MEND` means that Agent Kernel does not work until it is done."""
+    """`MEND` means that Agent Kernel does not work until the advice is followed."""
     text: str
     advice: str = ""
 
 
 def examine(environ: Mapping[str, str], *, ask: bool = True) -> list[Finding]:
-    """All findings, the installation first and the models last. With `ask` each endpoint is asked for one call of a
-    tool, which costs a few tokens."""
+    """All findings, the installation first and the models last. With `ask` each model endpoint is asked to make one
+    tool call, which costs a few tokens."""
     loads = _loads()
     log = [_log()] if loads.mark == "ok" else []
     front_end = [*_lab(), _bundle(), _widgets(), *_lab_extension()]
@@ -44,7 +44,7 @@ def examine(environ: Mapping[str, str], *, ask: bool = True) -> list[Finding]:
 
 
 def default_log() -> Path:
-    """Where the server extension keeps its log unless it is configured otherwise."""
+    """The path of the server's log, unless it is configured otherwise."""
     from jupyter_core.paths import jupyter_data_dir
 
     from agent_kernel_server.app import LOG_NAME
@@ -102,7 +102,7 @@ def _widgets() -> Finding:
 
 
 def _lab_extension() -> Iterator[Finding]:
-    """Everything else works without it, so nothing has to be mended."""
+    """Findings on the JupyterLab extension. All are notes: everything else works without it."""
     if importlib.util.find_spec("jupyterlab_server") is None:
         return
     from jupyter_core.paths import jupyter_path
@@ -157,7 +157,7 @@ def _log() -> Finding:
 
 
 def _folder() -> Iterator[Finding]:
-    """The files by which runs of notebooks in this folder are stricter."""
+    """Findings on the files that limit runs of notebooks in this folder."""
     found = read_limits(Path.cwd())
     said = found.words()
     if said is not None:
@@ -181,7 +181,7 @@ def _no_log(path: Path) -> Finding:
 
 
 def fault_of(path: Path) -> str | None:
-    """What is wrong with a log that is there, as the end of a sentence; `None` where nothing is."""
+    """What is wrong with an existing log, as the end of a sentence; `None` if nothing is."""
     from agent_kernel.errors import LogUnavailable
 
     try:
@@ -192,14 +192,14 @@ def fault_of(path: Path) -> str | None:
                 return f"is damaged: {first.splitlines()[-1]}"
             lost = missing(sql, note.head) if note is not None else None
             return f"is not the one of before: {lost}" if lost is not None else None
-    except LogUnavailable:  # a server holds it alone
+    except LogUnavailable:  # a server has locked it
         return None
     except (OSError, ValueError, sqlite3.Error) as error:
         return f"can't be read: {error}"
 
 
 def _models(environ: Mapping[str, str], *, ask: bool) -> Iterator[Finding]:
-    """The endpoints of the environment and of the server's configuration, asked as runs ask them."""
+    """Findings on the model endpoints of the environment and of the server's configuration."""
     from agent_kernel.models.checkup import check_up
     from agent_kernel.models.endpoints import configured
     from agent_kernel.models.resolver import ModelResolver
@@ -238,7 +238,7 @@ def _without_endpoints(default: str | None) -> Finding:
 
 
 def _server_configuration() -> tuple[Mapping[str, Any], list[str]]:
-    """The settings of the server extension in Jupyter's configuration files, and what was wrong with a file."""
+    """The settings of the server extension in Jupyter's configuration files, and the errors of files."""
     from jupyter_core.paths import jupyter_config_path
     from traitlets.config.loader import Config, ConfigFileNotFound, JSONFileConfigLoader, PyFileConfigLoader
 

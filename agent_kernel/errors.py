@@ -1,32 +1,32 @@
-"""Every error that Agent Kernel raises on purpose.
+"""All errors that Agent Kernel raises on purpose.
 
 AgentKernelError
-├── ConfigurationError            something must be set; the message says what
+├── ConfigurationError            a setting is missing or not valid; the message names it
 │   ├── NoModelError              no model is configured
-│   └── LogUnavailable            the log can't be opened, or takes nothing: a full disk, a read-only directory
-├── ToolDeclarationError          a tool can't be offered; names the tool and the fault
-├── NotFound
+│   └── LogUnavailable            the log can't be opened or written: a full disk, a read-only directory
+├── ToolDeclarationError          a tool can't be offered; the message names the tool and the fault
+├── NotFound                      there is nothing with this id
 │   ├── UnknownConversation
 │   ├── UnknownRun
 │   ├── UnknownApproval
 │   ├── UnknownToolCall
 │   └── UnknownRule
-├── AlreadyDecided                a second decision; carries the first
-├── DigestMismatch                a decision was made for other arguments than the log holds
-├── IllegalTransition             a tool call can't move from its state to the wanted one
-│   └── CarriedOutElsewhere       another server on the same log carries out a run of the conversation
-├── InvalidArguments              arguments that do not fit a tool's parameters; says which
-├── ModelError                    the model's service; the message says what to do
-│   ├── ModelRefused              401, 403, 400, 404: trying again will not help
-│   │   └── ContextExceeded       the request is longer than the model takes
-│   └── ModelUnavailable          still failing after the retries
-├── BudgetExceeded                a hard limit of the run was reached
-├── ToolFailed                    a built-in tool could not do what was asked; the message is for the model
-├── TooManyConversations          so many that never had a run are open that no other is made
-├── UndoRefused                   a file is not as a call left it, so that nothing is put back
-├── ServerSilent                  the server did not answer what a cell asked
+├── AlreadyDecided                a second decision; has the first one
+├── DigestMismatch                a decision was made for other arguments than those in the log
+├── IllegalTransition             a tool call can't change from its state to the wanted one
+│   └── CarriedOutElsewhere       another server on the same log executes a run of the conversation
+├── InvalidArguments              arguments that do not fit a tool's parameters; the message says which
+├── ModelError                    the model's service failed; the message gives advice
+│   ├── ModelRefused              400, 401, 403, 404: a retry will not help
+│   │   └── ContextExceeded       the request is longer than the model's context
+│   └── ModelUnavailable          it still failed after the retries
+├── BudgetExceeded                a limit of the run was reached
+├── ToolFailed                    a built-in tool failed; the message is for the model
+├── TooManyConversations          too many conversations without a run are open
+├── UndoRefused                   a file was changed after the call, so that the old content is not put back
+├── ServerSilent                  the server did not answer a request of this kernel
 ├── KernelGone                    the kernel died, was restarted or was shut down
-└── RunFailed                     raised by `Run` where a result was asked for and there is none
+└── RunFailed                     raised by `Run.text` if the run failed without an answer
 """
 
 from typing import Any
@@ -54,7 +54,7 @@ class NoModelError(ConfigurationError):
 
 
 class LogUnavailable(ConfigurationError):
-    """Nothing was written, so nothing was done. It may help to try again later."""
+    """Nothing was written, so nothing was done. A later attempt may succeed."""
 
 
 class ToolDeclarationError(AgentKernelError):
@@ -90,7 +90,7 @@ class UnknownRule(NotFound):
 
 
 class AlreadyDecided(AgentKernelError):
-    """The first decision stands. `first` is the tool call as that decision left it (`ToolCallView` as a dict)."""
+    """The first decision counts. `first` is the tool call after that decision (`ToolCallView` as a dict)."""
 
     def __init__(self, message: str, first: dict[str, Any]) -> None:
         super().__init__(message)
@@ -106,7 +106,7 @@ class IllegalTransition(AgentKernelError):
 
 
 class CarriedOutElsewhere(IllegalTransition):
-    """Only the process that carries a run out can take its decisions, stop it, or put another run behind it."""
+    """Only the process that executes a run can take decisions on it, cancel it, or queue another run behind it."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -128,7 +128,8 @@ class ModelRefused(ModelError):
 
 
 class ContextExceeded(ModelRefused):
-    """`size` is how many tokens the request had and `limit` how many the model takes, where the service said so."""
+    """`size` is the length of the request and `limit` that of the model's context, in tokens, as far as the service
+    reports them."""
 
     def __init__(self, message: str, *, size: int | None = None, limit: int | None = None) -> None:
         super().__init__(message)
@@ -141,8 +142,8 @@ class ModelUnavailable(ModelError):
 
 
 class BudgetExceeded(AgentKernelError):
-    """`what` says what was reached; `reached` names the limits, as `Budget` has them; `unpriced` says that whether they
-    are can't be known. `repeated` is in words what the run repeats, where it is stopped for that."""
+    """`what` is a sentence on what was reached; `reached` are the limits by their names in `Budget`; `unpriced` means
+    that the cost is not known. `repeated` describes the calls that a run repeats, if it is stopped for that."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A run of the log as something to keep or to go on with: a notebook without an agent, messages, a record."""
+"""Exports a run of the log as a notebook, as messages or as Markdown, for `agent-kernel export`."""
 
 import json
 import sqlite3
@@ -7,52 +7,54 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.log import journal, runs
+from agent_kernel.log import events, runs
 from agent_kernel.log.migrations import is_current
-from agent_kernel.loop.run import RunResult
-from agent_kernel.loop.turns.results import read_result
 from agent_kernel.record import render_record
 from agent_kernel.record.cells import all_cells, as_document
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.runtime.state.run import RunResult
+from agent_kernel.runtime.turns.messages import read_result
+from agent_kernel.tools.review.hidden import reveal
 
 LAST = "last"
 LISTED = 20
+"""How many runs `list_runs` lists."""
 _PROMPT = 60
 _ID = 12
-"""How much of a run's id a list shows: `run_` and eight digits."""
+"""Characters of a run's id in a list: `run_` and eight digits."""
 
 
 class NoSuchRun(ConfigurationError):
-    """The message says which there are."""
+    """There is no run with this id, or more than one. The message lists the last runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedRun:
     result: RunResult
     conversation: int
-    """Its number in the log."""
+    """The conversation's number in the log."""
 
 
 def as_notebook(_: sqlite3.Connection, run: LoggedRun) -> str:
-    """A notebook that repeats what the run did."""
+    """A notebook, as JSON text, that repeats the run's calls without an agent."""
     document = as_document(all_cells(run.result.run, run.result.messages, run.result.tool_calls))
     return json.dumps(document, indent=1, ensure_ascii=False)
 
 
 def as_markdown(_: sqlite3.Connection, run: LoggedRun) -> str:
+    """The static record in Markdown."""
     return render_record(run.result.run, run.result.messages, run.result.tool_calls)["text/markdown"]
 
 
 def as_messages(sql: sqlite3.Connection, run: LoggedRun) -> str:
-    """What was said in the conversation up to the end of the run: a list of messages in OpenAI's chat format.
+    """The conversation up to the end of the run: a list of messages in OpenAI's chat format, as JSON text.
 
-    As the model got it, but for what is no word of the conversation: the instructions, what the notebook looked like,
-    pictures, and what providers want back.
+    The messages are those that the model got, without the system prompt, descriptions of the notebook, pictures, and
+    fields of single providers.
     """
-    said = [(run_id, body) for _, run_id, body in journal.read_messages(sql, run.conversation)]
-    own = [position for position, (run_id, _) in enumerate(said) if run_id == run.result.run.run_id]
-    messages = [_chat_message(body) for _, body in said[: own[-1] + 1 if own else 0]]
-    return json.dumps(messages, indent=1, ensure_ascii=False)
+    messages = [(run_id, body) for _, run_id, body in events.read_messages(sql, run.conversation)]
+    own = [position for position, (run_id, _) in enumerate(messages) if run_id == run.result.run.run_id]
+    exported = [_chat_message(body) for _, body in messages[: own[-1] + 1 if own else 0]]
+    return json.dumps(exported, indent=1, ensure_ascii=False)
 
 
 def _chat_message(body: dict[str, Any]) -> dict[str, Any]:
@@ -66,8 +68,8 @@ Form = Callable[[sqlite3.Connection, LoggedRun], str]
 
 
 def read_run(sql: sqlite3.Connection, wanted: str) -> LoggedRun:
-    """A run by its id, the beginning of it, or `last`. Raises `NoSuchRun`; `ConfigurationError` for a log of
-    another version."""
+    """Read a run by its id, the beginning of its id, or `last`. Raises `NoSuchRun`, and `ConfigurationError` for a log
+    of another version."""
     if not is_current(sql):
         raise ConfigurationError(
             "An older Agent Kernel wrote this log. Start a Jupyter server once: that brings the log up to date."
@@ -90,10 +92,10 @@ def _find(sql: sqlite3.Connection, wanted: str) -> str:
     if len(found) == 1 and wanted:
         return str(found[0][0])
     fault = f"More than one run begins with {wanted!r}." if found else f"There is no run {wanted!r} in this log."
-    raise NoSuchRun(f"{fault} {_known(sql)}")
+    raise NoSuchRun(f"{fault} {_last_runs(sql)}")
 
 
-def _known(sql: sqlite3.Connection) -> str:
+def _last_runs(sql: sqlite3.Connection) -> str:
     listed = list_runs(sql)
     return f"The last ones:\n{listed}" if listed else f"It has none. {IN_MEMORY}"
 
@@ -102,7 +104,7 @@ IN_MEMORY = "Runs of a kernel without a server that has the extension are in no 
 
 
 def list_runs(sql: sqlite3.Connection) -> str:
-    """The last runs, a line each, the newest first."""
+    """The last runs, one a line, the newest first; empty if the log has none."""
     rows = sql.execute(
         f"SELECT notebook_path, {runs.RUN} FROM runs JOIN conversations ON conversations.number = conversation "
         "ORDER BY runs.number DESC LIMIT ?",

@@ -68,7 +68,7 @@ def main() -> int:
         begun = time.monotonic()
         try:
             reports[name] = import_module(f"benchmarks.scenarios.{name}").run(options.rounds)
-        except Exception:  # noqa: BLE001 -- one scenario that fails does not cost the figures of the others
+        except Exception:  # noqa: BLE001 -- a failing scenario must not cost the figures of the others
             traceback.print_exc()
             failed.append(name)
             continue

@@ -1,4 +1,4 @@
-"""How the fake model's server says an answer of text in each API."""
+"""Encodes text answers of the fake model server in each API."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -7,7 +7,7 @@ from typing import Any
 
 END = b"0\r\n\r\n"
 USAGE = 100
-"""Tokens, as every answer counts its own."""
+"""The token count that every answer reports."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,7 +15,7 @@ class Dialect:
     opening: bytes
     token: Callable[[str], bytes]
     closing: Callable[[str], bytes]
-    """Given the whole text, which some repeat at the end."""
+    """Makes the end of an answer from the whole text, which some APIs repeat there."""
 
 
 def chunk(data: bytes) -> bytes:
@@ -45,7 +45,7 @@ _CHAT_USAGE = chunk(
     b'"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":100,"total_tokens":200}}\n\n'
 )
 CLOSING = _CHAT_USAGE + chunk(b"data: [DONE]\n\n") + END
-"""After the chunk that has the reason of the end."""
+"""What follows the chunk with the finish reason."""
 
 CHAT = Dialect(OPENING, lambda text: event({"content": text}), lambda _: event({}, "stop") + CLOSING)
 
@@ -153,4 +153,4 @@ RESPONSES = Dialect(
 )
 
 DIALECTS = {"chat/completions": CHAT, "responses": RESPONSES, "messages": MESSAGES}
-"""By the path below /v1."""
+"""Encoders by the path below /v1."""

@@ -1,4 +1,4 @@
-"""What scenarios share: processes of contenders, rounds that take turns, and figures with their goals."""
+"""Shared parts of scenarios: contenders' processes, alternating rounds, and figures with goals."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from benchmarks.worker import PEERS
 ROOT = Path(__file__).parents[1]
 PEERS_PYTHON = ROOT / ".cache" / "bench-peers" / "bin" / "python"
 WITHOUT_PEERS = "AGENT_KERNEL_BENCH_WITHOUT_PEERS"
-"""Set in the environment where only the raw floors are to be measured."""
+"""The environment variable that restricts measurements to the raw baselines."""
 QUIET = {
     "LANGSMITH_TRACING": "false",
     "LANGCHAIN_TRACING_V2": "false",
@@ -53,7 +53,7 @@ class Figure:
     unit: str
     goal: Goal | None = None
     beside: Mapping[str, float] = field(default_factory=dict)
-    """The same of the other contenders, in the same unit."""
+    """The other contenders' figures, in the same unit."""
 
     @property
     def verdict(self) -> str:
@@ -74,7 +74,7 @@ class Series:
 
 @dataclass(slots=True)
 class Report:
-    """What one scenario found."""
+    """The results of one scenario."""
 
     figures: list[Figure] = field(default_factory=list)
     series: list[Series] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Report:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """A child's environment: byte code is cached, as it is for a user, and no peer reports home."""
+    """The environment of child processes: byte code is cached, as for a user, and peers send no telemetry."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return kept | QUIET | more
 
@@ -153,7 +153,7 @@ class Worker:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def __call__(self, action: str, **arguments: Any) -> dict[str, Any]:
-        """Raises `WorkerFailed`."""
+        """Send a command and return its result. Raises `WorkerFailed`."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"do": action, **arguments}) + "\n")
         self._process.stdin.flush()
@@ -179,7 +179,7 @@ def workers(names: Sequence[str], base_url: str) -> Iterator[list[Worker]]:
 def take_turns(
     contenders: Sequence[Worker], rounds: int, measure: Callable[[Worker], dict[str, Any]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Each contender once per round, so that a slow minute of the machine is shared. The first round is warm-up."""
+    """Run each contender once per round, so that slow periods affect all alike. The first round is a warm-up."""
     results: dict[str, list[dict[str, Any]]] = {worker.name: [] for worker in contenders}
     for number in range(rounds + 1):
         for worker in contenders:
@@ -194,5 +194,5 @@ def medians(results: Mapping[str, Sequence[Mapping[str, Any]]], key: str, scale:
 
 
 def ratio(found: Mapping[str, Sequence[Mapping[str, Any]]], one: str, other: str, key: str) -> float:
-    """The median over the rounds of one contender's figure by another's."""
+    """The median over rounds of the ratio of two contenders' figures."""
     return median([mine[key] / theirs[key] for mine, theirs in zip(found[one], found[other], strict=True)])

@@ -1,4 +1,4 @@
-"""A JupyterLab of its own with a notebook open in Chromium, and a page that notes when things happen."""
+"""Starts a JupyterLab with a notebook in Chromium, and records in the page when things happen."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ window.WebSocket = class extends Plain {
     if (!String(given[0]).includes('/agent-kernel/')) return;
     this.addEventListener('message', event => {
       const { type, seq } = JSON.parse(event.data);
-      if (type !== 'session' && type !== 'pong') bench.seqs.push(seq);
+      if (type !== 'session' && type !== 'pong' && type !== 'ack') bench.seqs.push(seq);
       if (type === 'session' && !bench.session) bench.session = performance.now();
     });
   }
@@ -76,7 +76,7 @@ class Stage:
         return wait_until(ended, "the end of the run", seconds)
 
     def wait_for_requests(self, count: int, seconds: float = 120) -> list[dict[str, Any]]:
-        """What the model was asked, once that many requests have come."""
+        """The requests to the model, once that many have arrived."""
 
         def enough() -> list[dict[str, Any]]:
             requests = self.model.requests()
@@ -87,7 +87,7 @@ class Stage:
 
 @contextmanager
 def stage(model: str, cells: Sequence[str], arguments: Sequence[str] = ()) -> Iterator[Stage]:
-    """Raises `WorkerFailed` where there is no browser."""
+    """Find the browser. Raises `WorkerFailed` if there is none."""
     browser_path = find_browser()
     if browser_path is None:
         raise WorkerFailed("No browser: run `python -m tests.e2e.browser`, which installs one.")
@@ -108,6 +108,6 @@ def stage(model: str, cells: Sequence[str], arguments: Sequence[str] = ()) -> It
 
 
 def _variables(server: ModelServer, model: str) -> dict[str, str]:
-    """The server has the byte code that a user's has."""
+    """Compile the packages, so that the server has cached byte code as a user's has."""
     given = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "AGENT_KERNEL_MODEL": model}
     return environment(PYTHONDONTWRITEBYTECODE="") | given

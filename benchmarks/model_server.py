@@ -1,7 +1,7 @@
-"""A fast fake model's server, a process of its own: `python -m benchmarks.model_server`.
+"""A fast fake model server, run as a process of its own: `python -m benchmarks.model_server`.
 
-It prints its port. It speaks Chat Completions, and says tokens in the Responses and the Messages API too. A request's
-`model` says what to answer:
+It prints its port. It speaks Chat Completions, and streams text in the Responses and Messages APIs too. The `model` of
+a request selects the answer:
 
     text:N               N tokens, as fast as the socket takes them
     paced:N:MICROS       N tokens, each a write of its own, MICROS apart
@@ -30,7 +30,7 @@ ROLE = re.compile(rb'"role": ?"(\w+)"')
 ANSWER_TOKENS = 100
 WORDS = PROSE[:200_000].split()
 TAIL_BYTES = 4096
-"""Enough to hold a turn's own messages, whatever the length of the history before them."""
+"""The bytes at the end of a request that are examined: enough for a turn's own messages after any history."""
 IDLE_SECONDS = 900
 
 CODE = {
@@ -45,7 +45,7 @@ def token(number: int) -> str:
 
 
 class Answers:
-    """What the server has said so far, and the tokens it has made."""
+    """The state of the answers: how many were sent, and their tokens."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -54,7 +54,7 @@ class Answers:
         self.last = time.monotonic()
 
     def passage(self) -> bytes:
-        """An answer of words, another each time."""
+        """A text answer, different each time."""
         start = len(self.requests) * 97 % (len(WORDS) - ANSWER_TOKENS)
         words = (event({"content": f"{word} "}) for word in WORDS[start : start + ANSWER_TOKENS])
         return OPENING + b"".join(words) + event({}, "stop")
@@ -67,7 +67,7 @@ class Answers:
         return self.texts[dialect, tokens]
 
     def call(self, name: str, arguments: str) -> bytes:
-        """A call in three pieces, as models stream them."""
+        """A call in three pieces, as models stream it."""
         self.calls += 1
         half = len(arguments) // 2
         begun = {"name": name, "arguments": ""}
@@ -120,7 +120,7 @@ class Connection(asyncio.Protocol):
             listed = json.dumps(self._answers.requests).encode()
             self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(listed), listed))
             return
-        if not head.startswith(b"POST"):  # a client that asks what the models take; nothing is known of them
+        if not head.startswith(b"POST"):  # a request for the list of models, which is empty
             self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
             return
         match = MODEL.search(body[:512]) or MODEL.search(body[-TAIL_BYTES:]) or MODEL.search(body)
@@ -168,7 +168,7 @@ class Connection(asyncio.Protocol):
 
 
 async def serve() -> None:
-    """Until nobody has asked for a quarter of an hour, or the process that started it has gone."""
+    """Serve until no request has come for a quarter of an hour, or the parent process has gone."""
     answers = Answers()
     server = await asyncio.get_running_loop().create_server(lambda: Connection(answers), "127.0.0.1", 0, backlog=1024)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")

@@ -1,4 +1,4 @@
-"""The peers' environment, apart from the project's own."""
+"""Makes the virtual environment of the peers, separate from the project's."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from benchmarks.frame import PEERS_PYTHON, has_peers
 REQUIREMENTS = Path(__file__).with_name("peers.txt")
 PLACE = PEERS_PYTHON.parents[1]
 INSTALLED = PLACE / REQUIREMENTS.name
-"""What is installed there."""
+"""A copy of the requirements that are installed there."""
 
 
 def are_current() -> bool:
@@ -19,7 +19,7 @@ def are_current() -> bool:
 
 
 def install() -> None:
-    """Make it, or make it anew. Where that fails, the project is still measured against the raw floors."""
+    """Make or remake the environment. If that fails, the project is still measured against the raw baselines."""
     print(f"Installing the peers into {PLACE} (once, about a minute)", file=sys.stderr, flush=True)
     shutil.rmtree(PLACE, ignore_errors=True)
     fresh = PLACE.with_name("bench-peers.new")

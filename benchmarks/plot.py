@@ -24,7 +24,7 @@ GROWTH = (
 
 
 def draw(scenarios: Scenarios, path: Path) -> None:
-    """An SVG. Nothing where matplotlib is not installed or too little was measured."""
+    """Write the SVG, unless matplotlib is missing or too little was measured."""
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ def draw(scenarios: Scenarios, path: Path) -> None:
 
 
 def _draw_peers(axes: "Axes", scenarios: Scenarios) -> None:
-    """How many times Agent Kernel's cost each peer's is."""
+    """Each peer's cost as a multiple of Agent Kernel's."""
     width = 0.8 / len(PEERS)
     for place, peer in enumerate(PEERS):
         times = [_times(scenarios[name]["figures"], what, peer) for name, what, _ in COMPARED]
@@ -71,7 +71,7 @@ def _times(figures: Sequence[Mapping[str, Any]], what: str, peer: str) -> float 
 
 
 def _draw_growth(axes: "Axes", title: str, sizes: str, series: Sequence[Mapping[str, Any]]) -> None:
-    """On logarithmic scales, where what is linear runs beside the dashed line."""
+    """Costs by size on logarithmic scales, on which linear ones are parallel to the dashed line."""
     for one in series:
         if len(one["sizes"]) > 1:
             label = one["what"].removeprefix("turn, ").replace("ours", "Agent Kernel")

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.readme`: the table of the README's section on speed, from what `python -m benchmarks` wrote."""
+"""`python -m benchmarks.readme`: prints the README's table of figures from the results of `python -m benchmarks`."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ from benchmarks.frame import Goal
 from benchmarks.report import number, read_results
 
 Row = Mapping[str, Any]
-"""A figure as `latest.json` has it."""
+"""A figure in `latest.json`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the README: a figure, and the names of others that stand beside it."""
+    """One line of the README: a figure, and the names of the figures beside it."""
 
     words: str
     scenario: str
@@ -35,13 +35,13 @@ LINES = (
         "Approve → tool entered, on disk",
         "approvals",
         "approve -> tool entered, log on disk",
-        ("raw aiohttp, log", "create_agent", "ours, parked"),
+        ("raw aiohttp, log", "create_agent", "ours, suspended"),
     ),
     Line(
         "... after 800 messages",
         "approvals",
         "approve -> tool entered, after 800 messages",
-        ("create_agent", "ours, parked"),
+        ("create_agent", "ours, suspended"),
     ),
     Line("The 1,000th turn, beyond its request, by the 50th", "turns", "... beyond the request: 1,000 by 50"),
     Line("Disk after 1,000 turns", "turns", "disk after 1,000 turns", ("raw bytes", "create_agent (50)")),
@@ -87,7 +87,7 @@ def _value(name: str, figure: Row) -> str:
 
 
 def _goals(place: int, figures: Sequence[Row]) -> str:
-    """The goal of the figure, and of the ratios that follow it in the table."""
+    """The goal of the figure and of the ratios that follow it in the table."""
     judged = [figures[place]]
     for figure in figures[place + 1 :]:
         if not figure["what"].startswith("..."):

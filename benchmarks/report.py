@@ -1,4 +1,4 @@
-"""The table, and the files under `benchmarks/results`."""
+"""Prints the table, and writes the files in `benchmarks/results`."""
 
 import json
 import os
@@ -18,13 +18,13 @@ LATEST = "latest.json"
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What a figure depends on beside the code."""
+    """The circumstances of a measurement besides the code."""
 
     when: str
-    """UTC, ISO 8601."""
+    """The time in UTC, ISO 8601."""
     machine: str
     load: float | None
-    """How many programs wanted a processor in the minute before."""
+    """The load average of the minute before."""
     rounds: int
 
     @classmethod
@@ -43,7 +43,7 @@ def machine() -> str:
 
 
 def _processor() -> str:
-    """Linux names it in a file only."""
+    """The processor's name, which Linux has only in a file."""
     file = Path("/proc/cpuinfo")
     if not file.exists():
         return f" ({platform.processor()})" if platform.processor() else ""
@@ -52,14 +52,14 @@ def _processor() -> str:
 
 
 def number(value: float) -> str:
-    """Three figures at most, without an exponent."""
+    """A number with at most three significant digits, without an exponent."""
     if abs(value) >= 1_000:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def as_table(reports: Mapping[str, Report], circumstances: Circumstances) -> str:
-    """Markdown, a row per figure."""
+    """The figures as a Markdown table."""
     rows = [("", "", "goal", "", "beside")]
     for report in reports.values():
         rows += [_row(figure) for figure in report.figures]
@@ -82,7 +82,7 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
 
 
 def write_results(name: str, report: Report, circumstances: Circumstances) -> None:
-    """`latest.json` keeps what earlier runs found of other scenarios; each says when and where it was measured."""
+    """Write the results. `latest.json` keeps earlier results of other scenarios, each with its circumstances."""
     RESULTS.mkdir(exist_ok=True)
     kept = read_results()
     kept[name] = {**asdict(circumstances), **asdict(report)}

@@ -1,4 +1,4 @@
-"""One contender in one process: `python -m benchmarks.worker CONTENDER BASE_URL DIRECTORY`.
+"""Runs one contender in a process: `python -m benchmarks.worker CONTENDER BASE_URL DIRECTORY`.
 
 Commands are lines of JSON on the standard input, answers lines of JSON on the standard output. It runs in the peers'
 environment too, so it imports nothing but the standard library and the one contender.
@@ -22,8 +22,8 @@ CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "ours": ("ours", "AgentKernel", {}),
     "ours, responses": ("ours", "AgentKernel", {"api": "responses"}),
     "ours, messages": ("ours", "AgentKernel", {"api": "messages"}),
-    "ours, parked": ("ours", "AgentKernel", {"park_seconds": 0.05, "runs_in_memory": 0}),
-    "ours, many paused": ("ours", "AgentKernel", {"park_seconds": 0.05}),
+    "ours, suspended": ("ours", "AgentKernel", {"suspend_seconds": 0.05, "runs_in_memory": 0}),
+    "ours, many paused": ("ours", "AgentKernel", {"suspend_seconds": 0.05}),
     "raw aiohttp": ("raw", "Raw", {}),
     "raw httpx": ("raw", "Raw", {"client": "httpx"}),
     "raw aiohttp, log": ("raw", "Raw", {"log": True}),
@@ -32,7 +32,7 @@ CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "pydantic-ai": ("pydantic_ai", "PydanticAI", {}),
     "openai-agents": ("openai_agents", "OpenAIAgents", {}),
 }
-"""By name: the module, the class, its options."""
+"""The module, class and options of each contender."""
 PEERS = frozenset({"LangGraph + openai", "create_agent", "pydantic-ai", "openai-agents"})
 Result = dict[str, Any]
 
@@ -53,8 +53,8 @@ async def steps(contender: Contender, model: str) -> Result:
 
 
 async def approvals(contender: Contender, count: int, lengths: list[int]) -> Result:
-    """Milliseconds from a decision to the tool's first line, in conversations of so many messages: one of each length
-    after the other, so that the comparison is of nothing else."""
+    """Milliseconds from a decision to the tool's first line, by the length of the conversation in messages. The lengths
+    take turns, so that nothing else differs."""
     entered: dict[str, list[float]] = {str(messages): [] for messages in lengths}
     for number in range(count):
         for messages in lengths if number % 2 else reversed(lengths):
@@ -80,7 +80,7 @@ async def turns(contender: Contender, first: int, last: int) -> Result:
 
 
 async def paused(contender: Contender, count: int, *, heap: bool) -> Result:
-    """Seconds to answer so many paused conversations, or the heap that each holds while it waits."""
+    """Seconds to answer `count` paused conversations, or the heap that each holds while it waits."""
 
     async def wave(tag: str) -> list[str]:
         names = [f"{tag} {number}" for number in range(count)]

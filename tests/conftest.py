@@ -1,10 +1,12 @@
-"""What every test shares: no paid model can be reached, and nothing is read from or written to the user's home."""
+"""What every test shares: no paid model can be reached, nothing is read from or written to the user's home, and no
+example of Hypothesis fails because the machine is busy."""
 
 import os
 import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _LEAKS = ("OPENAI_", "AZURE_OPENAI_", "ANTHROPIC_", "LANGSMITH_", "LANGCHAIN_", "AGENT_KERNEL_", "JUPYTER", "JPY_")
 _KEPT = {"AGENT_KERNEL_BROWSER"}
@@ -30,6 +32,10 @@ def _private_environment(home: Path) -> None:
 
 _home = tempfile.TemporaryDirectory(prefix="agent-kernel-tests-", ignore_cleanup_errors=True)
 _private_environment(Path(_home.name))
+
+
+settings.register_profile("busy machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

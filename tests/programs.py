@@ -18,7 +18,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until(look: Callable[[], T], what: str, seconds: float = 30) -> T:
+def wait_until(look: Callable[[], T | None], what: str, seconds: float = 30) -> T:
     """Look again and again until `look` returns something true."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -43,10 +43,10 @@ class Program:
                 cwd=folder,
             )
 
-    def wait_until(self, look: Callable[[], T], what: str) -> T:
+    def wait_until(self, look: Callable[[], T | None], what: str) -> T:
         """As the function of this name, for a program that starts: it must not end meanwhile."""
 
-        def look_at_both() -> T:
+        def look_at_both() -> T | None:
             assert self._process.poll() is None, f"{self._name} has ended:\n{self.log_text()[-4000:]}"
             return look()
 

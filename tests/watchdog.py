@@ -2,10 +2,12 @@
 
 What counts is not the clock: on a busy machine everything waits now and then. A loop stands still when it answers
 nothing while its own thread uses the processor for longer than `MOST_SECONDS`, or other threads of its process, which
-may hold Python's lock, for much longer.
+may hold Python's lock, for much longer. A garbage collection does not count the objects of earlier tests: a million of
+them take half a second, on whichever thread it happens to run.
 """
 
 import asyncio
+import gc
 import sys
 import threading
 import time
@@ -35,12 +37,14 @@ def watched(loop: asyncio.AbstractEventLoop) -> Iterator[Watch]:
     over = threading.Event()
     thread_id = threading.get_ident()
     thread = threading.Thread(target=_look, args=(loop, thread_id, over, watch), name="loop watchdog", daemon=True)
+    gc.freeze()
     thread.start()
     try:
         yield watch
     finally:
         over.set()
         thread.join()
+        gc.unfreeze()
 
 
 def _look(loop: asyncio.AbstractEventLoop, thread_id: int, over: threading.Event, watch: Watch) -> None:

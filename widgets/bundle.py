@@ -1,4 +1,4 @@
-"""The build step of a distribution: make the front end (widget and JupyterLab extension), where its sources are."""
+"""The build hook that makes the front end (widget and JupyterLab extension) when a distribution is built."""
 
 from pathlib import Path
 
@@ -14,10 +14,9 @@ SOURCES = (
 
 
 def build(target_name: str, version: str) -> None:
-    """Run npm when something is missing or older than a source. Paths are relative to the project's root.
+    """Run npm if a built file is missing or older than a source. Paths are relative to the project's root.
 
-    A source distribution brings its bundle along (its `PKG-INFO` tells it apart from a checkout), so that installing
-    from one needs no Node.
+    A source distribution, recognised by its `PKG-INFO`, contains the bundle, so that installing from one needs no Node.
     """
     built = BUNDLE.exists() and EXTENSION.exists()
     if Path("PKG-INFO").exists() and built:

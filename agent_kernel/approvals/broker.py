@@ -1,7 +1,7 @@
-"""Pending futures of calls that wait for a person, a page or a script.
+"""Pending futures of calls that wait for a person or a client.
 
-The ledger holds the truth; a future only wakes the one task that waits. So a future is resolved after the decision
-was committed, a second resolve is harmless, and a lost future loses nothing.
+The log holds the truth; a future only wakes the one task that waits. So a future is resolved after the decision was
+committed, a second resolve is harmless, and a lost future loses nothing.
 """
 
 import asyncio
@@ -15,25 +15,22 @@ class Broker(Generic[T]):
         self._pending: dict[str, asyncio.Future[T]] = {}
 
     def expect(self, key: str) -> asyncio.Future[T]:
-        """The future that `resolve(key)` will resolve. Made before the request is shown, so no answer is missed."""
+        """The future that `resolve(key)` will resolve. Make it before the request is shown, so no answer is missed."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._pending[key] = future
         future.add_done_callback(lambda done: self._forget(key, done))
         return future
 
     def resolve(self, key: str, value: T) -> bool:
-        """Wake whoever waits for `key`. False if nobody does (any more)."""
+        """Wake the task that waits for `key`. False if none does (any more)."""
         future = self._pending.get(key)
         if future is None or future.done():
             return False
         future.set_result(value)
         return True
 
-    def expects(self, key: str) -> bool:
-        return key in self._pending
-
     def waiting(self) -> list[str]:
-        """What is waited for."""
+        """The keys that are waited for."""
         return list(self._pending)
 
     def _forget(self, key: str, done: asyncio.Future[T]) -> None:

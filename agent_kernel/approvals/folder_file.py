@@ -6,8 +6,9 @@
     [budget]
     tool_calls = 50
 
-The file comes with the notebook, maybe from a stranger, so nothing in it can allow anything: what would is left out,
-and said. A file that can't be read or understood fails closed: nothing runs unasked until it is mended or removed.
+The file comes with the notebook, perhaps from a stranger, so nothing in it can allow anything: entries that would are
+ignored and reported. A file that can't be read or parsed fails closed: nothing runs unasked until it is fixed or
+removed.
 """
 
 import os
@@ -20,8 +21,7 @@ from typing import Any, cast, get_args
 
 from agent_kernel.approvals.limits import checked_limits, least
 from agent_kernel.approvals.policy import exceeds
-from agent_kernel.approvals.rule_check import check_rules
-from agent_kernel.approvals.rules import Rule
+from agent_kernel.approvals.rules import Rule, check_rules
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import BudgetLimits
@@ -45,20 +45,20 @@ class FolderRule:
 
 @dataclass(frozen=True, slots=True)
 class FolderLimits:
-    """What the files of a notebook's folder ask for, the nearest file first."""
+    """The limits from all files that apply to a notebook's folder, the nearest file first."""
 
     files: tuple[str, ...] = ()
-    """As a person sees them from the folder: `.agent-kernel.toml`, `../.agent-kernel.toml`."""
+    """Paths relative to the folder, for display: `.agent-kernel.toml`, `../.agent-kernel.toml`."""
     mode: PolicyMode | None = None
     rules: tuple[FolderRule, ...] = ()
     budget: BudgetLimits = field(default_factory=BudgetLimits)
     notes: tuple[str, ...] = ()
-    """What is wrong with a file, or is left out, each in a sentence for people."""
+    """Faults and ignored entries of the files, each as a sentence for display."""
     closed: bool = False
-    """A file is broken: nothing runs unasked."""
+    """Whether a file is broken, so that nothing runs unasked."""
 
     def and_(self, other: "FolderLimits") -> "FolderLimits":
-        """Both at once: as strict as each."""
+        """The limits of both, which is at least as strict as either."""
         return FolderLimits(
             files=tuple(dict.fromkeys((*self.files, *other.files))),
             mode=_stricter(self.mode, other.mode),
@@ -91,8 +91,9 @@ def _stricter(one: PolicyMode | None, two: PolicyMode | None) -> PolicyMode | No
 
 
 def read_limits(folder: Path, root: Path | None = None) -> FolderLimits:
-    """What holds in a folder: its own file and those of its parents, up to `root` (the server's) or to the root of the
-    git repository that it is in, whichever is further up. It looks at the disk: call it in a thread."""
+    """Read the limits that apply in a folder: its own file and those of its parents, up to `root` (the server's) or to
+    the root of the git repository that it is in, whichever is further up. It blocks on the disk: call it in a thread.
+    """
     limits = NO_LIMITS
     for place, shown in _places(folder, root):
         raw = _read(place, shown)
@@ -102,12 +103,13 @@ def read_limits(folder: Path, root: Path | None = None) -> FolderLimits:
 
 
 def unreadable(file: str, why: str) -> FolderLimits:
-    """What is wrong with a file as a whole."""
+    """The limits of a file that can't be used: nothing runs unasked."""
     return FolderLimits(files=(file,), notes=(_closed(file, why),), closed=True)
 
 
 def parse(raw: bytes, file: str) -> FolderLimits:
-    """`file` is what people call it. Never raises: what is not understood closes."""
+    """Parse a file's content. `file` is its name for display. Never raises: content that is not understood fails
+    closed."""
     try:
         content = tomllib.loads(raw.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
@@ -177,8 +179,8 @@ def _closed(file: str, why: str) -> str:
 
 
 def _places(folder: Path, root: Path | None) -> Iterator[tuple[Path, str]]:
-    """The files that may be there, each with what it is called from the folder. A folder that is reached by a link has
-    the parents of both its places."""
+    """Candidate files, each with its path relative to the folder. A folder that is reached by a link has two chains of
+    parents, and both count."""
     seen: set[str] = set()
     for path in dict.fromkeys((str(folder.absolute()), os.path.realpath(folder))):
         for parent in _up_to_the_top(Path(path), root):
@@ -201,7 +203,7 @@ def _both(path: Path) -> set[str]:
 
 
 def _read(place: Path, shown: str) -> bytes | FolderLimits | None:
-    """The file's bytes, what is wrong with it, or `None` where there is none."""
+    """The file's bytes, or the limits of an unusable file, or `None` if there is no file."""
     try:
         descriptor = os.open(place, _FLAGS)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Hard limits as people write them: one rule for what is a limit, and what holds where two have set one."""
+"""Validates budget limits, and combines two sets of them."""
 
 import math
 from collections.abc import Mapping
@@ -9,15 +9,15 @@ from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import Limit
 
 LIMITS: Mapping[Limit, int] = {"tokens": 10**12, "usd": 10**9, "tool_calls": 10**9, "seconds": 10**9, "steps": 10**9}
-"""What may be limited, and to how much at most."""
+"""The known limits and the largest value of each. `usd` is in US dollars, `seconds` in seconds of work."""
 _WHOLE: frozenset[Limit] = frozenset({"tokens", "tool_calls", "steps"})
 
 
 def checked_limits(limits: Mapping[str, object], named: str = "budget") -> BudgetLimits:
-    """Limits as somebody wrote them; `None` is no limit. `named` is where they stand, for the message.
+    """Validate limits from a configuration or a notebook; `None` means no limit. `named` says in the message where they
+    come from. A limit of 0 is reached before a run begins.
 
-    Raises `ConfigurationError`, which names the field, for what is no number of 0 or more. A limit of 0 is
-    reached before a run begins.
+    Raises `ConfigurationError`, which names the field, for anything but a number from 0 up.
     """
     if unknown := set(limits) - set(LIMITS):
         raise ConfigurationError(
@@ -32,7 +32,7 @@ def _checked(value: object, name: Limit, named: str) -> float:
     if not isinstance(value, bool) and isinstance(value, Real):
         try:
             number = float(value)
-        except OverflowError:  # a whole number beyond all floats
+        except OverflowError:  # an int that is too large for a float
             number = math.inf
         said = f"{number:g}"
     most = LIMITS[name]
@@ -45,7 +45,7 @@ def _checked(value: object, name: Limit, named: str) -> float:
 
 
 def least(limits: BudgetLimits, other: BudgetLimits) -> BudgetLimits:
-    """Of each limit the smaller one: what is set by somebody who may only tighten."""
+    """The smaller of each limit, for a source that may only tighten."""
     pairs = {name: (getattr(limits, name), getattr(other, name)) for name in LIMITS}
     return BudgetLimits(
         **{name: min((one for one in pair if one is not None), default=None) for name, pair in pairs.items()}

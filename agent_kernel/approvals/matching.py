@@ -1,18 +1,18 @@
-"""What rules on paths and rules on commands have in common."""
+"""Pattern matching that rules on paths and rules on commands share."""
 
 import fnmatch
 from pathlib import PurePosixPath
 from typing import Literal
 
-from agent_kernel.tools.hidden import hidden_characters
+from agent_kernel.tools.review.hidden import hidden_characters
 
 Cover = Literal["yes", "no", "unclear"]
-"""Whether a rule covers a call. `unclear`: it may, which can't be told. A rule that denies or asks then asks."""
+"""Whether a rule covers a call. `unclear` means that it can't be decided; a rule that denies or asks then asks."""
 
 
 def within_folder(path: str, pattern: str) -> bool:
-    """Folder by folder, after `.` and doubled slashes are taken out. A hidden name (`.env`) is covered where the
-    pattern names its dot, one with characters that can't be seen never."""
+    """Whether a path matches a pattern, compared folder by folder after `.` and doubled slashes are removed. A hidden
+    name (`.env`) matches only a pattern that names its dot; a name with invisible characters never matches."""
     parts, wanted = PurePosixPath(path).parts, PurePosixPath(pattern).parts
     if ".." in parts or "\\" in path or len(parts) != len(wanted) or hidden_characters(path):
         return False

@@ -1,4 +1,4 @@
-"""The rules that Always allow may save for a call, from narrow to wide. Each covers the call that it is offered for."""
+"""Makes the rules that Always allow offers for a call, from narrow to wide. Each covers the call it is offered for."""
 
 import glob
 import itertools
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from agent_kernel.approvals.coverage import weigh
+from agent_kernel.approvals.rules import weigh
 from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.protocol.views import RuleOffer, ToolCallView
 from agent_kernel.protocol.vocabulary import Scope
 from agent_kernel.tools.arguments import parse
-from agent_kernel.tools.builtin import BUILTIN_NAMES
+from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES
 
 RULE_SCOPES: tuple[Scope, ...] = ("conversation", "project", "user")
 
@@ -32,12 +32,12 @@ _ON_ONE_FILE = frozenset({"write_file", "edit_file", "read_file", "read_notebook
 
 
 def every_call(tool_name: str) -> str:
-    """The widest rule. It is what a scope saves where no rule is named."""
+    """The widest rule. A decision with a `scope` and no `rule` saves this one."""
     return f"allow {tool_name}"
 
 
 def offered_rules(call: ToolCallView) -> list[RuleOffer]:
-    """What a person may choose from. None for arguments that can't be read."""
+    """The rules to choose from; an empty list if the arguments can't be read."""
     try:
         arguments = parse(call.tool_input)
     except InvalidArguments:
@@ -46,7 +46,7 @@ def offered_rules(call: ToolCallView) -> list[RuleOffer]:
 
 
 def with_offers(call: ToolCallView) -> ToolCallView:
-    """A waiting call together with what Always allow offers for it."""
+    """A waiting call with its offered rules filled in."""
     if call.state != "awaiting_approval":
         return call
     return call.model_copy(update={"scopes": ["once", *RULE_SCOPES], "rules": offered_rules(call)})
@@ -75,7 +75,7 @@ def _candidates(call: ToolCallView, arguments: dict[str, Any]) -> Iterator[RuleO
 
 
 def _files_like(name: str, path: str) -> Iterator[RuleOffer]:
-    """Files of that kind in that folder, and not below it."""
+    """Files with the same suffix in the same folder, not below it."""
     file = PurePosixPath(path)
     folder = "" if str(file.parent) == "." else f"{file.parent}/".replace("//", "/")
     kind = f"{file.suffix[1:].upper()} files" if file.suffix else "Files"
@@ -87,10 +87,10 @@ def _files_like(name: str, path: str) -> Iterator[RuleOffer]:
 
 
 def _commands_like(name: str, command: str) -> Iterator[RuleOffer]:
-    """This program with these first words, where that is one answer for the whole line."""
+    """Commands with the same program and first words, if one such pattern covers the whole line."""
     if len(command) > _LONGEST_COMMAND:
         return
-    from agent_kernel.tools.shell_programs import first_words
+    from agent_kernel.tools.review.shell_programs import first_words
 
     words = first_words(command)
     if words and all(map(_PLAIN_WORD.fullmatch, words)):
@@ -102,7 +102,7 @@ def _commands_like(name: str, command: str) -> Iterator[RuleOffer]:
 
 
 def _arguments_like(name: str, arguments: dict[str, Any]) -> Iterator[RuleOffer]:
-    """This value of one argument, whatever the others are. Texts first: they say most."""
+    """Calls with the same value of one argument. Texts come first, because they are the most specific."""
     for argument, value in sorted(arguments.items(), key=lambda item: not isinstance(item[1], str)):
         if isinstance(value, str):
             written, shown = f'"{value}"', f"“{value}”"
@@ -122,4 +122,4 @@ def _covers(text: str, call: ToolCallView, arguments: dict[str, Any]) -> bool:
     try:
         return weigh([text], call.tool_name, arguments, call.digest, place=call.place).allows
     except ConfigurationError:
-        return False  # a name that a rule can't hold
+        return False  # the tool's or the argument's name does not fit the rules' syntax

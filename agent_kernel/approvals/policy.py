@@ -1,15 +1,15 @@
 """Policy: deny > ask > allow, default ask, fail closed.
 
-A judgement weighs what the tool declares, the run's mode, the run's and the site's rules and the rules that people
-saved. It is pure: the same call under the same policy is judged the same, and it is judged again at execution.
+A judgement depends on the tool's declaration, the run's mode, the rules of the run and the site, and the rules that
+people saved. It is pure: the same call under the same policy gets the same judgement. Calls are judged again at
+execution.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_kernel.approvals.coverage import weigh
-from agent_kernel.approvals.rules import Rule
+from agent_kernel.approvals.rules import Rule, weigh
 from agent_kernel.protocol.views import Place
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 
@@ -26,31 +26,31 @@ def exceeds(mode: PolicyMode, cap: PolicyMode | None) -> bool:
 class Judgement:
     approval: Approval
     reason: str | None = None
-    """Why a call is denied, in the words that the card shows."""
+    """Why a call is denied, as the card shows it."""
     place: Place | None = None
-    """Of a file tool's call: what was judged, and nothing else may be opened."""
+    """For a call of a file tool: the place that was judged, the only one that it may open."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedCall:
-    """What policy looks at."""
+    """The properties of a call that policy judges by."""
 
     tool_name: str
     arguments: dict[str, Any]
     digest: str
     declared: Approval
-    """What the tool itself says, after its own callable was asked."""
+    """The tool's declared approval, or the result of its `approval` callable."""
     read_only: bool
     always_asks: bool = False
-    """No rule approves it: a person has changed it, or it may have run before."""
+    """Whether no rule may approve it, because a person edited it or it may have run before."""
     checks_itself: bool = False
-    """What is `declared` is the answer of the tool's own check to these arguments."""
+    """Whether `declared` is the answer of the tool's own callable to these arguments."""
     parameters: Mapping[str, Any] | None = None
-    """The tool's, as a JSON Schema. Rules take the defaults of arguments that are left out from it."""
+    """The tool's JSON Schema, from which rules take the defaults of omitted arguments."""
     edits_in_folder: bool = False
-    """It writes a file that the mode `edit` covers: see `agent_kernel.tools.places.may_edit`."""
+    """Whether it writes a file that the mode `edit` covers: see `agent_kernel.tools.builtin.places.may_edit`."""
     place: Place | None = None
-    """Of a file tool's call: where its path leads."""
+    """For a call of a file tool: the resolved place of its path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Policy:
             Rule.parse(text)
 
     def capped(self, cap: PolicyMode | None) -> "Policy":
-        """No more permissive than `cap`."""
+        """This policy with its mode lowered to `cap` where it exceeds it."""
         return self if cap is None or not exceeds(self.default, cap) else Policy(self.rules, cap)
 
     def judge(self, call: JudgedCall) -> Judgement:
@@ -90,7 +90,7 @@ class Policy:
         return Judgement(call.declared)
 
     def _by_strict_mode(self, call: JudgedCall, *, asks: bool) -> Judgement:
-        """These modes win over rules that allow: whoever chose them meant every call."""
+        """The judgement in the modes `deny` and `plan`, which win over rules that allow."""
         if self.default == "deny":
             return Judgement("deny", "The policy of this run denies every action.")
         if call.read_only and call.declared == "allow":

@@ -1,4 +1,4 @@
-"""Rules as people write them.
+"""The language of rules: parsing, checking, and weighing calls against them.
 
     allow run_python
     deny run_shell where command matches "curl *"
@@ -6,17 +6,17 @@
     deny drop where force is true
     allow run_python where digest is 9f2c...        (this exact call)
 
-One rule a line: a verb, a tool's name or `*`, and at most one condition on an argument. `is` compares JSON values:
-`true`, `3`, `null`, a text, quoted or not, a list, an object; a word that is not quoted counts as the text that it is
-as well. `matches` takes a shell pattern (`fnmatch`) for a text. An argument that a call leaves out has its default.
+A rule is a verb, a tool's name or `*`, and at most one condition on an argument. `is` compares JSON values: `true`,
+`3`, `null`, a text with or without quotes, a list, an object; a bare word such as `true` also matches the text "true".
+`matches` compares a text with a shell pattern (`fnmatch`). An argument that a call omits has its default.
 
 Where a rule allows by `path`, a `*` stays within one folder and a path with `..` is never covered, so that
 `exports/*.csv` allows nothing outside of `exports`. Where it denies or asks by `path`, the path counts as it is written
 and without its `.` and `..`, so that `./secret/key` is no way around `secret/*`. Hidden files are not allowed by a
-pattern that does not name their dot. For the built-in file tools a path counts as the place to which links lead: see
-`coverage`. The `command` of `run_shell` is compared word by word: see `shell_rules`.
+pattern that does not name their dot. For the built-in file tools a path also counts as the place to which links lead:
+see `weigh`. The `command` of `run_shell` is compared word by word: see `shell_rules`.
 
-A rule that can't be judged covers nothing where it allows; where it denies or asks, the call asks.
+A rule that allows and can't be evaluated covers nothing; one that denies or asks and can't be evaluated asks.
 """
 
 import fnmatch
@@ -30,7 +30,10 @@ from typing import Any, Literal, Self
 from agent_kernel.approvals.matching import Cover, within_folder
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.json_once import RepeatedName, unique
+from agent_kernel.protocol.views import Place
 from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.declaration import ToolDeclaration
 
 _RULE = re.compile(
     r"(?P<verb>allow|ask|deny)\s+(?P<tool>\*|[A-Za-z0-9_-]+)"
@@ -48,12 +51,12 @@ class Rule:
     argument: str | None = None
     relation: Literal["matches", "is"] = "is"
     value: str = ""
-    """As it is written, without its quotes."""
+    """The text after the relation, without quotes."""
     quoted: bool = True
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises `ConfigurationError` with the text and the forms that are understood."""
+        """Parse one rule. Raises `ConfigurationError` with the text and examples of valid rules."""
         found = _RULE.fullmatch(text.strip())
         if found is None or _SECOND_CONDITION.search(text):
             raise _not_understood(text)
@@ -65,13 +68,10 @@ class Rule:
             raise _not_understood(text)
         return rule
 
-    def covers(self, tool: str, arguments: dict[str, Any], digest: str) -> bool:
-        return self.weigh(tool, arguments, digest) == "yes"
-
     def weigh(
         self, tool: str, arguments: dict[str, Any], digest: str, parameters: Mapping[str, Any] | None = None
     ) -> Cover:
-        """Whether the rule covers a call of a tool with these `parameters` (a JSON Schema; `None`: not known)."""
+        """Whether the rule covers a call of a tool. `parameters` is the tool's JSON Schema, if it is known."""
         if self.tool not in ("*", tool):
             return "no"
         if self.argument is None:
@@ -79,7 +79,7 @@ class Rule:
         actual = digest if self.argument == "digest" else self._actual(arguments, parameters)
         if actual is _MISSING:
             known = parameters is not None and self.argument not in _properties(parameters)
-            # A rule for every tool is about those that have the argument.
+            # A rule for `*` applies only to tools that have the argument.
             return "no" if self.tool == "*" and known else "unclear"
         if isinstance(actual, str):
             return self._weigh_text(tool, actual)
@@ -88,7 +88,7 @@ class Rule:
         return "yes" if any(same_json(actual, value) for value in self._values()) else "no"
 
     def is_on_command(self, tool: str) -> bool:
-        """Whether it says what words a command that `tool` runs may have."""
+        """Whether it is a condition on the `command` of `run_shell`."""
         return tool == "run_shell" and self.argument == "command" and self.tool in ("*", tool)
 
     def _actual(self, arguments: dict[str, Any], parameters: Mapping[str, Any] | None) -> Any:
@@ -116,7 +116,7 @@ class Rule:
         return actual in self._values() if self.relation == "is" else fnmatch.fnmatchcase(actual, self.value)
 
     def _values(self) -> list[Any]:
-        """What it is compared with. A word without quotes may be meant as a text, and was one before."""
+        """The values that `is` accepts. A bare word counts as its JSON value and as a text, as it did in old rules."""
         meant = _MISSING if self.quoted else self._json()
         return [self.value] if meant is _MISSING else [meant, self.value]
 
@@ -129,7 +129,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """What rules say of a call, together."""
+    """The combined verdict of several rules on one call."""
 
     denied_by: str | None = None
     asks: bool = False
@@ -139,8 +139,8 @@ class Weighed:
 def weigh_rules(
     texts: Iterable[str], tool: str, arguments: dict[str, Any], digest: str, parameters: Mapping[str, Any] | None
 ) -> Weighed:
-    """One rule is enough to deny or to ask. To allow, too, but for the commands of a shell line, each of which may fall
-    under another of the rules."""
+    """Combine rules for one call. One rule is enough to deny, to ask or to allow; but each command of a shell line may
+    be allowed by a different rule."""
     asks = allowed = False
     patterns: list[str] = []
     for text in texts:
@@ -162,8 +162,58 @@ def weigh_rules(
     return Weighed(asks=asks, allows=allowed)
 
 
+def weigh(
+    texts: Iterable[str],
+    tool: str,
+    arguments: dict[str, Any],
+    digest: str,
+    parameters: Mapping[str, Any] | None = None,
+    place: Place | None = None,
+) -> Weighed:
+    """Weigh rules for a call that opens the file at `place`; without one, the same as `weigh_rules`.
+
+    A rule that allows has to cover the resolved place; one that denies or asks may cover that or the path as it is
+    written. A rule for one exact call allows only a path without links, because links may lead elsewhere later.
+    """
+    texts = tuple(texts)
+    written = weigh_rules(texts, tool, arguments, digest, parameters)
+    if place is None:
+        return written
+    exact = "" if place.linked else digest
+    opened = [weigh_rules(texts, tool, arguments | {"path": name}, exact, parameters) for name in place.spellings()]
+    return Weighed(
+        denied_by=next((said.denied_by for said in (written, *opened) if said.denied_by is not None), None),
+        asks=any(said.asks for said in (written, *opened)),
+        allows=any(said.allows for said in opened),
+    )
+
+
+def check_rules(texts: Iterable[str], own: Iterable[ToolDeclaration] | None = None) -> None:
+    """Refuse rules that can't be parsed, and rules on an argument that the tool does not have, which would never match.
+
+    `own` are the tools beside the built-in ones, or `None` if they are not known yet. A rule on an unknown tool can't
+    be checked, nor can one on every tool while some are unknown. Raises `ConfigurationError`.
+    """
+    tools = {tool.name: tool.parameters for tool in (*BUILTIN_TOOLS, *(own or ()))}
+    for text in texts:
+        rule = Rule.parse(text)
+        if rule.argument is None or rule.argument == "digest":
+            continue
+        if rule.tool == "*":
+            judged = list(tools.values()) if own is not None else []
+        else:
+            judged = [tools[rule.tool]] if rule.tool in tools else []
+        if not judged or any(rule.argument in _properties(each) or _is_open(each) for each in judged):
+            continue
+        whose = "no tool has" if rule.tool == "*" else f"the tool {rule.tool} does not have"
+        names = ", ".join(dict.fromkeys(name for each in judged for name in _properties(each))) or "none"
+        raise ConfigurationError(
+            f"The rule {text!r} is on an argument {rule.argument!r}, which {whose}. The arguments are: {names}."
+        )
+
+
 def same_json(left: Any, right: Any) -> bool:
-    """Whether two values are the same in JSON: 1 is 1.0 and is not true."""
+    """Whether two values are equal as JSON: 1 equals 1.0 and does not equal true."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, int | float) and isinstance(right, int | float):
@@ -178,6 +228,11 @@ def same_json(left: Any, right: Any) -> bool:
 def _properties(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     found = parameters.get("properties", {})
     return found if isinstance(found, Mapping) else {}
+
+
+def _is_open(parameters: Mapping[str, Any]) -> bool:
+    """Whether a tool may take arguments that its schema does not name."""
+    return bool(parameters.get("additionalProperties")) or "patternProperties" in parameters
 
 
 def _refuse(constant: str) -> Any:

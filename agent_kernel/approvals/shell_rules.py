@@ -1,12 +1,12 @@
-"""Rules on the command of `run_shell`, compared word by word with every simple command in it.
+"""Matches rules on the command of `run_shell`, word by word, against every simple command in it.
 
 A pattern is words: `git status *`. The first is the program, a `*` by itself at the end is any further words or none,
 and every other word is a shell pattern (`fnmatch`) for one word.
 
-To deny or to ask, one fitting command is enough, wherever it stands: behind `;`, in `$(...)`, after `sudo`, in
-`sh -c '...'`. Its program counts by its base name, and the pattern counts for the text of the line as well, as it is
-written. To allow, all of them have to fit, each one of the rules that allow; the program as it is written; a `*`
-within a word stays in its folder; and the line has to be plain: nothing expanded, redirected to a file, or built.
+A rule that denies or asks needs one matching command, wherever it stands: after `;`, in `$(...)`, after `sudo`, in
+`sh -c '...'`. The program is compared by its base name, and the pattern also with the text of the whole line. Rules
+that allow have to match every command, each by one of them; the program is compared as it is written, a `*` within a
+word does not cross a `/`, and the line has to be plain: nothing expanded, redirected to a file, or constructed.
 """
 
 import fnmatch
@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterable
 
 from agent_kernel.approvals.matching import Cover, within_folder
-from agent_kernel.tools.shell_lines import SimpleCommand
-from agent_kernel.tools.shell_programs import running, spelled_out
+from agent_kernel.tools.review.shell_lines import SimpleCommand
+from agent_kernel.tools.review.shell_programs import running, spelled_out
 
 _GLOB = frozenset("*?[")
 
@@ -34,12 +34,12 @@ def restricts(pattern: str, line: str) -> Cover:
 
 
 def restricts_exactly(text: str, line: str) -> Cover:
-    """The same for a rule on one exact command."""
+    """As `restricts`, for a rule on one exact command."""
     return "yes" if line.strip() == text.strip() else restricts(glob.escape(text), line)
 
 
 def allows(patterns: Iterable[str], line: str) -> bool:
-    """Whether rules that allow cover a line together: each of its commands falls under one of them."""
+    """Whether rules that allow cover a line together: each of its commands matches one of them."""
     known = [pattern.split() for pattern in patterns]
     seen = running(line) if known else None
     if seen is None or not seen.plain or not seen.written:
@@ -62,7 +62,7 @@ def _reaches(pattern: str, command: SimpleCommand) -> Cover:
     if all(word.fixed for word in rest):
         return "no"
     beginnings = [re.split(r"[*?\[]", each)[0] for each in wanted]
-    # What is not known yet may complete what the pattern wants, as far as both begin alike.
+    # The words that are not known may complete a match, if the fixed beginnings of both agree.
     return "unclear" if any(known.startswith(each) or each.startswith(known) for each in beginnings) else "no"
 
 

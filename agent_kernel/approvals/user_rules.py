@@ -1,7 +1,7 @@
-"""Rules that a person saved for all notebooks, where the log ends with its kernel: a small file of the user's own.
+"""The file of rules that a person saved for all notebooks, for embedded hosts, whose log ends with the kernel.
 
-It is apart from the server's log, so that no kernel makes a rule for a server: who writes here speaks for hosts that
-are in kernels only. The file is opened for each look, because any number of kernels share it.
+It is separate from the server's log, because code in any kernel can write it: its rules count in embedded hosts only.
+The file is opened for each access, because any number of kernels share it.
 """
 
 import os
@@ -18,7 +18,7 @@ from agent_kernel.errors import ConfigurationError
 MOST_RULES = 500
 MOST_CHARACTERS = 4000
 _SECONDS = 2.0
-"""How long another kernel may hold the file."""
+"""How long to wait for a kernel that has the file locked."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS rules (rule_id TEXT PRIMARY KEY, text TEXT, made_at TEXT, made_by TEXT)"
 
 
@@ -31,13 +31,14 @@ class UserRule:
 
 
 class UserRules:
-    """All methods look at the disk, and raise `ConfigurationError` with what to do where that can't be done."""
+    """Reads and writes the file. All methods block on the disk, and raise `ConfigurationError` with what to do if the
+    file can't be used."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> list[UserRule]:
-        """The oldest first. A row that is no rule is left out: it allows nothing then."""
+        """All rules, the oldest first. A row that is not a valid rule is skipped, so it allows nothing."""
         if not self.path.exists():
             return []
         with self._opened() as sql:
@@ -56,7 +57,7 @@ class UserRules:
             sql.execute("INSERT INTO rules VALUES (?, ?, ?, ?)", (rule.rule_id, rule.text, rule.made_at, rule.made_by))
 
     def remove(self, rule_id: str) -> bool:
-        """Whether it was there."""
+        """Delete a rule. Returns whether it existed."""
         if not self.path.exists():
             return False
         with self._opened() as sql:
@@ -74,7 +75,7 @@ class UserRules:
             raise ConfigurationError(f"The rules for all notebooks in {self.path} can't be used: {error}.") from error
 
     def _make(self) -> None:
-        """Readable and writable by its owner alone, from its first moment on; a file of somebody else is not used."""
+        """Create the file with mode 0600. Raises `ConfigurationError` for a file that others own or may write."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:

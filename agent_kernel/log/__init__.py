@@ -1,8 +1,8 @@
 """The log: the one truth about conversations, runs, messages, events and tool calls (SQLite, append-only).
 
-`store` owns the file and its thread, `transactions` what is committed together, `migrations` the schema; `journal`
-events and messages, `blocks` the events of what is over, `bodies` and `dictionaries` how texts are compressed;
-`reading` what faces are told, `reader` the thread of long reads; `inbox` the messages that a busy run has not taken
-yet; `ledger` the tool calls' state machine, `call_rows` their columns; `audit` and `trail` the decisions and outcomes;
-`runs` conversations and runs, `owners` whose they are; `rules` the always-allow rules.
+The file: `store` is an open log, `threads` its threads, `transactions` what is committed together, `opening` how the
+file is opened, `log_file` whether it is still the same on disk, `owners` which process carries a run out, `faults` what
+can be wrong, `migrations` the schema, `packing` how long texts are stored, `old_packing` how earlier versions did.
+The tables: `runs` (and conversations), `events` (and messages), `tool_calls`, `images`, `inbox`, `compactions`,
+`turns`, `rules`, and the audit trail in `audit`. `queries` reads many conversations at once for clients.
 """

@@ -1,11 +1,11 @@
-"""How conversations were shortened for their models. The messages stay as they are; the newest entry counts."""
+"""Rows that say how conversations were shortened for their models. Messages stay as they are; the newest row counts."""
 
 import sqlite3
 from typing import Any
 
 import orjson
 
-from agent_kernel.log.bodies import pack, unpack
+from agent_kernel.log.packing import pack, unpack
 
 
 def add_compaction(sql: sqlite3.Connection, conversation: int, body: dict[str, Any]) -> None:

@@ -1,11 +1,10 @@
-"""What can be wrong with the log's file, as the one error that everybody knows: `LogUnavailable`."""
+"""Recognises faults of the log's file. Callers of the log see all of them as `LogUnavailable`."""
 
 import sqlite3
 
 import orjson
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log.bodies import Unreadable
 
 ADVICE = (
     "Stop the server, move the log and the files beside it away (agent-kernel.sqlite*), and start the server again: "
@@ -14,13 +13,17 @@ ADVICE = (
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
+class Unreadable(ValueError):
+    """A stored text that another version wrote, or that was changed or cut off. The message completes a sentence."""
+
+
 def is_damage(error: BaseException) -> bool:
-    """Whether SQLite has found that the file is no whole database."""
+    """Whether SQLite found that the file is not a whole database."""
     return isinstance(error, sqlite3.DatabaseError) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
 def explained(error: BaseException) -> BaseException:
-    """`LogUnavailable`, which says what to do, where the log's file is at fault; any other error as it is."""
+    """`LogUnavailable`, with what to do about it, if the log's file is at fault; any other error unchanged."""
     if isinstance(error, Unreadable | orjson.JSONDecodeError):
         message = f"Agent Kernel's log holds something that can't be read ({error}). Nothing is done with it. {ADVICE}"
     elif is_damage(error):

@@ -1,4 +1,4 @@
-"""Pictures that models are given: each once, by its SHA-256, for the conversations that refer to it."""
+"""Pictures that models are given: each is stored once, by its SHA-256, for all conversations that refer to it."""
 
 import base64
 import sqlite3
@@ -10,7 +10,7 @@ from agent_kernel.protocol.views import ImageRefs
 
 
 def keep(sql: sqlite3.Connection, conversation: int, images: Mapping[str, bytes]) -> None:
-    """Keep pictures, by their digest, for a conversation. One that the log has is not written again."""
+    """Store pictures, by their digest, for a conversation."""
     sql.executemany("INSERT OR IGNORE INTO images VALUES (?, ?)", images.items())
     sql.executemany(
         "INSERT OR IGNORE INTO images_of_conversations VALUES (?, ?)", [(conversation, digest) for digest in images]
@@ -18,7 +18,7 @@ def keep(sql: sqlite3.Connection, conversation: int, images: Mapping[str, bytes]
 
 
 def read(sql: sqlite3.Connection, conversation: int, digests: Collection[str]) -> dict[str, str]:
-    """Pictures of a conversation in base64, as far as the log has them."""
+    """Pictures of a conversation in base64, by digest. Those that the log does not have are left out."""
     marks = ", ".join("?" * len(digests))
     rows = sql.execute(
         "SELECT digest, data FROM images JOIN images_of_conversations USING (digest) "
@@ -29,7 +29,7 @@ def read(sql: sqlite3.Connection, conversation: int, digests: Collection[str]) -
 
 
 def shown_by(sql: sqlite3.Connection, conversation: int, tool_call_ids: Collection[str]) -> dict[str, ImageRefs]:
-    """What calls showed, for those that showed pictures."""
+    """References to the pictures that calls showed, by call; calls without pictures are left out."""
     marks = ", ".join("?" * len(tool_call_ids))
     rows = sql.execute(
         "SELECT tool_call_id, images FROM tool_calls "
@@ -40,8 +40,8 @@ def shown_by(sql: sqlite3.Connection, conversation: int, tool_call_ids: Collecti
 
 
 def note_seen(sql: sqlite3.Connection, conversation: int, tool_call_id: str, count: int) -> str | None:
-    """Note that a model was given so many pictures of a call. The id of the call's run; `None` where that was noted
-    before."""
+    """Note that a model was given `count` pictures of a call. Returns the id of the call's run, or `None` if it was
+    noted before."""
     row = sql.execute(
         "UPDATE tool_calls SET seen_images = ? "
         "WHERE conversation = ? AND tool_call_id = ? AND seen_images = 0 RETURNING run_id",

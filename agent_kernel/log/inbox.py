@@ -1,4 +1,4 @@
-"""Messages that came while a run was busy, until the run takes them: a server that dies in between loses none."""
+"""Messages that came while a run was busy, stored until the run takes them, so that a crash loses none."""
 
 import sqlite3
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ def keep(sql: sqlite3.Connection, conversation: int, run_id: str, content: str) 
 
 
 def read_kept(sql: sqlite3.Connection, conversation: int, run_id: str) -> list[KeptMessage]:
-    """What a run has not taken yet, in the order in which it came."""
+    """The messages that a run has not taken yet, in the order in which they came."""
     rows = sql.execute(
         "SELECT number, content FROM inbox WHERE conversation = ? AND run_id = ? ORDER BY number",
         (conversation, run_id),

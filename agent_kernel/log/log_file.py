@@ -1,9 +1,9 @@
-"""Whether the files on disk are still those of the log that is open, and as its last commit left them.
+"""Checks that the files on disk are still those of the open log, and as its last commit left them.
 
-SQLite goes on with a file that was removed, replaced or written over: what it has open is still there, and what it has
-read is in memory. A decision would then be on no disk that a restart finds. So each transaction looks at the files
-before its work and after its commit (four `stat` calls). What another server on the same log writes is told from what
-anybody else does by SQLite's `data_version`.
+SQLite goes on with a file that was removed, replaced or overwritten: the open file still exists, and pages that were
+read are in memory. A decision would then be in no file that a restart finds. So each transaction looks at the files
+before its work and after its commit (four `stat` calls). SQLite's `data_version` shows what another server wrote to the
+same log from what any other program did.
 """
 
 import os
@@ -11,30 +11,31 @@ import sqlite3
 from pathlib import Path
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log import audit
+from agent_kernel.log.audit import chain
+from agent_kernel.log.audit.head import HeadFile, missing
 from agent_kernel.log.faults import ADVICE, explained, is_damage
-from agent_kernel.log.head import HeadFile, missing
 
 _Seen = tuple[int, int, int, int]
-"""Device, inode, size and the time of the last change of a file."""
+"""Device, inode, size in bytes, and the time of the last change in nanoseconds."""
 
 
 class LogFile:
-    """Used on the log's thread only, but for `fault`."""
+    """The files of one open log. Used on the log's thread only, but for `fault`."""
 
     def __init__(self, path: Path, sql: sqlite3.Connection, *, alone: bool) -> None:
-        """`alone` where the log is held so: see `opening`. Such file systems may tell sizes and times late."""
+        """`alone`: whether no other process can open the log (see `opening`). On the file systems where that is so,
+        sizes and times may be reported late; they are not compared."""
         self._paths = (os.fspath(path), f"{os.fspath(path)}-wal")
         self._sql = sql
         self._alone = alone
         self.fault: str | None = None
-        """Why nothing is written any more, until the server starts anew."""
+        """Why nothing is written any more until the server is restarted."""
         self._head = HeadFile(path, sql)
         self._seen = self._look()
         self._version = self._data_version()
 
     def check(self) -> None:
-        """At the beginning of a transaction, which keeps other servers from writing. Raises `LogUnavailable`."""
+        """Call at the beginning of a transaction, when no other server can write. Raises `LogUnavailable`."""
         if self.fault is not None:
             raise LogUnavailable(self.fault)
         now = self._look()
@@ -44,8 +45,8 @@ class LogFile:
             self._seen = now
 
     def committed(self) -> None:
-        """After a commit. Raises `LogUnavailable` where what was committed is not on disk at the log's path; nothing is
-        written from then on, because the open file and who heard of it no longer agree."""
+        """Call after a commit. Raises `LogUnavailable` if what was committed is not in the file at the log's path.
+        Nothing is written from then on: the open file has what a restart would not find."""
         now = self._look()
         try:
             self._refuse_other_files(now)
@@ -55,20 +56,20 @@ class LogFile:
         self._seen = now
 
     def rolled_back(self) -> None:
-        """After a transaction that `check` had let begin: what did not fit into memory was written all the same."""
+        """Call after a rollback: SQLite may have written pages of the transaction that did not fit into memory."""
         now = self._look()
         if self._same_files(now):
             self._seen = now
 
     def note(self, error: BaseException) -> BaseException:
-        """What an error of SQLite means. A file that is damaged is not written any more."""
-        told = explained(error)
+        """The error to raise in place of one of SQLite's. A damaged file is not written any more."""
+        reason = explained(error)
         if is_damage(error):
-            self.fault = str(told)
-        return told
+            self.fault = str(reason)
+        return reason
 
     def update_head(self) -> None:
-        """Bring the file with the trail's head up to date."""
+        """Update the file with the audit trail's head."""
         if self.fault is None:
             self._head.update(self._sql)
 
@@ -97,7 +98,8 @@ class LogFile:
         )
 
     def _examine(self, now: tuple[_Seen | None, ...]) -> None:
-        """The same files, which this process has not changed."""
+        """Find out what changed the files, which are still the same ones. Raises `LogUnavailable` if it was not another
+        server."""
         version = self._data_version()
         others, self._version = version != self._version, version
         if not others:
@@ -108,11 +110,11 @@ class LogFile:
             self._break(f"an older copy is in its place: {lost}")
 
     def _read_again(self) -> None:
-        """All of the file, not what SQLite has of it in memory."""
+        """Check the whole file as it is on disk, without what SQLite has in memory."""
         try:
             self._sql.execute("PRAGMA shrink_memory")
             (first,) = self._sql.execute("PRAGMA quick_check(1)").fetchone()
-            fault = audit.check(self._sql)
+            fault = chain.check(self._sql)
         except sqlite3.DatabaseError as error:
             self._break(str(error))
         else:

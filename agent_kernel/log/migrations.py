@@ -1,4 +1,7 @@
-"""The schema, as a list of migrations. A released entry is never edited; a change is a new entry."""
+"""The schema, as a list of migrations. A released entry is never edited; a change is a new entry.
+
+What the comments call `blocks` and `bodies` is in `old_packing` today, rows of several events are in `events`.
+"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -202,6 +205,10 @@ MIGRATIONS: tuple[str, ...] = (
     -- Where the path of a file tool's call leads (`Place`, as JSON): what it was judged by, and may open.
     ALTER TABLE tool_calls ADD COLUMN place TEXT;
     """,
+    """
+    -- Long texts are compressed with zlib, each by itself (see `packing`), and audit entries are stored as they are.
+    -- Rows of schemas 1 to 12 stay as they were packed (see `old_packing`).
+    """,
 )
 
 
@@ -222,7 +229,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def is_current(connection: sqlite3.Connection) -> bool:
-    """Whether this version reads the log as it is. Raises `ConfigurationError` for one that a newer version wrote."""
+    """Whether the schema is this version's. Raises `ConfigurationError` for a log that a newer version wrote."""
     return _version(connection) == len(MIGRATIONS)
 
 

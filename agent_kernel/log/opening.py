@@ -1,9 +1,8 @@
-"""How the log's file is opened: by several servers at a time, or by one alone.
+"""Opens the log's file: shared with other processes, or held alone.
 
-SQLite's write-ahead log is shared through memory that the processes map. Some file systems have no such memory (many
-FUSE mounts), and a network home has it on one host only, where SQLite would damage a log that two hosts write. With
-`locking_mode=EXCLUSIVE` that memory is the process's own, so there one process at a time has the log. The file is the
-same: a log that was opened so opens in the other way later.
+Processes share SQLite's write-ahead log through mapped memory. Some file systems can't map shared memory (many FUSE
+mounts), and on a network home it is shared within one host only: two hosts that write the same log would damage it.
+There the log is opened with `locking_mode=EXCLUSIVE`, by one process at a time. The file's format is the same.
 """
 
 import os
@@ -21,16 +20,16 @@ _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "afs", "ceph", "lustre", "gpfs", "beegfs"}
     | {"fuse.sshfs", "fuse.glusterfs", "fuse.ceph-fuse", "fuse.juicefs"}
 )
-"""Types of mounts (see `proc(5)`) that other hosts may have as well. Their hosts do not share memory."""
+"""Types of mounts (see `proc(5)`) that other hosts may have mounted as well."""
 
 
 def open_to_write(path: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open or create the file (mode 0600). The second value: whether it is held alone.
+    """Open or create the file (mode 0600). The second value is whether it is held alone.
 
-    Raises `OSError` and `sqlite3.Error`; `LogUnavailable` where another process holds it alone.
+    Raises `OSError` and `sqlite3.Error`; `LogUnavailable` if another process holds it alone.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not path.exists():  # to open and close a file that SQLite has locked would let go of the lock
+    if not path.exists():  # opening and closing a file that SQLite has locked would release the lock
         # Created before SQLite opens it, so that it is never readable by others, not even for a moment.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     path.chmod(0o600)
@@ -44,7 +43,7 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 def open_to_read(path: Path) -> tuple[sqlite3.Connection, bool]:
-    """As `open_to_write`, for a log that is there and is not written to."""
+    """As `open_to_write`, for an existing log that is only read."""
     uri = path.resolve().as_uri()
     return _shared_or_alone(
         path,
@@ -56,7 +55,7 @@ def open_to_read(path: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 def connect_again(path: Path) -> sqlite3.Connection:
-    """A second connection of a process that has the log open, for long reads. It makes no file where there is none."""
+    """A second, read-only connection of a process that has the log open. It creates no file."""
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None)
     connection.execute("PRAGMA query_only = ON")
     connection.execute("PRAGMA busy_timeout = 5000")
@@ -64,9 +63,9 @@ def connect_again(path: Path) -> sqlite3.Connection:
 
 
 def one_at_a_time(directory: Path) -> bool:
-    """Whether a log in this directory would be held alone. Tries it, with a file that is removed again.
+    """Whether a log in this directory would be held alone. Tries it with a file that is removed again.
 
-    Raises `OSError` and `sqlite3.Error` where no log can be there.
+    Raises `OSError` and `sqlite3.Error` if no log can be created there.
     """
     with tempfile.TemporaryDirectory(prefix=".agent-kernel-", dir=directory) as scratch:
         connection, alone = open_to_write(Path(scratch) / "log.sqlite")
@@ -99,11 +98,11 @@ def _shared_or_alone(
 
 
 def _begun(connection: sqlite3.Connection, *pragmas: str) -> sqlite3.Connection:
-    """Closed again where it can't be used."""
+    """The connection, once these pragmas and a first read have succeeded; else it is closed."""
     try:
         for pragma in pragmas:
             connection.execute(pragma)
-        connection.execute("PRAGMA user_version").fetchone()  # the first read finds out what SQLite can do there
+        connection.execute("PRAGMA user_version").fetchone()  # the first read fails if the file system lacks something
     except BaseException:
         connection.close()
         raise
@@ -111,7 +110,7 @@ def _begun(connection: sqlite3.Connection, *pragmas: str) -> sqlite3.Connection:
 
 
 def _is_on_network(path: Path) -> bool:
-    """Whether other hosts may have this file open. Known on Linux only."""
+    """Whether other hosts may have this file open. Always false where that can't be known: not on Linux."""
     if sys.platform != "linux":
         return False
     device = path.stat().st_dev

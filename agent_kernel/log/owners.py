@@ -1,7 +1,7 @@
-"""Which process carries a run out: a second server on the same log leaves the first one's runs alone.
+"""Which process carries out a run, so that a second server on the same log leaves the first one's runs alone.
 
-Each open log holds the lock of a small file beside it. The system lets go of the lock when the process ends, however
-it ends, so a run whose owner's file is not locked was left open.
+Each process with an open log holds a lock on a small file beside it, named after the process. The system releases the
+lock when the process ends, however it ends. So a run whose owner's file is not locked was left open.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ _FRESH_SECONDS = 60.0
 
 
 class Owner:
-    """This process, as the owner of the runs that it carries out. Made, asked and closed on the log's thread."""
+    """This process, as the owner of the runs that it carries out. Used on the log's thread only."""
 
     def __init__(self, log_path: Path) -> None:
         """Raises `OSError` and `sqlite3.Error`."""
@@ -26,7 +26,7 @@ class Owner:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Remove what killed processes left. A fresh file may be one whose owner is about to lock it."""
+        """Remove the files of killed processes, but for those so new that their owner may be about to lock them."""
         now = datetime.now(UTC).timestamp()
         for file in self._log_path.parent.glob(f"{self._log_path.name}-owner-*"):
             with contextlib.suppress(FileNotFoundError):  # another process sweeps as well
@@ -54,10 +54,10 @@ class Owner:
 
 
 def _lock(file: Path) -> sqlite3.Connection:
-    """SQLite's lock is the one that works on every system. Raises `sqlite3.OperationalError` where it is held."""
+    """Lock a file by SQLite, whose locks work on every system. Raises `sqlite3.OperationalError` if it is locked."""
     connection = sqlite3.connect(file, isolation_level=None, timeout=0, check_same_thread=False)
     try:
-        connection.execute("PRAGMA journal_mode = OFF")  # nothing is ever written: no second file
+        connection.execute("PRAGMA journal_mode = OFF")  # nothing is ever written, so no journal file is needed
         connection.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError:
         connection.close()

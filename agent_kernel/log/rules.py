@@ -17,7 +17,7 @@ _IN_FORCE = (
 
 
 def add_rule(sql: sqlite3.Connection, scope: Scope, scope_key: str, text: str, made_by: str | None) -> tuple[str, str]:
-    """The rule's id, and when it was made."""
+    """Returns the new rule's id and the time at which it was made."""
     rule_id, now = f"rule_{uuid.uuid4().hex}", utc_now()
     sql.execute(
         "INSERT INTO rules (rule_id, scope, scope_key, text, created_at, made_by) VALUES (?, ?, ?, ?, ?, ?)",
@@ -27,7 +27,7 @@ def add_rule(sql: sqlite3.Connection, scope: Scope, scope_key: str, text: str, m
 
 
 def put_user_rules(sql: sqlite3.Connection, rules: Iterable[tuple[str, str, str, str | None]]) -> None:
-    """Have these rules for all notebooks in force, and no others: each with its id, text, time and maker."""
+    """Put these rules for all notebooks into force, and no others. Each is its id, text, time and maker."""
     rows = list(rules)
     sql.executemany(
         "INSERT OR IGNORE INTO rules (rule_id, scope, scope_key, text, created_at, made_by) "
@@ -41,7 +41,7 @@ def put_user_rules(sql: sqlite3.Connection, rules: Iterable[tuple[str, str, str,
 
 
 def rules_in_force(sql: sqlite3.Connection, keys: dict[Scope, str]) -> list[RuleView]:
-    """The rules whose scope covers a conversation: `keys` names its own key in each scope."""
+    """The rules that cover a conversation, the oldest first. `keys` has the conversation's key in each scope."""
     return [RuleView(**_values(row)) for row in sql.execute(_IN_FORCE) if keys.get(row[1]) == row[5]]
 
 
@@ -57,8 +57,8 @@ def all_rules(sql: sqlite3.Connection) -> list[ListedRule]:
     ]
 
 
-def revoke_rule(sql: sqlite3.Connection, rule_id: str, keys: dict[Scope, str] | None = None) -> ListedRule:
-    """Take a rule out of force; with `keys`, only one that covers the conversation with these. Raises `UnknownRule`."""
+def revoke_rule(sql: sqlite3.Connection, rule_id: str, keys: dict[Scope, str] | None) -> ListedRule:
+    """Take a rule out of force. With `keys`, only one that covers the conversation with these. Raises `UnknownRule`."""
     covering = None if keys is None else {rule.rule_id for rule in rules_in_force(sql, keys)}
     rule = next((rule for rule in all_rules(sql) if rule.rule_id == rule_id), None)
     if rule is None or (covering is not None and rule_id not in covering):

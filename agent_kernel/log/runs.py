@@ -10,7 +10,7 @@ from typing import Any, cast
 import orjson
 
 from agent_kernel.errors import CarriedOutElsewhere, IllegalTransition, UnknownConversation, UnknownRun
-from agent_kernel.log.bodies import pack, unpack
+from agent_kernel.log.packing import pack, unpack
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import PolicyMode
@@ -19,7 +19,7 @@ from agent_kernel.protocol.vocabulary import PolicyMode
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
     number: int
-    """The key that other rows use: eight bytes instead of forty."""
+    """The key that other tables use: smaller than `conversation_id`."""
     conversation_id: str
     kernel_id: str | None
     model: str | None
@@ -28,9 +28,9 @@ class ConversationRow:
 
 
 CONVERSATION = "number, conversation_id, kernel_id, model, notebook_path, created_at"
-"""What a `ConversationRow` is made of."""
+"""The columns of a `ConversationRow`."""
 RUN = "view, usage"
-"""What `run_values` makes a run of, for a SELECT and for RETURNING alike."""
+"""The columns that `run_values` takes, for a SELECT and for RETURNING alike."""
 
 
 def add_conversation(
@@ -60,7 +60,7 @@ def count_conversations(sql: sqlite3.Connection) -> int:
 
 
 def empty_conversations(sql: sqlite3.Connection, most: int) -> list[tuple[str, str]]:
-    """The oldest conversations that never had a run, so many at most: the id, and when each was made."""
+    """The oldest conversations that never had a run, at most `most`: the id and the time of creation of each."""
     return sql.execute(
         "SELECT conversation_id, created_at FROM conversations "
         "WHERE NOT EXISTS (SELECT 1 FROM runs WHERE conversation = conversations.number) ORDER BY number LIMIT ?",
@@ -69,14 +69,14 @@ def empty_conversations(sql: sqlite3.Connection, most: int) -> list[tuple[str, s
 
 
 def delete_conversation(sql: sqlite3.Connection, conversation_id: str) -> None:
-    """Its messages, events and calls go with it; the decisions stay."""
+    """Its messages, events and calls are deleted with it; audit entries stay."""
     sql.execute("DELETE FROM conversations WHERE conversation_id = ?", (conversation_id,))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSpec:
-    """What a run was asked to be, as texts: enough to go on with it in another process. The tools are kept once per
-    set, because every run of a notebook offers the same ones."""
+    """The specification of a run, as JSON: enough to go on with it in another process. Sets of tools are stored once
+    each, because every run of a notebook offers the same ones."""
 
     spec: str
     tools: str
@@ -108,12 +108,12 @@ def save_run(sql: sqlite3.Connection, run: RunView) -> None:
 
 
 def save_spent(sql: sqlite3.Connection, run: RunView) -> None:
-    """As `save_run`, for a run of which only that has changed since it was saved: this is done at every step."""
+    """As `save_run`, for a run of which only the usage has changed since it was saved. This is done at every step."""
     sql.execute("UPDATE runs SET usage = ? WHERE run_id = ?", (run.usage.model_dump_json(), run.run_id))
 
 
 def save_limits(sql: sqlite3.Connection, run_id: str, limits: str) -> None:
-    """What the files in the notebook's folder asked for when a run began, as JSON in its specification."""
+    """Store in a run's specification what files in the notebook's folder asked for when it began. `limits` is JSON."""
     sql.execute(
         "UPDATE runs SET spec = json_set(spec, '$.limits', json(?)) WHERE run_id = ? AND json_valid(spec)",
         (limits, run_id),
@@ -121,14 +121,14 @@ def save_limits(sql: sqlite3.Connection, run_id: str, limits: str) -> None:
 
 
 def save_reopened(sql: sqlite3.Connection, run: RunView) -> None:
-    """As `save_run`, for a run that had ended and that this process carries out from now on."""
+    """As `save_run`, for a run that had ended and that this process goes on with."""
     save_run(sql, run)
     sql.execute("UPDATE runs SET owner = this_process() WHERE run_id = ?", (run.run_id,))
 
 
 def policy_of_run(sql: sqlite3.Connection, run_id: str) -> PolicyMode | None:
-    """What a person has chosen for it while it ran, or its own declaration names; else what was chosen for its
-    conversation. `None` where nobody has said."""
+    """The policy in a run's specification: declared, or chosen by a person while it ran. Else the one that was chosen
+    for its conversation; `None` if there is none."""
     row = sql.execute(
         "SELECT coalesce(CASE WHEN json_valid(spec) THEN json_extract(spec, '$.policy') END, policy) "
         "FROM runs JOIN conversations ON conversation = conversations.number WHERE run_id = ?",
@@ -138,7 +138,7 @@ def policy_of_run(sql: sqlite3.Connection, run_id: str) -> PolicyMode | None:
 
 
 def replaced_runs(sql: sqlite3.Connection, conversation: int) -> list[tuple[str, list[str]]]:
-    """The runs of a conversation that take the place of earlier ones, in order, each with those."""
+    """The runs of a conversation that replaced earlier ones, in order, each with the ids of those."""
     rows = sql.execute(
         "SELECT run_id, json_extract(spec, '$.replaces') FROM runs "
         "WHERE conversation = ? AND instr(spec, '\"replaces\"') AND json_valid(spec) ORDER BY number",
@@ -148,13 +148,13 @@ def replaced_runs(sql: sqlite3.Connection, conversation: int) -> list[tuple[str,
 
 
 def chosen_policy(sql: sqlite3.Connection, conversation: int) -> PolicyMode | None:
-    """What a person has chosen for a conversation, for the prompts that name no policy."""
+    """The policy that a person chose for a conversation, for prompts that name none."""
     (chosen,) = sql.execute("SELECT policy FROM conversations WHERE number = ?", (conversation,)).fetchone()
     return cast("PolicyMode | None", chosen)
 
 
 def choose_policy(sql: sqlite3.Connection, conversation: int, mode: PolicyMode) -> None:
-    """For a conversation, and for its run that is under way, whatever that named."""
+    """Set the policy of a conversation, and of its run that is under way whatever that one named."""
     sql.execute("UPDATE conversations SET policy = ? WHERE number = ?", (mode, conversation))
     sql.execute(
         "UPDATE runs SET spec = json_set(spec, '$.policy', ?) "
@@ -172,7 +172,7 @@ def has_open_run(sql: sqlite3.Connection, conversation: int) -> bool:
 
 
 def refuse_elsewhere(sql: sqlite3.Connection, conversation: int) -> None:
-    """Raises `CarriedOutElsewhere` where another process that is alive has a run of this conversation open."""
+    """Raises `CarriedOutElsewhere` if another live process has a run of this conversation open."""
     row = sql.execute(
         "SELECT 1 FROM runs WHERE conversation = ? AND status IN ('queued', 'running') AND lives_elsewhere(owner)",
         (conversation,),
@@ -210,7 +210,7 @@ def earlier_runs(sql: sqlite3.Connection, conversation: int, run_id: str) -> Ite
 
 
 def last_spec(sql: sqlite3.Connection, conversation: int) -> StoredSpec | None:
-    """What the newest run of a conversation was asked to be."""
+    """The specification of the newest run of a conversation."""
     row = sql.execute(
         "SELECT spec, tools, widget_model_id FROM runs JOIN tool_sets ON tool_set = digest "
         "WHERE conversation = ? ORDER BY number DESC LIMIT 1",
@@ -220,20 +220,20 @@ def last_spec(sql: sqlite3.Connection, conversation: int) -> StoredSpec | None:
 
 
 def run_of_widget(sql: sqlite3.Connection, widget_model_id: str) -> RunView | None:
-    """The run that a widget shows, if this log knows it."""
+    """The run that a widget shows, if it is in the log."""
     row = sql.execute(f"SELECT {RUN} FROM runs WHERE widget_model_id = ?", (widget_model_id,)).fetchone()
     return _view(*row) if row else None
 
 
 def open_runs(sql: sqlite3.Connection) -> list[RunView]:
-    """The runs that are queued or running, whichever process carries them out, the oldest first."""
+    """All runs that are queued or running, in any process, the oldest first."""
     rows = sql.execute(f"SELECT {RUN} FROM runs WHERE status IN ('queued', 'running') ORDER BY number")
     return [_view(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedRun:
-    """A run, and what says where it belongs."""
+    """A run, with the kernel and notebook of its conversation."""
 
     conversation: int
     kernel_id: str | None
@@ -241,7 +241,7 @@ class PlacedRun:
     """The conversation's; its spec may name another."""
     spec: dict[str, Any]
     values: dict[str, Any]
-    """What `RunView` has."""
+    """The fields of `RunView`."""
 
 
 _PLACED = (
@@ -259,7 +259,7 @@ def read_placed(sql: sqlite3.Connection, run_id: str) -> PlacedRun:
 
 
 def list_placed(sql: sqlite3.Connection, ended: int) -> list[PlacedRun]:
-    """All runs that are open and so many of the others, the newest of them; the oldest first."""
+    """All open runs and the newest `ended` of the others, the oldest first."""
     rows = sql.execute(
         f"{_PLACED} WHERE status IN ('queued', 'running') OR runs.number IN "
         "(SELECT number FROM runs WHERE status NOT IN ('queued', 'running') ORDER BY number DESC LIMIT ?) "
@@ -280,7 +280,7 @@ def _placed(
 
 
 def rename_notebooks(sql: sqlite3.Connection, old: str, new: str) -> None:
-    """A notebook, or a folder of some, has another path from now on."""
+    """Give a notebook, or all notebooks in a folder, its new path."""
     path = "CASE WHEN json_valid(spec) THEN json_extract(spec, '$.notebook_path') END"
     names = {"old": old, "new": new, "below": f"{old}/"}
     for table, column in (("conversations", "notebook_path"), ("runs", path)):
@@ -292,7 +292,7 @@ def rename_notebooks(sql: sqlite3.Connection, old: str, new: str) -> None:
 
 
 def run_ahead(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunView | None:
-    """The open run of a conversation that comes just before this one."""
+    """The open run of a conversation that is just before this one in the queue."""
     row = sql.execute(
         f"SELECT {RUN} FROM runs WHERE conversation = ? AND status IN ('queued', 'running') "
         "AND number < (SELECT number FROM runs WHERE run_id = ?) ORDER BY number DESC LIMIT 1",
@@ -302,7 +302,7 @@ def run_ahead(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunVie
 
 
 def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:
-    """The runs that a process which is no more had queued or begun, oldest first. They are this process's now."""
+    """Take over the open runs of processes that have ended, and return them, the oldest first."""
     rows = sql.execute(
         "UPDATE runs SET owner = this_process() WHERE status IN ('queued', 'running') AND NOT lives_elsewhere(owner) "
         f"RETURNING number, {RUN}"
@@ -311,7 +311,7 @@ def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:
 
 
 def run_values(view: str | bytes, usage: str | None) -> dict[str, Any]:
-    """What `RunView` has, of a row with the columns `RUN`."""
+    """The fields of `RunView`, of a row with the columns `RUN`. Raises `Unreadable`."""
     values: dict[str, Any] = orjson.loads(unpack(view))
     return values if usage is None else values | {"usage": orjson.loads(usage)}
 

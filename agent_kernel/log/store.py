@@ -1,6 +1,6 @@
-"""The log's file, its thread and its transactions.
+"""An open log: its file, its threads, and how work gets to them.
 
-The log is written from one thread only, so writes are strictly ordered and never block an event loop. One call of
+The log is written on one thread only, so writes are strictly ordered and never block an event loop. One call of
 `Log.write` is all or nothing, and flushed to disk (`synchronous=FULL`) before it returns; the events it appended are
 handed to listeners after the commit and in commit order, so nothing is shown that is not on disk.
 """
@@ -16,21 +16,20 @@ from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
 from agent_kernel.errors import ConfigurationError, LogUnavailable
+from agent_kernel.log.events import Frame
 from agent_kernel.log.faults import ADVICE, explained, is_damage
-from agent_kernel.log.journal import Frame
 from agent_kernel.log.log_file import LogFile
 from agent_kernel.log.migrations import migrate
 from agent_kernel.log.opening import LOCAL, open_to_write
 from agent_kernel.log.owners import Owner
-from agent_kernel.log.reader import Reader
-from agent_kernel.log.thread import After, LogThread
+from agent_kernel.log.threads import After, LogThread, ReaderThread
 from agent_kernel.log.transactions import AuditListener, Transaction, Transactions, Unit
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Listener = Callable[[list[Frame]], None]
 HEAD_SECONDS = 0.1
-"""So often at most the file with the trail's head is brought up to date."""
+"""The least time between two updates of the file with the audit trail's head."""
 
 
 class Log:
@@ -41,7 +40,7 @@ class Log:
         connection: sqlite3.Connection,
         owner: Owner | None,
         thread: LogThread,
-        reader: Reader | None,
+        reader: ReaderThread | None,
         file: LogFile | None,
         *,
         alone: bool = False,
@@ -60,9 +59,9 @@ class Log:
 
     @classmethod
     async def open(cls, path: Path | None) -> Self:
-        """Open or create the log at `path` (mode 0600), or in memory where it is `None`.
+        """Open or create the log at `path` (mode 0600), or one in memory if it is `None`.
 
-        Raises `LogUnavailable` where the file can't be opened, `ConfigurationError` where a newer version wrote it.
+        Raises `LogUnavailable` if the file can't be opened, `ConfigurationError` if a newer version wrote it.
         """
         thread = LogThread(asyncio.get_running_loop())
         try:
@@ -73,12 +72,12 @@ class Log:
                 raise
             advice = ADVICE if is_damage(error) else f"Make its directory writable, or {LOCAL}."
             raise LogUnavailable(f"The log at {path} can't be opened: {error}. {advice}") from error
-        reader = Reader(asyncio.get_running_loop(), path) if path is not None and not alone else None
+        reader = ReaderThread(asyncio.get_running_loop(), path) if path is not None and not alone else None
         return cls(connection, owner, thread, reader, file, alone=alone)
 
     @property
     def fault(self) -> str | None:
-        """Why nothing is written any more, where the file was changed or pulled away under this process."""
+        """Why nothing is written any more, if the file was changed or taken away while it was open."""
         return self._file.fault if self._file is not None else None
 
     async def aclose(self) -> None:
@@ -104,61 +103,61 @@ class Log:
             self._listeners[conversation] = listener
 
     def listen_to_audit(self, listener: AuditListener) -> None:
-        """Hand the entries of the audit trail that are committed here from now on to `listener`, in the event loop."""
+        """Hand the audit entries that this process commits from now on to `listener`, in the event loop."""
         self._transactions.audit_listener = listener
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction on the log's thread. What it raises rolls back all that it did.
 
-        Raises `LogUnavailable` where the file takes nothing.
+        Raises `LogUnavailable` if the file can't be written.
         """
         result: T = await self.submit(work).future
         return result
 
     def submit(self, work: Callable[[Transaction], Any], follows: Sequence[Unit] = ()) -> Unit:
-        """As `write`, for who does not wait for it at once. It is done after all that was asked for before it, and not
-        where one of those that it `follows` could not be written; then it raises what that one raised."""
+        """As `write`, without waiting: await `future` of what is returned. The work is done after all that was queued
+        before it. If one of the units that it `follows` could not be written, it is not done, and raises the same."""
         unit = Unit(work, self._thread.future(), follows)
         self._units.append(unit)
         self._thread.post(self._write_together)
         return unit
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` on the log's thread. It sees all writes that were asked for before it, and maybe later ones.
+        """Run `work` on the log's thread. It sees all writes that were queued before it, and maybe later ones.
 
-        Raises `LogUnavailable` where the file can't be read.
+        Raises `LogUnavailable` if the file can't be read.
         """
         try:
             return await self._thread.run(lambda: work(self._connection))
         except (sqlite3.Error, ValueError) as error:
-            self._raise_told(error)
+            self._raise_explained(error)
 
     async def read_apart(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work`, which may take long, on a thread of its own and over one state of the log. It sees all writes
-        that were awaited before it, and holds none up; a log in memory, or one that is held alone, has one connection,
-        so there it does. Raises `LogUnavailable` where the file can't be read."""
+        """Run `work`, which may take long, on the reader thread, over one state of the log. It sees all writes that
+        were awaited before it and delays none. (A log in memory, or one that is held alone, has one connection: there
+        it does.) Raises `LogUnavailable` if the file can't be read."""
         if self._reader is None:
             return await self.read(work)
         try:
             return await self._reader.run(work)
         except (sqlite3.Error, ValueError) as error:
-            self._raise_told(error)
+            self._raise_explained(error)
 
-    def _raise_told(self, error: Exception) -> NoReturn:
-        told = self._file.note(error) if self._file is not None else explained(error)
-        if told is error:
+    def _raise_explained(self, error: Exception) -> NoReturn:
+        reason = self._file.note(error) if self._file is not None else explained(error)
+        if reason is error:
             raise error
-        raise told from error
+        raise reason from error
 
     def _write_together(self) -> list[After]:
-        """Write what has been asked for. There is one call for each unit; most find theirs written."""
+        """Write what is queued. This is called once for each unit; an earlier call may have written it."""
         if not self._units:
             return []
-        afters = self._transactions.carry_out(self._units)
+        afters = self._transactions.write(self._units)
         return [*afters, self._update_head_soon] if self._file is not None and self._head_due is None else afters
 
     def _update_head_soon(self) -> None:
-        """Not with the commit: nobody waits for it."""
+        """Later than the commit, so that no result waits for it."""
         if self._head_due is None:
             self._head_due = asyncio.get_running_loop().call_later(HEAD_SECONDS, self._thread.post, self._update_head)
 
@@ -205,21 +204,20 @@ def _connect(path: Path | None) -> tuple[sqlite3.Connection, bool]:
         if path is not None:
             _make_room(connection, path)
     except BaseException:
-        connection.close()  # else it would hold a log that it has alone until it is collected
+        connection.close()  # a log that is held alone would stay locked until the object is collected
         raise
     return connection, alone
 
 
 def _make_room(connection: sqlite3.Connection, path: Path) -> None:
-    """Have the write-ahead log be as long from the start as it gets before SQLite writes it anew from its beginning.
-    While it grows, the file system has to note each new block with each flush, and a commit takes three times as long.
-    """
+    """Make the write-ahead log as long from the start as it gets before SQLite begins it anew. While it grows, the file
+    system records new blocks with each flush, and a commit takes three times as long."""
     pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("wal_autocheckpoint", "page_size"))
     room, ahead = pages * size, path.with_name(f"{path.name}-wal")
     if (ahead.exists() and ahead.stat().st_size >= room) or shutil.disk_usage(path.parent).free < 16 * room:
         return
     cache = connection.execute("PRAGMA cache_size").fetchone()[0]
-    connection.execute("PRAGMA cache_size = 1")  # what does not fit is written there before the commit
+    connection.execute("PRAGMA cache_size = 1")  # what does not fit is written before the commit
     try:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("CREATE TABLE room (bytes)")

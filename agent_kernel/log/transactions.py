@@ -1,7 +1,8 @@
-"""Units of work, committed together where many are asked for at once.
+"""Units of work, committed together when many are queued.
 
 Each commit is a flush to the disk, which takes milliseconds on most; a thousand decisions at the same instant are
-written with a few dozen of them. Each unit stays all or nothing by itself, and nobody hears of one before the commit.
+written with a few dozen of them. Each unit is all or nothing by itself, and its frames and result are handed out after
+the commit.
 """
 
 import asyncio
@@ -13,29 +14,30 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agent_kernel.log import audit
+from agent_kernel.log.audit import chain
+from agent_kernel.log.events import EventWriter, Frame
 from agent_kernel.log.faults import explained
-from agent_kernel.log.journal import Frame, Journal
 from agent_kernel.log.log_file import LogFile
-from agent_kernel.log.thread import After, fail, succeed
+from agent_kernel.log.threads import After, fail, succeed
 
 MOST_TOGETHER = 64
-"""Units in one commit. The first of them waits for the last."""
+"""Units in one commit, at most: the first of them waits for the last."""
 
-AuditListener = Callable[[list[audit.Entry]], None]
+AuditListener = Callable[[list[chain.Entry]], None]
 Publish = Callable[[list[Frame]], None]
 
 
 class Transaction:
-    """What one unit of work may do: SQL on `sql`, events through `append`, and `flush` before it reads any."""
+    """For a unit of work, which uses `sql`, adds events with `append`, and calls `flush` before it reads any."""
 
-    def __init__(self, sql: sqlite3.Connection, journal: Journal) -> None:
+    def __init__(self, sql: sqlite3.Connection, events: EventWriter) -> None:
         self.sql = sql
-        self.append = journal.append
-        self.flush = journal.flush
-        self.frames: list[Frame] = journal.begin()
+        self.append = events.append
+        self.flush = events.flush
+        self.frames: list[Frame] = events.begin()
 
-    def do(self, unit: "Unit") -> Any:
+    def run(self, unit: "Unit") -> Any:
+        """The result of the unit's work. Raises what that raised, or what a unit raised that this one follows."""
         for earlier in unit.follows:
             if earlier.error is not None:
                 raise earlier.error
@@ -46,86 +48,85 @@ class Transaction:
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """Work that was asked for, and who waits for it."""
+    """Queued work, and the future that gets its result."""
 
     work: Callable[[Transaction], Any]
     future: asyncio.Future[Any]
     follows: Sequence["Unit"] = ()
-    """Units asked for before it. Where one of them is not written, this one is not done either."""
+    """Units queued before it. If one of them is not written, this one is not done either."""
     error: BaseException | None = None
-    """Why it was not written. Set on the log's thread."""
+    """Why it was not written. Set on the log's thread, once."""
 
 
 class Transactions:
-    """Used on the log's thread only."""
+    """Does queued units and commits them. Used on the log's thread only."""
 
     def __init__(self, connection: sqlite3.Connection, publish: Publish, file: LogFile | None) -> None:
         """`file` is `None` for a log in memory."""
         self._sql = connection
         self._file = file
-        self._journal = Journal(connection)
+        self._events = EventWriter(connection)
         self._publish = publish
         self.audit_listener: AuditListener | None = None
 
-    def carry_out(self, asked: deque[Unit]) -> list[After]:
-        """Do the units that are asked for by now, and those that are while they are done, in one transaction and in
-        order; where the first can't be done, that one alone. Returns what the event loop does once they are on the
-        disk."""
+    def write(self, queued: deque[Unit]) -> list[After]:
+        """Do the units that are queued, and those that are queued meanwhile, in order and in one transaction; if the
+        first one fails, that one alone. Returns what the event loop is to do once they are on the disk."""
         listener, file, checked = self.audit_listener, self._file, False
-        units = [asked.popleft()]
+        units = [queued.popleft()]
         done: list[Transaction] = []
         afters: list[After] = []
-        entries: list[audit.Entry] = []
+        entries: list[chain.Entry] = []
         try:
             self._sql.execute("BEGIN IMMEDIATE")
             if file is not None:
                 file.check()
                 checked = True
-            last = audit.read_head(self._sql).number if listener is not None else 0
+            last = chain.read_head(self._sql).number if listener is not None else 0
             afters += self._do(units[0], done, alone=True)
-            while asked and len(units) < MOST_TOGETHER:
-                units.append(asked.popleft())
+            while queued and len(units) < MOST_TOGETHER:
+                units.append(queued.popleft())
                 afters += self._do(units[-1], done)
             if listener is not None:
-                entries = list(audit.read_entries(self._sql, last))  # none of another server's on the same log
-            self._journal.finish()
+                entries = list(chain.read_entries(self._sql, last))  # none of another server's on the same log
+            self._events.finish()
             self._sql.execute("COMMIT")
             if file is not None:
-                file.committed()  # before anybody hears of it
-        except BaseException as error:  # noqa: BLE001 -- raised again where the work was asked for
-            with contextlib.suppress(sqlite3.Error):  # a damaged file may not even take that
+                file.committed()  # before any result is handed out
+        except BaseException as error:  # noqa: BLE001 -- raised again where the work was queued
+            with contextlib.suppress(sqlite3.Error):  # a damaged file may refuse even that
                 if self._sql.in_transaction:
                     self._sql.execute("ROLLBACK")
             if file is not None and checked:
                 file.rolled_back()
             for transaction in done:
-                self._journal.forget(transaction.frames)
+                self._events.forget(transaction.frames)
             return [self._failed(unit, error) for unit in units]
         if listener is not None and entries:
             afters.append(partial(listener, entries))
         return afters
 
     def _do(self, unit: Unit, done: list[Transaction], *, alone: bool = False) -> list[After]:
-        """One unit. What it raises undoes this unit, and only this one, unless it is `alone` so far, or SQLite has
-        undone all of them."""
-        transaction = Transaction(self._sql, self._journal)
+        """Do one unit. What it raises rolls back this unit and no other. It is raised again if the unit is `alone` in
+        the transaction so far, or if SQLite rolled back the whole transaction."""
+        transaction = Transaction(self._sql, self._events)
         done.append(transaction)
         if alone:
-            result = transaction.do(unit)
+            result = transaction.run(unit)
         else:
             self._sql.execute("SAVEPOINT unit")
             try:
-                result = transaction.do(unit)
+                result = transaction.run(unit)
             except BaseException as error:
                 if not self._sql.in_transaction:
                     raise
                 self._sql.execute("ROLLBACK TO unit")
                 self._sql.execute("RELEASE unit")
-                self._journal.forget(transaction.frames)
+                self._events.forget(transaction.frames)
                 return [self._failed(unit, error)]
             self._sql.execute("RELEASE unit")
-        told = [partial(self._publish, transaction.frames)] if transaction.frames else []
-        return [*told, partial(succeed, unit.future, result)]
+        publish = [partial(self._publish, transaction.frames)] if transaction.frames else []
+        return [*publish, partial(succeed, unit.future, result)]
 
     def _failed(self, unit: Unit, error: BaseException) -> After:
         unit.error = self._file.note(error) if self._file is not None else explained(error)

@@ -1,4 +1,4 @@
-"""What each turn of a model took: one row a turn, for the totals."""
+"""The cost of each turn of a model in tokens and dollars: one row per turn, for totals."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -24,15 +24,16 @@ COST_DIGITS = 12
 class Turn:
     model: str
     host: str
-    """Of the endpoint; empty for a model without one."""
+    """Of the model's endpoint; empty for a model without one."""
     input_tokens: int
     cached_tokens: int
     cache_write_tokens: int
     output_tokens: int
     reasoning_tokens: int
     usd: Decimal | None
+    """`None` if the price is not known."""
     partial: bool
-    """Whether it may have cost more than that."""
+    """Whether it may have cost more than `usd`."""
 
 
 def add_turn(sql: sqlite3.Connection, conversation: int, turn: Turn) -> None:
@@ -66,7 +67,7 @@ _TOTALS = (
 
 
 def read_report(sql: sqlite3.Connection, days: int, now: datetime | None = None) -> UsageReport:
-    """What was spent today and on the days before it, so many in all."""
+    """The usage of the last `days` days (UTC), today included."""
     today = (now or datetime.now(UTC)).replace(hour=0, minute=0, second=0, microsecond=0)
     since = today - timedelta(days=days - 1)
     start = int(since.timestamp())
@@ -97,7 +98,7 @@ def read_report(sql: sqlite3.Connection, days: int, now: datetime | None = None)
 def _read(
     sql: sqlite3.Connection, start: int, source: str, *keys: str, most: int = MOST_LISTED
 ) -> Iterator[dict[str, Any]]:
-    """The totals since a time, by what `keys` say; those with the newest turns first."""
+    """The totals since a time in seconds, grouped by `keys`, those with the newest turns first."""
     names = [key.rpartition(" AS ")[2] for key in keys]
     grouped = f"GROUP BY {', '.join(names)} ORDER BY max(turns.number) DESC LIMIT {most}" if keys else ""
     found = sql.execute(f"SELECT {', '.join((*keys, _TOTALS))} FROM {source} WHERE at >= ? {grouped}", (start,))

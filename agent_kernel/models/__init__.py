@@ -1,4 +1,4 @@
-"""What the loop talks to: `base` has the types, `openai` and `replay` the models, `resolver` turns names into them.
+"""Adapters for model services: `base` has the types, `http` and `replay` the models, `resolver` finds them by name.
 
 Importing any of this loads neither `openai` nor LangGraph; the first request does, or `resolver.warm_up`.
 """

@@ -1,4 +1,4 @@
-"""What the readers of all APIs share: events out of bytes, JSON out of events, and text joined into few deltas."""
+"""Shared parts of the answer readers: events from bytes, JSON from events, size limits, and joining of deltas."""
 
 import json
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from agent_kernel.models.sse import BYTE_ORDER_MARK, EventReader
 DONE = b"[DONE]"
 
 MOST_CHARACTERS = 8_000_000
-"""Of a turn: text, reasoning, arguments. The longest answers of today's models have less than a million."""
+"""The most characters of a turn: text, reasoning and arguments. Today's longest answers have less than a million."""
 LARGE_EVENT_BYTES = 4_096
-"""Larger events are counted whole: parts of them may be kept as they are, as the provider wants them back."""
+"""Events above this size count in full, because parts of them may be kept to be sent back to the provider."""
 MOST_EVENTS = 400_000
 MOST_PARTS = 1_000
-"""Of a turn: calls, and pieces of text that the service counts as one."""
+"""The most calls and text blocks of a turn."""
 
 
-class Room:
-    """How much more of a turn there may be. What is kept of an answer is counted here as it comes."""
+class SizeLimit:
+    """Bounds the size of one turn. Whatever is kept of an answer is counted here as it arrives."""
 
     def __init__(self) -> None:
         self._characters = 0
@@ -30,40 +30,40 @@ class Room:
         self._parts = 0
 
     def take(self, text: str) -> str:
-        """The text. Raises `Fault` where it is too much."""
+        """Count a text and return it. Raises `Fault` if the turn gets too long."""
         self.take_size(len(text))
         return text
 
     def take_size(self, size: int) -> None:
-        """Raises `Fault`."""
+        """Count characters. Raises `Fault` if the turn gets too long."""
         self._characters += size
         if self._characters > MOST_CHARACTERS:
             raise Fault("answer", f"its answer is longer than {MOST_CHARACTERS:,} characters")
 
     def take_events(self, events: Sequence[bytes]) -> None:
-        """Events, before they are read. Raises `Fault`."""
+        """Count events before they are parsed. Raises `Fault` if there are too many."""
         self._events += len(events)
         if self._events > MOST_EVENTS:
             raise Fault("answer", f"its answer has more than {MOST_EVENTS:,} events")
         self.take_size(sum(len(event) for event in events if len(event) > LARGE_EVENT_BYTES))
 
     def begin_part(self) -> None:
-        """A call, or another piece of the answer, begins. Raises `Fault`."""
+        """Count a call or text block that begins. Raises `Fault` if there are too many."""
         self._parts += 1
         if self._parts > MOST_PARTS:
             raise Fault("answer", f"its answer has more than {MOST_PARTS:,} parts (calls and texts)")
 
 
 class AnswerBody:
-    """The body of an answer: server-sent events, or one JSON object where the server did not stream."""
+    """The body of an answer: server-sent events, or one JSON object if the server did not stream."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, size: SizeLimit) -> None:
+        self._size = size
         self._events = EventReader()
         self._plain: list[bytes] | None = None
         self._sniffed = False
         self._unread = 0
-        """Bytes since the last event, or of the whole body where it is not streamed."""
+        """Bytes since the last event, or of the whole body if it is not streamed."""
 
     @property
     def streamed(self) -> bool:
@@ -80,19 +80,19 @@ class AnswerBody:
         events = self._events.feed(chunk)
         if events:
             self._unread = 0
-            self._room.take_events(events)
+            self._size.take_events(events)
         else:
             self._wait_on(chunk)
         return events
 
     def finish(self) -> list[bytes]:
-        """The last event, where its closing blank line never came; the whole body, where it was not streamed."""
+        """The last event, if its closing blank line never came, or the whole body, if it was not streamed."""
         if self._plain is not None:
             return [b"".join(self._plain).removeprefix(BYTE_ORDER_MARK)]
         return [event for event in self._events.finish() if event.strip()]
 
     def _wait_on(self, chunk: bytes) -> None:
-        """Nothing can be made of it yet."""
+        """Keep bytes that can't be parsed yet. Raises `Fault` if there are too many."""
         self._unread += len(chunk)
         if self._unread > MOST_CHARACTERS:
             raise Fault("answer", f"it sent a single piece of more than {MOST_CHARACTERS:,} bytes")
@@ -122,11 +122,11 @@ def load_event(raw: bytes) -> Any:
 
 
 class Deltas:
-    """The items of an answer. Text of one kind within one chunk is joined into one item, because each item costs
-    everything downstream of it more than reading it cost here."""
+    """Collects the items of an answer. Text of one kind within a chunk is joined into one item, because handling an
+    item downstream costs more than reading it here."""
 
     def __init__(self) -> None:
-        self.room = Room()
+        self.size = SizeLimit()
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._fresh_kind = ""
@@ -148,14 +148,14 @@ class Deltas:
         if kind != self._fresh_kind:
             self._close_text()
             self._fresh_kind = kind
-        self._fresh.append(self.room.take(text))
+        self._fresh.append(self.size.take(text))
 
     def add(self, item: ModelItem) -> None:
         self._close_text()
         self._items.append(item)
 
     def take(self) -> list[ModelItem]:
-        """What came since the last call."""
+        """The items since the last call."""
         self._close_text()
         items, self._items = self._items, []
         return items

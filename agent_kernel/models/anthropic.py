@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, as Anthropic made it and Ollama, vLLM, LM Studio and others speak it too."""
+"""Anthropic's Messages API: requests, and what to change when one is refused. Ollama, vLLM, LM Studio speak it too."""
 
 import hashlib
 import re
@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from agent_kernel.models.anthropic_answer import MessagesReader
-from agent_kernel.models.anthropic_messages import Block, Reading, conversation, mark_tail, thoughts, tools
+from agent_kernel.models.anthropic_messages import (
+    Block,
+    ItemFilter,
+    build_messages,
+    mark_for_cache,
+    thinking_blocks,
+    tools,
+)
 from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import ModelRequest
 from agent_kernel.models.faults import Fault
@@ -15,7 +22,7 @@ from agent_kernel.protocol.vocabulary import ApiName, Effort
 
 _VERSION = "2026-10-21"
 Thinking = Literal["adaptive", "budget", "none"]
-"""How a model is asked to think: as it sees fit, with a budget of tokens, or not at all."""
+"""How a model is asked to think: adaptively, with a budget of tokens, or not at all."""
 
 _BUDGETS: dict[Effort, int] = {"low": 2_048, "medium": 8_192, "high": 16_384}
 _KINDS: tuple[tuple[re.Pattern[str], Thinking, int], ...] = (
@@ -23,8 +30,9 @@ _KINDS: tuple[tuple[re.Pattern[str], Thinking, int], ...] = (
     (re.compile(r"claude-(?:opus|sonnet|haiku)-4(?:$|[@:]|-20|[-.][015](?!\d))"), "budget", 32_000),
     (re.compile(r"claude-"), "adaptive", 64_000),
 )
-"""What Anthropic's models take, and how long an answer may be: the length is required. Those before 4.6 know neither
-adaptive thinking nor effort (platform.claude.com/docs/en/build-with-claude/thinking, read in November 2026)."""
+"""The kind of thinking that Anthropic's models take, and the longest answer in tokens, which a request has to name.
+Models before 4.6 know neither adaptive thinking nor effort (platform.claude.com/docs/en/build-with-claude/thinking,
+read in November 2026)."""
 _OTHERS: tuple[Thinking, int] = ("none", 8_192)
 _KEPT_REFUSALS = 10_000
 
@@ -40,14 +48,14 @@ _FEWEST_TOKENS = 512
 
 
 class MessagesApi:
-    """What a model's service refused is remembered, and not sent to it again."""
+    """The API of one model. It remembers what the service refused and does not send it again."""
 
     name: ApiName = "messages"
     path = "v1/messages"
 
     def __init__(self) -> None:
         self._thinking: Thinking | None = None
-        """What the service takes, where it said otherwise than `_KINDS`."""
+        """The kind that the service takes, if it refused the one in `_KINDS`."""
         self._refused_thinking: set[Thinking] = set()
         self._takes_effort = True
         self._most_tokens: int | None = None
@@ -57,10 +65,11 @@ class MessagesApi:
         return {"Authorization": f"Bearer {key}", "anthropic-version": _VERSION}
 
     def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
-        """What changes from request to request stands last, so that the beginning is in the service's cache."""
-        reading = Reading(target.origin, self._is_refused)
-        system, messages = conversation(request.messages, request.images, reading)
-        mark_tail(messages)
+        """The request body. Parts that change between requests are last, so that the service can cache the
+        beginning."""
+        items = ItemFilter(target.origin, self._is_refused)
+        system, messages = build_messages(request.messages, request.images, items)
+        mark_for_cache(messages)
         return {
             "model": target.wire_name,
             "max_tokens": self._max_tokens(target),
@@ -75,7 +84,7 @@ class MessagesApi:
         return MessagesReader(target.origin)
 
     def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
-        """Without what was refused: thinking that does not belong to the conversation any more, a setting that the
+        """The request without the refused part: thinking that no longer fits the conversation, or a setting that the
         model does not have."""
         if fault.status not in (400, 422):
             return None
@@ -109,8 +118,8 @@ class MessagesApi:
         return _mark_of(block) in self._refused_thoughts
 
     def _without_thoughts(self, request: ModelRequest, target: Target) -> Amendment | None:
-        """All of them: one that is left out makes those after it invalid too."""
-        sent = [block for block in thoughts(request.messages, target.origin) if not self._is_refused(block)]
+        """Drop all thinking blocks, because dropping one invalidates those after it."""
+        sent = [block for block in thinking_blocks(request.messages, target.origin) if not self._is_refused(block)]
         if not sent:
             return None
         self._refused_thoughts.update(dict.fromkeys(map(_mark_of, sent)))
@@ -119,7 +128,7 @@ class MessagesApi:
         return Amendment(request, _NO_THOUGHTS.format(target.wire_name))
 
     def _shorter(self, request: ModelRequest, said: str, target: Target) -> Amendment | None:
-        """An answer as long as the service says that it may be, or a quarter as long."""
+        """Ask for the longest answer that the service names, or else for a quarter of the last length."""
         now = self._max_tokens(target)
         most = now // 4
         if found := _TOO_MANY.search(said):
@@ -139,8 +148,8 @@ class MessagesApi:
         other: Thinking = "budget" if now == "adaptive" else "adaptive"
         takes_other = "adaptive" in said and other not in self._refused_thinking
         self._thinking = other if takes_other else "none"
-        unheard = request.effort is not None and not takes_other
-        return Amendment(request, _NO_EFFORT.format(target.wire_name) if unheard else "")
+        ignored = request.effort is not None and not takes_other
+        return Amendment(request, _NO_EFFORT.format(target.wire_name) if ignored else "")
 
 
 def _kind(target: Target) -> tuple[Thinking, int]:

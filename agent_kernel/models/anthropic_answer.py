@@ -26,7 +26,7 @@ _STATUSES = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""Of errors that come within a stream: the status with which they would have come before it."""
+"""HTTP statuses for error types that arrive within a stream."""
 _LENGTH = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 
@@ -38,19 +38,19 @@ class _Block:
     start: dict[str, Any]
     ended: bool = False
     text: list[str] = field(default_factory=list)
-    """Of a text; of thinking."""
+    """Pieces of text or thinking."""
     json: list[str] = field(default_factory=list)
-    """Of a call's arguments."""
+    """Pieces of a call's arguments."""
     signature: list[str] = field(default_factory=list)
 
     @property
     def arguments(self) -> str:
-        """No arguments at all become `{}`, which is what servers mean by it."""
+        """The arguments as JSON text. Missing arguments become `{}`, which is what servers mean."""
         return "".join(self.json).strip() or "{}"
 
     @property
     def complete(self) -> bool:
-        """Whether a call's arguments are a whole JSON object."""
+        """Whether the call's arguments are a complete JSON object."""
         try:
             return isinstance(json.loads("".join(self.json)), dict)
         except (ValueError, RecursionError):
@@ -58,14 +58,14 @@ class _Block:
 
 
 class MessagesReader:
-    """Feed it the body as it arrives."""
+    """Turns the bytes of an answer into deltas and a `ModelTurn`."""
 
     def __init__(self, origin: str) -> None:
         self.done = False
-        """True once the server said that nothing follows."""
+        """True once the server has said that nothing follows."""
         self._origin = origin
         self._deltas = Deltas()
-        self._body = AnswerBody(self._deltas.room)
+        self._body = AnswerBody(self._deltas.size)
         self._seen = False
         self._stop: str | None = None
         self._explanation = ""
@@ -74,13 +74,14 @@ class MessagesReader:
         self._open: dict[object, _Block] = {}
 
     def feed(self, chunk: bytes) -> list[ModelItem]:
-        """The deltas in `chunk`. Raises `Fault`."""
+        """Feed bytes of the body. Returns the deltas that they complete. Raises `Fault`."""
         for event in self._body.feed(chunk):
             self._take_event(event)
         return self._deltas.take()
 
     def finish(self) -> list[ModelItem]:
-        """The end of the body was reached. The last item is the turn. Raises `Fault` if it was cut off."""
+        """End the body. Returns the remaining items, the last of which is the turn. Raises `Fault` if it was cut
+        off."""
         for event in self._body.finish():
             self._take_event(event)
         items = self._deltas.take()
@@ -91,7 +92,7 @@ class MessagesReader:
 
     @property
     def whole(self) -> bool:
-        """Whether a connection that breaks now has lost nothing."""
+        """Whether the answer is complete, so that a connection that breaks now loses nothing."""
         return self.done or (self._stop is not None and not self._open)
 
     def _take_event(self, raw: bytes) -> None:
@@ -136,7 +137,7 @@ class MessagesReader:
                 pass  # a ping, or what later versions add
 
     def _take_whole(self, message: dict[str, Any], raw: bytes) -> None:
-        """An answer that was not streamed."""
+        """Read an answer that was not streamed."""
         self._seen = self.done = True
         self._count(message.get("usage"))
         exact = json.loads(raw)["content"]
@@ -154,21 +155,21 @@ class MessagesReader:
             self._explanation = str(details.get("explanation") or details.get("category") or "")
 
     def _count(self, usage: dict[str, Any] | None) -> None:
-        """The counters only grow, and some servers leave out, or send as 0, what they said before."""
+        """Merge token counts. They only grow, and some servers later omit or zero what they sent before."""
         counted = dict(usage) if isinstance(usage, dict) else {}
         details = counted.pop("output_tokens_details", None)
         counted["thinking_tokens"] = details.get("thinking_tokens") if isinstance(details, dict) else None
         for name in _COUNTERS:
             value = counted.get(name)
             if value is not None and not is_count(value):
-                self._usage[name] = value  # no later one makes it good
+                self._usage[name] = value  # an invalid count stays invalid
             elif value is not None and is_count(self._usage.get(name, 0)):
                 self._usage[name] = max(value, self._usage.get(name, 0))
 
     def _start_block(self, event: dict[str, Any]) -> None:
         self._seen = True
         start = event["content_block"]
-        self._deltas.room.begin_part()
+        self._deltas.size.begin_part()
         block = _Block(str(start["type"]), start)
         self._blocks.append(block)
         self._open[event.get("index")] = block
@@ -207,7 +208,7 @@ class MessagesReader:
             case "input_json_delta":
                 piece = _string(delta["partial_json"])
                 if piece:
-                    block.json.append(self._deltas.room.take(piece))
+                    block.json.append(self._deltas.size.take(piece))
             case _:
                 pass  # citations, and what later versions add
 
@@ -225,7 +226,7 @@ class MessagesReader:
 
     def _add_signature(self, block: _Block, signature: Any) -> None:
         if _string(signature):
-            block.signature.append(self._deltas.room.take(signature))
+            block.signature.append(self._deltas.size.take(signature))
 
     def _end_block(self, event: dict[str, Any]) -> None:
         block = self._open.pop(event.get("index"), None)
@@ -244,8 +245,8 @@ class MessagesReader:
         raise Fault("answer", self._cut("the server stopped"), retry=True)
 
     def _broken_call(self) -> _Block | None:
-        """A call that was cut off. One whose block has ended is the model's own doing, but where the length limit ended
-        it: the last call may have no arguments then because none came yet."""
+        """The name of a call that was cut off. A call whose block has ended is as the model wrote it, except if the
+        length limit ended the turn: then the last call may lack arguments that never arrived."""
         if self._stop == "refusal":
             return None
         for block in self._blocks:
@@ -284,7 +285,7 @@ class MessagesReader:
 
     def _token_usage(self) -> TokenUsage:
         new, cached, written, output, thinking = (self._usage.get(name, 0) for name in _COUNTERS)
-        # They are counted apart: where one is no count, the whole is none either.
+        # The parts are counted separately; if one is invalid, the sum is unknown.
         whole = new + cached + written if all(map(is_count, (new, cached, written))) else None
         return token_usage(whole, output, cached=cached, cache_write=written, reasoning=thinking)
 
@@ -299,7 +300,7 @@ _COUNTERS = (
 
 
 def _provider_items(blocks: list[_Block], origin: str) -> ProviderItems | None:
-    """The blocks in their order, where that says more than the text, then the calls."""
+    """The blocks in their order, if the order carries more than text followed by calls."""
     items: list[Item] = []
     calls = 0
     for block in blocks:
@@ -315,8 +316,8 @@ def _provider_items(blocks: list[_Block], origin: str) -> ProviderItems | None:
 
 
 def _opaque(block: _Block) -> dict[str, Any] | None:
-    """What goes back unchanged. Thinking without its signature is refused there, and is left out; so is what no log can
-    hold."""
+    """The blocks that are sent back unchanged. Thinking without a signature would be refused and is dropped, as are
+    blocks that the log can't store."""
     kept = block.start
     if block.kind == "thinking":
         signature = "".join(block.signature)
@@ -343,7 +344,7 @@ def _error_fault(error: Any) -> Fault:
 
 
 def _dump(value: Any) -> str:
-    """Half of a surrogate pair becomes `?`: nothing downstream can hold it."""
+    """Replace lone surrogates by `?`, because they can't be encoded as UTF-8."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 

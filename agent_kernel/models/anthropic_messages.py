@@ -1,8 +1,8 @@
-"""A conversation as Anthropic's Messages API takes it, whatever was stopped, cut off or said by another model in it.
+"""Builds the messages of a request to Anthropic's Messages API, from conversations in any state.
 
 The API refuses a call without its result in the very next message, a result that is not first there, an answer at the
-end, a block of text that says nothing, and ids with other than letters, digits, `_` and `-`. What it refuses can't be
-built here.
+end, an empty text block, and ids with characters other than letters, digits, `_` and `-`. The builder can't produce
+any of these, whatever was stopped, cut off or written by another model.
 """
 
 import hashlib
@@ -16,14 +16,14 @@ from agent_kernel.models.base import IMAGES, WireMessage
 from agent_kernel.models.cassette import text_of
 from agent_kernel.models.images import absent_line
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem, readable_items
-from agent_kernel.tools.outcome_text import NOT_DONE_PREFIXES
+from agent_kernel.tools.outcome_texts import NOT_DONE_PREFIXES
 
 Block = dict[str, Any]
 
 LONGEST_ID = 64
 LONGEST_NAME = 128
 DEEPEST = 100
-"""Levels of a call's arguments."""
+"""The most levels of nesting in a call's arguments."""
 NO_RESULT = "The result of this call is not known."
 _CACHED = {"type": "ephemeral"}
 _BRACKETS = re.compile(r"[\[\]{}]")
@@ -33,17 +33,17 @@ _FAILED = re.compile(rf"(?:{'|'.join(NOT_DONE_PREFIXES)})\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Whose items this request may hold, and which of them its service no longer accepts."""
+class ItemFilter:
+    """Selects the provider items that a request may contain: those of this origin that the service still accepts."""
 
     origin: str
     refused: Callable[[Block], bool] = lambda _: False
 
 
-def conversation(
-    messages: Sequence[WireMessage], images: Mapping[str, str], reading: Reading
+def build_messages(
+    messages: Sequence[WireMessage], images: Mapping[str, str], items: ItemFilter
 ) -> tuple[list[Block], list[Block]]:
-    """The system prompt and the messages. Both carry marks up to which the service may keep them in its cache."""
+    """The system prompt and the messages, both with the marks up to which the service may cache them."""
     system: list[Block] = []
     building = _Conversation()
     for message in messages:
@@ -55,14 +55,14 @@ def conversation(
             case "tool":
                 building.add_result(message["tool_call_id"], _result(message, images))
             case _:
-                building.add_answer(list(_answer(message, reading)))
+                building.add_answer(list(_answer(message, items)))
     _mark(system[-1:])
     return system, building.finish()
 
 
 def tools(offered: Sequence[dict[str, Any]], messages: Sequence[Block]) -> dict[str, Any]:
-    """The fields of a request that say which tools there are. A conversation with calls in it is refused without any,
-    so what it speaks of is named then, and not to be used."""
+    """The request's fields for tools. The API refuses a conversation with calls and no tools, so the tools that were
+    called are declared then, with `tool_choice` none."""
     if offered:
         made = [_tool(one["function"]) for one in offered]
         _mark(made[-1:])
@@ -74,16 +74,16 @@ def tools(offered: Sequence[dict[str, Any]], messages: Sequence[Block]) -> dict[
     return {"tools": made, "tool_choice": {"type": "none"}}
 
 
-def mark_tail(messages: Sequence[Block]) -> None:
-    """Mark the end, and the end of the request before this one: the service looks for what it has only some twenty
-    blocks back from a mark, and a step of many calls is longer."""
+def mark_for_cache(messages: Sequence[Block]) -> None:
+    """Mark the end of this request and of the one before as cacheable. Two marks, because the service looks only some
+    twenty blocks back from a mark, and a step of many calls is longer."""
     ends = [message["content"][-1:] for message in messages if message["role"] == "user"]
     for end in ends[-2:]:
         _mark(end)
 
 
-def thoughts(messages: Iterable[WireMessage], origin: str) -> Iterator[Block]:
-    """The thinking that a request would hold."""
+def thinking_blocks(messages: Iterable[WireMessage], origin: str) -> Iterator[Block]:
+    """The thinking blocks that a request would contain."""
     for message in messages:
         for item in readable_items(message, "messages", origin) or ():
             if isinstance(item, OpaqueItem) and item.item.get("type") in _THOUGHT:
@@ -92,14 +92,14 @@ def thoughts(messages: Iterable[WireMessage], origin: str) -> Iterator[Block]:
 
 @dataclass(slots=True)
 class _Conversation:
-    """Puts answers, their calls' results and what users say into turns that alternate."""
+    """Assembles answers, results of calls and the user's messages into alternating turns."""
 
     messages: list[Block] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
-    """Of the last answer, in its order."""
+    """The ids of the last answer's calls, in order."""
     results: dict[str, Block] = field(default_factory=dict)
     said: list[Block] = field(default_factory=list)
-    """Since the last answer."""
+    """The user's blocks since the last answer."""
 
     def add_user(self, blocks: list[Block]) -> None:
         self.said += blocks
@@ -113,7 +113,7 @@ class _Conversation:
         if not blocks:
             return
         self._end_turn()
-        if not self.messages:  # what came before was left out
+        if not self.messages:  # earlier messages were left out
             self.messages.append({"role": "user", "content": _text("(The conversation goes on.)")})
         self._append("assistant", blocks)
         self.calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
@@ -141,19 +141,19 @@ class _Conversation:
 
 
 def _goes_on(block: Block) -> bool:
-    """Whether the service paused after this block and goes on with it itself: it has run a tool of its own."""
+    """Whether the block is a call of the service's own tool, with which it continues by itself."""
     kind = block["type"]
     return bool(kind == "server_tool_use" or (kind != "tool_result" and kind.endswith("_tool_result")))
 
 
-def _answer(message: WireMessage, reading: Reading) -> Iterator[Block]:
-    """An answer's blocks in the order in which they came, where this origin made them; else text, then calls."""
+def _answer(message: WireMessage, items: ItemFilter) -> Iterator[Block]:
+    """An answer's blocks in their original order, if this origin made them; else text, then calls."""
     content, calls = text_of(message), message.get("tool_calls") or []
     at, called = 0, set()
-    for item in readable_items(message, "messages", reading.origin) or ():
+    for item in readable_items(message, "messages", items.origin) or ():
         match item:
             case OpaqueItem():
-                if not reading.refused(item.item):
+                if not items.refused(item.item):
                     yield item.item
             case TextItem():
                 yield from _text(content[at : at + item.length])
@@ -173,7 +173,7 @@ def _call(call: dict[str, Any]) -> Block:
 
 
 def _input(arguments: str) -> dict[str, Any]:
-    """Arguments are an object in this API. Those that nest deeper than anybody means are none."""
+    """A call's arguments as the object that this API takes; empty if they are invalid or nested too deeply."""
     depth = deepest = 0
     if arguments.count("{") + arguments.count("[") > DEEPEST:
         for sign in _BRACKETS.findall(arguments):
@@ -184,7 +184,7 @@ def _input(arguments: str) -> dict[str, Any]:
 
 
 def valid_id(call_id: str) -> str:
-    """The id as this API takes it: the same for the same id, and different for different ones."""
+    """Map a call's id to one that this API accepts. The mapping is stable and keeps different ids different."""
     plain = _ODD.sub("_", call_id)
     if plain == call_id and 0 < len(plain) <= LONGEST_ID:
         return plain

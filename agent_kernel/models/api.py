@@ -1,4 +1,4 @@
-"""What one API of model services is to the transport: where requests go, what stands in them, how answers are read."""
+"""The interface between an API of model services and the HTTP transport: path, headers, bodies, answer readers."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,65 +10,66 @@ from agent_kernel.protocol.vocabulary import ApiName
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whom a request is for."""
+    """The model and service that a request is for."""
 
     wire_name: str
-    """What the service calls the model."""
+    """The model's name at the service."""
     origin: str
-    """The address and the model: see `ProviderItems`."""
+    """Address and model, to which provider items are bound: see `ProviderItems`."""
 
 
 class AnswerReader(Protocol):
-    """Bytes in, deltas and at last a `ModelTurn` out. It has no input or output of its own, so that any chunking of the
-    same bytes can be tested."""
+    """Turns bytes into deltas and, at the end, a `ModelTurn`. It does no I/O, so that any chunking of the same bytes
+    can be tested."""
 
     done: bool
-    """True once the server said that nothing follows."""
+    """True once the server has said that nothing follows."""
 
     @property
     def whole(self) -> bool:
-        """Whether a connection that breaks now has lost nothing."""
+        """Whether the answer is complete, so that a connection that breaks now loses nothing."""
         ...
 
     def feed(self, chunk: bytes) -> list[ModelItem]:
-        """The deltas in `chunk`. Raises `Fault`."""
+        """Feed bytes of the body. Returns the deltas that they complete. Raises `Fault`."""
         ...
 
     def finish(self) -> list[ModelItem]:
-        """The end of the body was reached. The last item is the turn. Raises `Fault` if it was cut off."""
+        """End the body. Returns the remaining items, the last of which is the turn. Raises `Fault` if it was cut
+        off."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """What to ask in place of a request that was refused."""
+    """The request to send in place of a refused one."""
 
     request: ModelRequest
-    """May be the same, where the API itself asks differently from now on."""
+    """May be the same request, if the API object builds another body from now on."""
     notice: str = ""
-    """What is done otherwise than asked, for the user; empty where they need not know."""
+    """A sentence for the user about what is done differently; empty if they need not know."""
     api: "Api | None" = None
-    """Speak this one from now on."""
+    """The API to use from now on, if it changes."""
 
 
 class Api(Protocol):
-    """Each model has an object of its own, which may remember what the model's service refused."""
+    """One API of model services. Each model has its own object, which may remember what the service refused."""
 
     name: ApiName
     path: str
-    """Below the endpoint's base URL. One that begins with a version is also right where the base URL ends with it:
-    some providers count it in, and users copy either."""
+    """The path below the endpoint's base URL. A leading version is dropped if the base URL ends with the same one,
+    because providers document either form."""
 
     def headers(self, key: str) -> dict[str, str]:
-        """Who asks, and in which version of the API."""
+        """Headers for authentication and the API's version."""
         ...
 
     def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
-        """The request as JSON, to be streamed back."""
+        """The body of a request for a streamed answer."""
         ...
 
     def reader(self, target: Target) -> AnswerReader: ...
 
     def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
-        """What to ask after this fault, at once and with nothing said yet; `None` where nothing else would do."""
+        """The request to send after this fault, which came before any part of an answer; `None` if none would help."""
         ...

@@ -1,4 +1,4 @@
-"""The APIs of model services, by name."""
+"""Maps the names of APIs to their implementations."""
 
 from collections.abc import Callable
 
@@ -16,5 +16,5 @@ _APIS: dict[ApiName, Callable[[], Api]] = {
 
 
 def make_api(name: ApiName) -> Api:
-    """A new one for each model: it may remember what the model's service refused."""
+    """Make an `Api` object. Each model gets its own, because it may remember what the service refused."""
     return _APIS[name]()

@@ -1,4 +1,4 @@
-"""What the loop asks of a model: a stream of deltas that ends in one `ModelTurn`."""
+"""The interface of models to the agent loop: requests, and streams of deltas that end in one `ModelTurn`."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from agent_kernel.protocol.vocabulary import Effort, FinishReason
 
 WireMessage = dict[str, Any]
 """A message in OpenAI's chat format: `role`, `content`, and `tool_calls` or `tool_call_id`. Plain dicts, because
-message objects cost 26 times as much to load (reference figures in ARCHITECTURE.md). Two fields are our own, and each
-adapter makes of them what its API has: `images` of a user's or a tool's message (a list of `ImageRef` as dicts) and
-`provider` of an assistant's (`ProviderItems` as a dict)."""
+message objects cost 26 times as much to load. Two fields are our own, and each adapter translates them to its API:
+`images` of a user's or a tool's message (a list of `ImageRef` as dicts) and `provider` of an assistant's
+(`ProviderItems` as a dict)."""
 
 IMAGES = "images"
 PROVIDER = "provider"
@@ -43,7 +43,7 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that the adapter did differently from what was asked, in a sentence for the user."""
+    """A sentence for the user about something that the adapter did differently than asked."""
 
     content: str
     type: Literal["notice"] = "notice"
@@ -54,33 +54,33 @@ class RequestedCall:
     """A call as the model wrote it. `arguments` is its raw JSON text, which may be malformed."""
 
     id: str
-    """Empty where the server sent none; the loop makes one."""
+    """Empty if the server sent none; the loop makes one."""
     name: str
     arguments: str
     extra_content: dict[str, Any] | None = None
-    """What the server wants back with the call, as it was received: Gemini's thought signature. Without it Gemini 3
-    refuses the next request."""
+    """Data that the server wants back with the call, unchanged, such as Gemini's thought signature, without which
+    Gemini 3 refuses the next request."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens of one turn. What is part of another figure is counted in it too, as OpenAI does."""
+    """Tokens of one turn. As in OpenAI's API, parts are included in the totals."""
 
     input_tokens: int = 0
-    """All of the request, from a cache or not."""
+    """The whole request, cached or not."""
     output_tokens: int = 0
-    """All that the model wrote, its reasoning included."""
+    """The whole output, reasoning included."""
     cached_tokens: int = 0
-    """Of the input: read from the provider's cache."""
+    """The part of the input that was read from the provider's cache."""
     cache_write_tokens: int = 0
-    """Of the input: written to the provider's cache."""
+    """The part of the input that was written to the provider's cache."""
     reasoning_tokens: int = 0
-    """Of the output."""
+    """The part of the output that is reasoning."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelTurn:
-    """The whole turn, the last item of a stream."""
+    """A complete turn, the last item of a stream."""
 
     content: str
     reasoning: str = ""
@@ -88,9 +88,9 @@ class ModelTurn:
     finish_reason: FinishReason = "stop"
     usage: TokenUsage = field(default_factory=TokenUsage)
     provider: ProviderItems | None = None
-    """What the provider wants back with the turn and only it can read: reasoning, signatures."""
+    """Data that the provider wants back with the turn, such as encrypted reasoning and signatures."""
     paused: bool = False
-    """Whether the service goes on with it when it gets it back. `HttpModel` sees to that."""
+    """Whether the service paused and continues when the turn is sent back, as `HttpModel` does."""
     type: Literal["turn"] = "turn"
 
 
@@ -107,7 +107,7 @@ class ModelRequest:
     images: Mapping[str, str] = field(default_factory=dict)
     """The images that the messages refer to: digest -> base64."""
     cache_key: str = ""
-    """The same for all requests of one conversation, for providers that route by it to a warm cache."""
+    """The same for all requests of a conversation, for providers that use it to route to a warm cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,33 +124,33 @@ class ImageRef:
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What is known of a model beside its name."""
+    """Properties of a model."""
 
     wire_name: str = ""
-    """What its service calls it."""
+    """The model's name at its service."""
     base_url: str | None = None
-    """Its service; `None` where none is asked: a recording, an object of this process."""
+    """The service's address; `None` for a recording or a Python object."""
     images: bool = False
     """Whether it takes images."""
     tools: bool = True
     context_tokens: int | None = None
-    """How long a request and its answer may be together; `None` where nobody said."""
+    """The context size in tokens, for a request and its answer together; `None` if unknown."""
 
 
 class Model(Protocol):
     @property
     def name(self) -> str:
-        """What a header shows: `gpt-5.2`, `demo`."""
+        """The name for display: `gpt-5.2`, `demo`."""
         ...
 
     @property
     def facts(self) -> ModelFacts:
-        """May change while the model is used: a service's own word is learned when it is asked."""
+        """The model's properties. They may change while it is used, because some are learned from answers."""
         ...
 
     @property
     def recorded(self) -> bool:
-        """True for a cassette: faces say that no model is called."""
+        """Whether answers come from a cassette, so that clients can say that no model is called."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
@@ -161,14 +161,15 @@ class Model(Protocol):
 
 
 def facts_of(model: Model) -> ModelFacts:
-    """What is known of a model; nothing of a user's own object that says nothing of itself."""
+    """The model's facts; empty ones for a user's object without `facts`."""
     facts = getattr(model, "facts", None)
     return facts if isinstance(facts, ModelFacts) else ModelFacts()
 
 
 CONTEXT_OPEN = "\n\n<notebook_context>\n"
 CONTEXT_CLOSE = "\n</notebook_context>"
-"""Around what the loop appends to a prompt about the notebook. A cassette ignores all from `CONTEXT_OPEN` on."""
+"""Delimiters of the notebook's summary that is appended to a prompt. Cassettes ignore everything from `CONTEXT_OPEN`
+on."""
 SUMMARY_OPEN = "<conversation_summary>\n"
 SUMMARY_CLOSE = "\n</conversation_summary>"
-"""Around the summary that stands in for what was said before a message of the user, at its end."""
+"""Delimiters of the summary that replaces older messages; it is appended to a user's message."""

@@ -22,11 +22,11 @@ A cassette is UTF-8 JSON:
       ]
     }
 
-`step` counts the assistant's turns since the prompt, from 0. `after` says what became of the calls of the step
-before: `success`, `denied`, `error` or `edited`; of several, the first of denied, error, edited, success. `start` says
-that there was no step before. `any`, the default, is used where no other alternative fits. `arguments` given as text
-are sent as they are. `decisions` answer approvals where nobody is there to ask. Only `prompt`, `turns` and `step` are
-required; unknown fields are refused.
+`step` counts the assistant's turns since the prompt, from 0. `after` is the outcome of the previous step's calls:
+`success`, `denied`, `error` or `edited`; of several, the first of denied, error, edited, success. `start` means that
+there was no previous step. `any`, the default, is used if no other alternative matches. `arguments` given as text are
+sent unchanged. `decisions` answer approvals in headless runs. Only `prompt`, `turns` and `step` are required; unknown
+fields are refused.
 """
 
 from collections.abc import Sequence
@@ -38,10 +38,10 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.base import CONTEXT_OPEN, WireMessage
-from agent_kernel.tools.outcome_text import DENIED_PREFIX, EDITED_NOTE, NOT_DONE_PREFIXES
+from agent_kernel.tools.outcome_texts import DENIED_PREFIX, EDITED_NOTE, NOT_DONE_PREFIXES
 
 LARGEST_CASSETTE = 16 * 1024 * 1024
-"""Bytes. A larger file is no cassette."""
+"""The largest file that is read, in bytes."""
 
 StepOutcome = Literal["success", "denied", "error", "edited"]
 After = Literal["any", "start"] | StepOutcome
@@ -92,7 +92,7 @@ class Cassette(_Wire):
 
 
 def load_cassette(path: Path) -> Cassette:
-    """Raises `ConfigurationError`, naming the file and the first fault in it."""
+    """Read and validate a cassette. Raises `ConfigurationError` with the file's name and its first fault."""
     try:
         if path.stat().st_size > LARGEST_CASSETTE:
             raise ConfigurationError(f"{path.name} is larger than 16 MiB, so it is no cassette.")
@@ -107,19 +107,19 @@ def load_cassette(path: Path) -> Cassette:
         raise ConfigurationError(f"The cassette {path.name} is not valid at {place}: {first['msg']}.") from None
 
 
-def same_prompt(text: str) -> str:
-    """The form in which prompts are compared: without the notebook's context, white space made equal."""
+def normalized_prompt(text: str) -> str:
+    """A prompt for comparison: without the notebook's summary, white space collapsed."""
     return " ".join(text.partition(CONTEXT_OPEN)[0].split())
 
 
-def place_in(messages: Sequence[WireMessage]) -> tuple[str, int, frozenset[StepOutcome]]:
-    """Where a conversation stands: its last prompt, the step to take, and what became of the last step's calls."""
+def position_in(messages: Sequence[WireMessage]) -> tuple[str, int, frozenset[StepOutcome]]:
+    """The position in a conversation: its last prompt, the number of the next step, the outcomes of the last one."""
     prompt, step = "", 0
     outcomes: set[StepOutcome] = set()
     for message in messages:
         match message.get("role"):
             case "user":
-                prompt, step = same_prompt(text_of(message)), 0
+                prompt, step = normalized_prompt(text_of(message)), 0
                 outcomes.clear()
             case "assistant":
                 step += 1
@@ -131,8 +131,8 @@ def place_in(messages: Sequence[WireMessage]) -> tuple[str, int, frozenset[StepO
     return prompt, step, frozenset(outcomes)
 
 
-def what_happened(step: int, outcomes: frozenset[StepOutcome]) -> After:
-    """The alternative that fits best."""
+def best_outcome(step: int, outcomes: frozenset[StepOutcome]) -> After:
+    """The most specific value of `after` for these outcomes."""
     if step == 0:
         return "start"
     return next((outcome for outcome in _WEIGHT if outcome in outcomes), "any")
@@ -148,7 +148,7 @@ def text_of(message: WireMessage) -> str:
 def _outcome(text: str) -> StepOutcome:
     if text.startswith(DENIED_PREFIX):
         return "denied"
-    # The note of an edit stands before the result, so an edited call's error begins a later line.
+    # The note about an edit precedes the result, so the error of an edited call begins on a later line.
     edited = EDITED_NOTE in text
     if text.startswith(NOT_DONE_PREFIXES) or (edited and any(f"\n{prefix}" in text for prefix in NOT_DONE_PREFIXES)):
         return "error"

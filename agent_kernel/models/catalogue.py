@@ -1,8 +1,13 @@
-"""What the endpoints offer: their own lists of models, asked for at once, bounded, and kept for a while."""
+"""Fetches, parses and caches the lists of models that endpoints offer.
+
+OpenAI and most others list names only. vLLM, Groq, Mistral, OpenRouter and Anthropic say more in the same list; Ollama
+and LM Studio have further lists of their own.
+"""
 
 import asyncio
+import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,18 +16,23 @@ from agent_kernel.models import prices
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.client import Client, SharedClient
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
-from agent_kernel.models.faults import Fault, Site, explain
-from agent_kernel.models.known import NOTHING_TOLD, Told, told_by_name
-from agent_kernel.models.listings import read_ollama, read_rows, rows_of
+from agent_kernel.models.faults import Fault, ServiceLabel, explain
+from agent_kernel.models.known import NOTHING_KNOWN, Capabilities, answers_prompts, capabilities_by_name
 
 ANSWER_SECONDS = 5.0
-"""How long an endpoint may take for its list, and all that belongs to it."""
+"""The time limit for an endpoint's list, with all requests that belong to it, in seconds."""
 KEPT_SECONDS, KEPT_FAULT_SECONDS = 60.0, 5.0
 MOST_OFFERS = 1_000
 MOST_BYTES = 8 << 20
-"""OpenRouter's list of all that there is has one."""
-SHOWN_MODELS = 32
-"""Of so many models Ollama is asked what they can do: that is one request each."""
+"""The largest list in bytes. OpenRouter's, of all models there are, has one MiB."""
+MOST_PROBED = 32
+"""The most models of Ollama whose capabilities are requested, one request each."""
+LONGEST_NAME = 200
+_LONGEST_CONTEXT = 1_000_000_000
+_CONTEXTS = ("max_model_len", "context_window", "context_length", "max_input_tokens", "loaded_context_length")
+"""Names of the context size: of vLLM, Groq, OpenRouter and Together, Anthropic, and LM Studio for loaded models."""
+_NO_TALKERS = frozenset({"embedding", "embeddings", "image", "audio", "moderation", "rerank", "transcribe", "video"})
+_NUM_CTX = re.compile(r"(?m)^num_ctx\s+(\d+)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +40,19 @@ class Offer:
     """One model of an endpoint."""
 
     wire_name: str
-    told: Told
+    capabilities: Capabilities
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What one endpoint said."""
+    """The models of one endpoint."""
 
     endpoint: str
     offers: tuple[Offer, ...] = ()
     fault: str = ""
-    """Why there are none, in a sentence."""
+    """Why there are none, as a sentence."""
     left_out: int = 0
-    """How many more it offers than are kept."""
+    """How many models were dropped beyond `MOST_OFFERS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,60 +63,63 @@ class _Kept:
 
 
 class Catalogue:
-    """Used from one event loop; `told`, `names` and `with_tools` from any thread."""
+    """The cached lists of all endpoints. For one event loop; `capabilities`, `names` and `with_tools` for any
+    thread."""
 
     def __init__(self, client: Callable[[Endpoint], SharedClient]) -> None:
         self._client = client
         self._kept: dict[str, _Kept] = {}
-        self._asking: dict[str, asyncio.Lock] = {}
-        self._hearing: set[asyncio.Task[None]] = set()
-        self._heard: dict[str, tuple[Endpoint, Mapping[str, Told]]] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._probes: set[asyncio.Task[None]] = set()
+        self._known: dict[str, tuple[Endpoint, Mapping[str, Capabilities]]] = {}
 
     async def listings(self, endpoints: Iterable[Endpoint | BrokenEndpoint], *, fresh: bool = False) -> list[Listing]:
-        """One for each endpoint; those that fail say why."""
+        """The lists of all endpoints, fetched at once. An endpoint that fails has its reason in `fault`."""
         return list(await asyncio.gather(*(self._listing(endpoint, fresh) for endpoint in endpoints)))
 
-    def hear(self, endpoint: Endpoint) -> None:
-        """Ask a local server, once and in the background, what its models take: nobody else knows."""
+    def probe(self, endpoint: Endpoint) -> None:
+        """Fetch a local server's list once, in the background, because nothing else knows its models' capabilities."""
         kept = self._kept.get(endpoint.name)
         if endpoint.provider is not None or not endpoint.is_local or (kept is not None and kept.endpoint == endpoint):
             return
-        task = asyncio.get_running_loop().create_task(self._hear(endpoint))
-        self._hearing.add(task)
-        task.add_done_callback(self._hearing.discard)
+        task = asyncio.get_running_loop().create_task(self._probe(endpoint))
+        self._probes.add(task)
+        task.add_done_callback(self._probes.discard)
 
-    async def _hear(self, endpoint: Endpoint) -> None:
+    async def _probe(self, endpoint: Endpoint) -> None:
         await self.listings([endpoint])
 
     async def aclose(self) -> None:
-        """End what is asked in the background of this event loop."""
+        """Cancel the background requests of this event loop."""
         loop = asyncio.get_running_loop()
-        own = [task for task in self._hearing if task.get_loop() is loop]
+        own = [task for task in self._probes if task.get_loop() is loop]
         for task in own:
             task.cancel()
         await asyncio.gather(*own, return_exceptions=True)
 
-    def told(self, endpoint: Endpoint, wire_name: str) -> Told:
-        """What is known of a model: from the configuration, from the service, where it was heard, and by its name."""
-        heard = self._heard_of(endpoint).get(wire_name, NOTHING_TOLD)
-        return endpoint.told.over(heard).over(told_by_name(wire_name, endpoint.base_url))
+    def capabilities(self, endpoint: Endpoint, wire_name: str) -> Capabilities:
+        """A model's capabilities: from the configuration, else from the fetched list, else by its name."""
+        listed = self._known_of(endpoint).get(wire_name, NOTHING_KNOWN)
+        return endpoint.capabilities.over(listed).over(capabilities_by_name(wire_name, endpoint.base_url))
 
     def names(self, endpoint: Endpoint) -> list[str]:
-        """The endpoint's models, as far as they were heard of."""
-        return list(self._heard_of(endpoint))
+        """The endpoint's models, as far as they were fetched."""
+        return list(self._known_of(endpoint))
 
     def with_tools(self, endpoint: Endpoint) -> list[str]:
-        """The endpoint's models that take tools, as far as they were heard of."""
-        return [name for name, told in self._heard_of(endpoint).items() if told.tools]
+        """The endpoint's models that take tools, as far as they were fetched."""
+        return [name for name, capabilities in self._known_of(endpoint).items() if capabilities.tools]
 
-    def _heard_of(self, endpoint: Endpoint) -> Mapping[str, Told]:
-        of, heard = self._heard.get(endpoint.name, (None, {}))
-        return heard if of == endpoint else {}
+    def _known_of(self, endpoint: Endpoint) -> Mapping[str, Capabilities]:
+        of, listed = self._known.get(endpoint.name, (None, {}))
+        return listed if of == endpoint else {}
 
     async def _listing(self, endpoint: Endpoint | BrokenEndpoint, fresh: bool) -> Listing:
         if isinstance(endpoint, BrokenEndpoint):
             return Listing(endpoint.name, fault=endpoint.fault)
-        async with self._asking.setdefault(endpoint.name, asyncio.Lock()):  # who comes second finds what the first got
+        async with self._locks.setdefault(
+            endpoint.name, asyncio.Lock()
+        ):  # a second caller finds the first one's result
             kept = self._kept.get(endpoint.name)
             if kept is not None and kept.endpoint == endpoint and not fresh and time.monotonic() < kept.until:
                 return kept.listing
@@ -116,56 +129,56 @@ class Catalogue:
         listing = await self._ask(endpoint)
         seconds = KEPT_FAULT_SECONDS if listing.fault else KEPT_SECONDS
         self._kept[endpoint.name] = _Kept(endpoint, listing, time.monotonic() + seconds)
-        if not listing.fault:  # what was heard stays known while the service is away
-            self._heard[endpoint.name] = (endpoint, {offer.wire_name: offer.told for offer in listing.offers})
+        if not listing.fault:  # an earlier list stays in use while the service is down
+            self._known[endpoint.name] = (endpoint, {offer.wire_name: offer.capabilities for offer in listing.offers})
         return listing
 
     async def _ask(self, endpoint: Endpoint) -> Listing:
         connection = endpoint.connection()
-        site = Site(connection.base_url, connection.key_setting, connection.address_setting, "its models")
+        label = ServiceLabel(connection.base_url, connection.key_setting, connection.address_setting, "its models")
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 client = await self._client(endpoint).get()
-                found = await _Asker(client, endpoint).offers()
+                found = await _ListQuery(client, endpoint).offers()
         except TimeoutError:
-            return Listing(endpoint.name, fault=f"{site.where} did not answer within {ANSWER_SECONDS:g} s.")
+            return Listing(endpoint.name, fault=f"{label.where} did not answer within {ANSWER_SECONDS:g} s.")
         except Fault as fault:
             if fault.status in (404, 405):
                 fault = Fault("answer", f"it has no list of models ({fault.status})")
             secrets = self._client(endpoint).secrets()
-            error = explain(fault, site, tries=1, said_something=False, secrets=secrets)
+            error = explain(fault, label, tries=1, said_something=False, secrets=secrets)
             return Listing(endpoint.name, fault=str(error))
         except ConfigurationError as wrong:
             return Listing(endpoint.name, fault=str(wrong))
         await asyncio.to_thread(prices.load)
         offers = [
-            Offer(name, endpoint.told.over(said).over(told_by_name(name, endpoint.base_url)))
+            Offer(name, endpoint.capabilities.over(said).over(capabilities_by_name(name, endpoint.base_url)))
             for name, said in found[:MOST_OFFERS]
         ]
         return Listing(endpoint.name, tuple(offers), left_out=len(found) - len(offers))
 
 
-class _Asker:
-    """Asks one endpoint what it offers."""
+class _ListQuery:
+    """Fetches the list of one endpoint."""
 
     def __init__(self, client: Client, endpoint: Endpoint) -> None:
         self._client = client
         self._api = make_api(endpoint.first_api)
         self._endpoint = endpoint
 
-    async def offers(self) -> list[tuple[str, Told]]:
-        """Raises `Fault` and `ConfigurationError`."""
+    async def offers(self) -> list[tuple[str, Capabilities]]:
+        """The models with their capabilities. Raises `Fault` and `ConfigurationError`."""
         anthropic = self._endpoint.provider == "Anthropic"
         rows = rows_of(await self._get("models?limit=1000" if anthropic else "models"))
         found = list(read_rows(rows))
         if self._endpoint.provider is not None or not self._endpoint.is_local:
             return found
-        if any(said != NOTHING_TOLD for _, said in found):
+        if any(said != NOTHING_KNOWN for _, said in found):
             return found
         return await self._own_lists([name for name, _ in found]) or found
 
-    async def _own_lists(self, names: list[str]) -> list[tuple[str, Told]]:
-        """What a local server says beside the list that has names alone: LM Studio and Ollama."""
+    async def _own_lists(self, names: list[str]) -> list[tuple[str, Capabilities]]:
+        """The capabilities from the further lists of LM Studio and Ollama; empty for other servers."""
         studio, running = await asyncio.gather(self._try("../api/v0/models"), self._try("../api/ps"))
         rows = rows_of(studio)
         if rows and any("state" in row for row in rows):
@@ -173,17 +186,112 @@ class _Asker:
         if not isinstance(running, dict) or "models" not in running:
             return []
         loaded = {row.get("model") or row.get("name"): row for row in rows_of(running)}
-        shown = names[:SHOWN_MODELS]
+        shown = names[:MOST_PROBED]
         answers = await asyncio.gather(*(self._try("../api/show", {"model": name}) for name in shown))
         said = {name: read_ollama(answer, loaded.get(name)) for name, answer in zip(shown, answers, strict=True)}
-        return [(name, said.get(name, NOTHING_TOLD)) for name in names]
+        return [(name, said.get(name, NOTHING_KNOWN)) for name in names]
 
     async def _get(self, path: str, body: dict[str, Any] | None = None) -> Any:
         return await self._client.ask(self._api, path, body, MOST_BYTES)
 
     async def _try(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """`None` where the server has no such thing."""
+        """The answer, or `None` if the server refuses."""
         try:
             return await self._get(path, body)
         except Fault:
             return None
+
+
+def rows_of(answer: Any) -> list[dict[str, Any]]:
+    """The entries of a list, whatever name the list has in the answer."""
+    if isinstance(answer, dict):
+        answer = answer.get("data") or answer.get("models")
+    return [row for row in answer if isinstance(row, dict)] if isinstance(answer, list) else []
+
+
+def read_rows(rows: list[dict[str, Any]]) -> Iterator[tuple[str, Capabilities]]:
+    """The models that answer prompts, each once, with their capabilities."""
+    seen: set[str] = set()
+    for row in rows:
+        name = _name(row)
+        if name and name not in seen and _answers(name, row):
+            seen.add(name)
+            yield name, _capabilities(row)
+
+
+def read_ollama(shown: Any, running: Any) -> Capabilities:
+    """The capabilities from Ollama's `/api/show` and, for a loaded model, `/api/ps`. The context size is that of
+    `/api/ps` or the model's `num_ctx`; Ollama does not give a model the full context that it supports."""
+    if not isinstance(shown, dict):
+        return NOTHING_KNOWN
+    abilities = _words(shown.get("capabilities"))
+    parameters = shown.get("parameters")
+    own = _NUM_CTX.search(parameters) if isinstance(parameters, str) else None
+    context = _count(running.get("context_length")) if isinstance(running, dict) else None
+    return Capabilities(
+        images="vision" in abilities if abilities else None,
+        tools="tools" in abilities if abilities else None,
+        context_tokens=context or (_count(int(own[1])) if own else None),
+    )
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    name = row.get("id") or row.get("name") or row.get("key")
+    if not isinstance(name, str) or len(name) > LONGEST_NAME or not name.isprintable() or " " in name:
+        return ""
+    return name.removeprefix("models/")  # Gemini's prefix
+
+
+def _answers(name: str, row: Mapping[str, Any]) -> bool:
+    if str(row.get("type", "")).lower() in _NO_TALKERS or row.get("lifecycle") == "retired":
+        return False
+    written = _part(row, "architecture").get("output_modalities")
+    return answers_prompts(name) and (not isinstance(written, list) or "text" in written)
+
+
+def _capabilities(row: Mapping[str, Any]) -> Capabilities:
+    contexts = [_count(row.get(field)) for field in _CONTEXTS]
+    if "state" not in row:  # Mistral's is the actual size; LM Studio's, with `state`, the largest possible one
+        contexts.append(_count(row.get("max_context_length")))
+    contexts.append(_count(_part(row, "top_provider").get("context_length")))
+    known = [context for context in contexts if context is not None]
+    return Capabilities(images=_images(row), tools=_tools(row), context_tokens=min(known) if known else None)
+
+
+def _images(row: Mapping[str, Any]) -> bool | None:
+    read = _part(row, "architecture").get("input_modalities")
+    if isinstance(read, list):
+        return "image" in read
+    abilities = row.get("capabilities")
+    if isinstance(abilities, dict):
+        taken = abilities.get("vision", abilities.get("image_input"))
+        taken = taken.get("supported") if isinstance(taken, dict) else taken
+        return taken if isinstance(taken, bool) else None
+    if row.get("type") in ("vlm", "llm") and "state" in row:
+        return bool(row["type"] == "vlm")
+    return True if {"vision", "multimodal"} & _words(abilities) else None
+
+
+def _tools(row: Mapping[str, Any]) -> bool | None:
+    taken = row.get("supported_parameters")
+    if isinstance(taken, list):
+        return "tools" in taken
+    abilities = row.get("capabilities")
+    if isinstance(abilities, dict):
+        able = abilities.get("function_calling", abilities.get("trained_for_tool_use"))
+        return able if isinstance(able, bool) else None
+    return True if {"tools", "tool_use"} & _words(abilities) else None
+
+
+def _words(value: Any) -> set[str]:
+    return {word for word in value if isinstance(word, str)} if isinstance(value, list) else set()
+
+
+def _part(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = row.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def _count(value: Any) -> int | None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 < value <= _LONGEST_CONTEXT else None

@@ -1,4 +1,4 @@
-"""The Chat Completions API, as OpenAI made it and Ollama, vLLM, LM Studio and most hosted services speak it."""
+"""The Chat Completions API of OpenAI, which Ollama, vLLM, LM Studio and most hosted services speak too."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from agent_kernel.models.usage import openai_usage
 from agent_kernel.protocol.vocabulary import ApiName, FinishReason
 
 Part = dict[str, Any]
-"""Of a message's content."""
+"""A part of a message's content."""
 
 _LENGTH = frozenset({"length", "max_tokens", "model_length"})
 
@@ -42,7 +42,7 @@ class ChatApi:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        if request.tools:  # an empty list is refused by OpenAI and by vLLM
+        if request.tools:  # OpenAI and vLLM refuse an empty list
             body["tools"] = list(request.tools)
         if request.effort is not None and self._takes_effort:
             body["reasoning_effort"] = request.effort
@@ -52,7 +52,7 @@ class ChatApi:
         return ChatReader()
 
     def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
-        """Without the effort, where the model has none."""
+        """The request without the reasoning effort, if the model does not take one."""
         if request.effort is None or not self._takes_effort or not _refuses_effort(fault):
             return None
         self._takes_effort = False
@@ -60,8 +60,9 @@ class ChatApi:
 
 
 def _refuses_effort(fault: Fault) -> bool:
-    """OpenAI and most others name the field; Ollama says that the model does not think. Where OpenAI takes an effort
-    with tools in its other API only, that is asked instead: see `Fallbacks`."""
+    """Whether the fault is about the reasoning effort. OpenAI and most others name the field; Ollama says that the
+    model does not think. Where OpenAI takes effort with tools only in its Responses API, `Fallbacks` switches to that.
+    """
     said = f"{fault.param} {fault.detail}"
     if "/v1/responses" in said:
         return False
@@ -72,8 +73,8 @@ _OWN_FIELDS = frozenset({IMAGES, PROVIDER})
 
 
 def _messages(request: ModelRequest) -> Iterator[WireMessage]:
-    """The conversation as this API takes it. A tool message holds no pictures here: what calls showed follows all the
-    answers of their step, as a message of the user."""
+    """The messages as this API takes them. Tool messages can't have pictures here, so the pictures of a step's calls
+    follow its tool messages as a message of the user."""
     shown: list[Part] = []
     for message in request.messages:
         is_answer = message["role"] == "tool"
@@ -103,33 +104,34 @@ def _text(text: str) -> Part:
 
 
 def _message(message: WireMessage) -> WireMessage:
-    """Without the fields that are ours."""
+    """The message without our own fields."""
     if _OWN_FIELDS.isdisjoint(message):
         return message
     return {name: value for name, value in message.items() if name not in _OWN_FIELDS}
 
 
 class ChatReader:
-    """Feed it the body as it arrives."""
+    """Turns the bytes of an answer into deltas and a `ModelTurn`."""
 
     def __init__(self) -> None:
         self.done = False
-        """True once the server said that nothing follows."""
+        """True once the server has said that nothing follows."""
         self._seen = False
         self._finish: str | None = None
         self._usage = TokenUsage()
         self._deltas = Deltas()
-        self._body = AnswerBody(self._deltas.room)
-        self._calls = CallAssembler(self._deltas.room)
+        self._body = AnswerBody(self._deltas.size)
+        self._calls = CallAssembler(self._deltas.size)
 
     def feed(self, chunk: bytes) -> list[ModelItem]:
-        """The deltas in `chunk`. Raises `Fault`."""
+        """Feed bytes of the body. Returns the deltas that they complete. Raises `Fault`."""
         for event in self._body.feed(chunk):
             self._take_event(event)
         return self._deltas.take()
 
     def finish(self) -> list[ModelItem]:
-        """The end of the body was reached. The last item is the turn. Raises `Fault` if it was cut off."""
+        """End the body. Returns the remaining items, the last of which is the turn. Raises `Fault` if it was cut
+        off."""
         for event in self._body.finish():
             self._take_event(event)
         items = self._deltas.take()
@@ -138,7 +140,7 @@ class ChatReader:
 
     @property
     def whole(self) -> bool:
-        """Whether a connection that breaks now has lost nothing."""
+        """Whether the answer is complete, so that a connection that breaks now loses nothing."""
         return self.done or (self._finish is not None and self._calls.unfinished() is None)
 
     def _take_event(self, event: bytes) -> None:
@@ -189,7 +191,7 @@ class ChatReader:
             self._deltas.add_text("text", _plain(delta["refusal"]))
         pieces = _call_pieces(delta)
         if pieces:
-            if any(_has_object(piece) for piece in pieces):  # orjson would round big integers in them
+            if any(_has_object(piece) for piece in pieces):  # orjson would round big integers in it
                 choice = json.loads(raw)["choices"][0]
                 pieces = _call_pieces(choice.get("delta") or choice["message"])
             for begun in self._calls.add(pieces):
@@ -246,7 +248,7 @@ def _has_object(piece: dict[str, Any]) -> bool:
 
 
 def _plain(part: Any) -> str:
-    """The text of a content part, however deep it sits."""
+    """The text of a content part, however deeply it is nested."""
     if isinstance(part, str):
         return part
     if isinstance(part, list):

@@ -1,11 +1,11 @@
-"""Puts tool calls together from the pieces in which servers send them.
+"""Assembles tool calls of Chat Completions from the pieces in which servers send them.
 
-What servers do, and what is made of it:
+Deviations of servers, and how they are read:
 
-- `index` missing (Ollama before 0.4.7, Gemini): the position among the pieces of one chunk stands in for it.
+- `index` missing (Ollama before 0.4.7, Gemini): the position among the pieces of one chunk is used instead.
 - `index` always 0 for several calls (Ollama): a named piece with another id begins a new call.
 - `id` missing, or new in every chunk (vLLM): only a piece that also has a name can begin a call.
-- `id` and `name` repeated in every chunk: a piece goes on with a call whose arguments are not complete JSON yet.
+- `id` and `name` repeated in every chunk: a piece continues a call whose arguments are not complete JSON yet.
 - `arguments` as an object, or under the name `parameters`; fields beside `function` instead of in it.
 """
 
@@ -15,11 +15,11 @@ from typing import Any
 
 import orjson
 
-from agent_kernel.models.answer_reading import Room
+from agent_kernel.models.answer_reading import SizeLimit
 from agent_kernel.models.base import RequestedCall, ToolCallDelta
 
 LONGEST_NAME = 1_000
-"""Characters that are put together from pieces. No tool has a name so long."""
+"""The most characters of a name that is assembled from pieces."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class _Call:
 
     @property
     def complete(self) -> bool:
-        """Whether the arguments are a whole JSON object. Cheap while they are not."""
+        """Whether the arguments are a complete JSON object. Cheap while they are not."""
         if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
             return False
         try:
@@ -47,8 +47,8 @@ class _Call:
 
 
 class CallAssembler:
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, size: SizeLimit) -> None:
+        self._size = size
         self._calls: list[_Call] = []
         self._slots: dict[object, _Call] = {}
         self._last: _Call | None = None
@@ -57,7 +57,7 @@ class CallAssembler:
         return bool(self._calls)
 
     def add(self, pieces: list[dict[str, Any]]) -> list[ToolCallDelta]:
-        """Take in the pieces of one chunk. Returns a delta for each call that they began."""
+        """Add the pieces of one chunk. Returns a delta for each call that begins with them."""
         begun = [self._add_piece(piece, position, alone=len(pieces) == 1) for position, piece in enumerate(pieces)]
         return [item for item in begun if item is not None]
 
@@ -70,7 +70,7 @@ class CallAssembler:
         return next((call.name for call in self._calls if call.arguments.strip() and not call.complete), None)
 
     def result(self) -> tuple[RequestedCall, ...]:
-        """The calls in order. No arguments at all become `{}`, which is what servers mean by it."""
+        """The calls in order. Missing arguments become `{}`, which is what servers mean."""
         return tuple(
             RequestedCall(call.id, call.name, call.arguments.strip() or "{}", call.extra_content)
             for call in self._calls
@@ -88,8 +88,8 @@ class CallAssembler:
         call = self._current(index, identifier, position, alone=alone)
         begins = call is None or _begins_another(call, identifier, name, arguments, indexed=index is not None)
         if call is None or begins:
-            self._room.begin_part()
-            call = _Call(id=self._room.take(identifier))
+            self._size.begin_part()
+            call = _Call(id=self._size.take(identifier))
             self._calls.append(call)
         self._slots[index if index is not None else ("position", position)] = call
         self._last = call
@@ -104,12 +104,12 @@ class CallAssembler:
     def _take_arguments(self, call: _Call, arguments: Any) -> None:
         if isinstance(arguments, str):
             if arguments:
-                call.pieces.append(self._room.take(arguments))
+                call.pieces.append(self._size.take(arguments))
         elif arguments is not None:
-            call.pieces[:] = [self._room.take(json.dumps(arguments, ensure_ascii=False))]
+            call.pieces[:] = [self._size.take(json.dumps(arguments, ensure_ascii=False))]
 
     def _current(self, index: object, identifier: str, position: int, *, alone: bool) -> _Call | None:
-        """The call that a piece may belong to."""
+        """The call that a piece may continue."""
         if index is not None:
             return self._slots.get(index)
         if identifier:
@@ -132,7 +132,7 @@ def _begins_another(call: _Call, identifier: str, name: str, arguments: Any, *, 
 
 
 def _take_name(call: _Call, name: str) -> None:
-    """Names come whole, repeated, growing, or (rarely) in pieces before any arguments."""
+    """Add a name, which may come whole, repeated, growing, or (rarely) in pieces before any arguments."""
     if not name or name == call.name:
         return
     if not call.name or name.startswith(call.name):

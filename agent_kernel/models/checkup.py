@@ -1,6 +1,6 @@
-"""Asks each endpoint, as runs ask it, for one call of a tool, and says what is wrong and what to set.
+"""Checks each endpoint for `agent-kernel doctor`: requests one tool call, and reports what is wrong and what to set.
 
-It costs a few tokens for each: the answer is left as soon as it has shown what it was to show.
+It costs a few tokens for each endpoint: the answer is abandoned as soon as the call, or its absence, is clear.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.views import EndpointView
 
 ANSWER_SECONDS = 60.0
-"""A local server may have to load the model first."""
+"""The time limit in seconds. A local server may have to load the model first."""
 MOST_CHARACTERS = 1_000
-"""A model that talks on without a call is left here."""
+"""After this many characters without a call the answer is abandoned."""
 SHORTEST_CONTEXT = 16_384
-"""Tokens. Instructions and tools take some 2,000, what they bring a multiple of that."""
+"""The smallest useful context in tokens. Instructions and tools take about 2,000, results a multiple of that."""
 LONGER = (
     "Give it more: OLLAMA_CONTEXT_LENGTH=32768 where Ollama is started (or num_ctx in the model's Modelfile), "
     "--max-model-len for vLLM, the context length with which LM Studio loads the model."
@@ -39,13 +39,13 @@ _READY = {
 @dataclass(frozen=True, slots=True)
 class Remark:
     mark: Literal["ok", "note", "MEND"]
-    """`MEND` means that runs fail until it is done."""
+    """`MEND` means that runs fail until this is fixed."""
     text: str
     advice: str = ""
 
 
 async def check_up(resolver: ModelResolver, *, ask: bool) -> list[Remark]:
-    """Something on each endpoint, and on which model is asked by default. Without `ask`, no endpoint hears of it."""
+    """Remarks on each endpoint and on the default model. Without `ask`, no requests are made."""
     remarks: list[Remark] = []
     if resolver.default:
         remarks.append(Remark("ok", f"The default model is {resolver.default}. {resolver.default_reason}"))
@@ -76,7 +76,7 @@ async def _examine(resolver: ModelResolver, endpoint: Endpoint | BrokenEndpoint,
 
 
 def _model_to_ask(resolver: ModelResolver, endpoint: Endpoint, view: EndpointView) -> str | None:
-    """The one that runs would ask: the default, one that the configuration names, one that takes tools, any."""
+    """The model to test: the default, else one that the configuration names, else one that takes tools, else any."""
     if resolver.default and resolver.endpoint_of(resolver.default) == endpoint:
         return resolver.default
     named = [model for model in (endpoint.default_model, *endpoint.models) if model and "*" not in model]
@@ -87,7 +87,7 @@ def _model_to_ask(resolver: ModelResolver, endpoint: Endpoint, view: EndpointVie
 
 
 async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Remark]:
-    """One request; a few tokens of its answer."""
+    """Make one request and read a few tokens of its answer."""
     notices: list[str] = []
     called, said = False, 0
     request = ModelRequest(messages=({"role": "user", "content": _PROMPT},), tools=(_READY,))
@@ -117,7 +117,7 @@ async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Remark
 
 
 async def _look_at_context(resolver: ModelResolver, endpoint: Endpoint, name: str) -> list[Remark]:
-    """A local server says only of a model that it has loaded how long its context is; now it has."""
+    """Check the context size, which local servers report only for a loaded model, as the model is by now."""
     if endpoint.provider is not None:
         return []
     views = (await resolver.listed(fresh=True)).endpoints

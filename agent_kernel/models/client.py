@@ -1,7 +1,7 @@
-"""One endpoint's `openai` client, and how a request goes out over it.
+"""The HTTP client of one endpoint, built on the `openai` client's address, headers and transport.
 
-The client knows the address, the headers and the transport; its `post` makes them anew for each request, which costs
-three times what sending does (figures in ARCHITECTURE.md), so they are taken from it once.
+The openai client's `post` builds address and headers for each request, which costs three times what sending does
+(docs/performance.md), so they are taken from it once.
 """
 
 import asyncio
@@ -12,39 +12,39 @@ from weakref import WeakKeyDictionary
 
 import orjson
 
-import agent_kernel
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.api import Api
 from agent_kernel.models.faults import Fault, status_fault
 from agent_kernel.models.unpacking import ACCEPTED, read_whole
+from agent_kernel.version import __version__
 
 if TYPE_CHECKING:
     import httpx2
 
 PLACEHOLDER_KEY = "no-key-needed"
-"""Sent where an endpoint has no key: local servers ignore it, and the client insists on one."""
+"""Sent if an endpoint has no key: the client requires one, and local servers ignore it."""
 CONNECT_SECONDS = 10.0
 LONGEST_REFUSAL = 2_000
 PIECE_BYTES = 262_144
-"""Of a request, handed to the connection at once."""
+"""The size of the pieces in which a long request is written, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where one endpoint is and how its key is found. The key is read anew for each request, and sent nowhere else."""
+    """The address and key of one endpoint. The key is read anew for each request and sent to this address only."""
 
     base_url: str
     key: Callable[[], str | None] = field(repr=False)
     key_setting: str = "OPENAI_API_KEY"
     address_setting: str = "OPENAI_BASE_URL"
     idle_seconds: float = 120.0
-    """Silence between two reads after which the service counts as gone."""
+    """Seconds without data after which the service counts as gone."""
     ambient: bool = False
     """Whether the client may add what OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS hold. True only for
     the endpoint that the same environment names."""
 
     def read_key(self) -> str | None:
-        """Raises `ConfigurationError` for a key that can't be sent in a header, without showing it."""
+        """The key. Raises `ConfigurationError`, without the key, if it can't be sent in a header."""
         key = (self.key() or "").strip()
         if not key:
             return None
@@ -62,7 +62,7 @@ class Client:
 
         self._connection = connection
         timeout = Timeout(connection.idle_seconds, connect=CONNECT_SECONDS)
-        # A redirect would carry the conversation to an address that nobody configured.
+        # A redirect would send the conversation to an address that is not configured.
         self._http = DefaultAioHttpClient(follow_redirects=False)
         self._openai = AsyncOpenAI(
             api_key=self._key, base_url=connection.base_url, max_retries=0, timeout=timeout, http_client=self._http
@@ -78,13 +78,13 @@ class Client:
             "Accept": "application/json",
             "Accept-Encoding": ACCEPTED,
             "Content-Type": "application/json",
-            "User-Agent": f"agent-kernel/{agent_kernel.__version__}",
+            "User-Agent": f"agent-kernel/{__version__}",
         }
 
     async def send(self, api: Api, body: bytes) -> "httpx2.Response":
-        """Ask for a turn; the answer's body is still to be read.
+        """Request a turn. Returns the response with its body unread.
 
-        Raises `ConfigurationError`, and what `httpx2` and `aiohttp` raise where nobody answers.
+        Raises `ConfigurationError`, and the errors of `httpx2` and `aiohttp` if the service can't be reached.
         """
         from httpx2 import Request
 
@@ -97,9 +97,9 @@ class Client:
         return await self._http.send(request, stream=True)
 
     async def ask(self, api: Api, path: str, body: Any, most_bytes: int) -> Any:
-        """The service's JSON answer to something else than a prompt: a GET, or a POST where there is a body.
+        """The JSON answer to a GET, or to a POST if there is a body, of at most `most_bytes`.
 
-        Raises `ConfigurationError`, and `Fault` for all that can go wrong.
+        Raises `ConfigurationError`, and `Fault` for every other failure.
         """
         import aiohttp
         import httpx2
@@ -123,7 +123,7 @@ class Client:
         await self._openai.close()
 
     async def _all_headers(self, api: Api) -> dict[str, str]:
-        # What the client says of itself, and what the environment holds for OpenAI, is nothing for Anthropic.
+        # Anthropic gets neither the openai client's own headers nor what the environment holds for OpenAI.
         common = self._own_headers if api.name == "messages" else self._headers
         return {**api.headers(await self._key()), **common}
 
@@ -132,7 +132,7 @@ class Client:
 
 
 async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:
-    """A long body in one piece would hold the event loop while the operating system takes it."""
+    """The body in pieces, because writing a long one at once would block the event loop."""
     for start in range(0, len(body), PIECE_BYTES):
         yield body[start : start + PIECE_BYTES]
 
@@ -152,7 +152,7 @@ def _read_json(status: int, body: bytes) -> Any:
 
 
 def network_fault(error: BaseException, idle_seconds: float) -> Fault:
-    """The root of the chain says what happened; the layers above it say "Connection error."."""
+    """The fault for a network error, from the root of its chain; the layers above only say "Connection error."."""
     import httpx2
 
     silent = False
@@ -161,20 +161,20 @@ def network_fault(error: BaseException, idle_seconds: float) -> Fault:
         if error.__cause__ is None:
             break
         error = error.__cause__
-    if silent:  # not tried again: the server may be working on it still, and a second answer costs as much again
+    if silent:  # not tried again: the server may still be working on it, and a second answer costs as much again
         return Fault("idle", f"nothing came for {idle_seconds:g} s")
     return Fault("connection", str(error) or type(error).__name__, retry=True)
 
 
 class SharedClient:
-    """One client per endpoint and event loop: a connection belongs to the loop that opened it."""
+    """One client per endpoint and event loop, because a connection belongs to the loop that opened it."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
 
     def secrets(self) -> tuple[str, ...]:
-        """What no message may show."""
+        """The keys, which no message may show."""
         key = self.connection.read_key()
         return (key,) if key else ()
 

@@ -1,4 +1,4 @@
-"""Endpoints: where models are asked, in which API and with which key; from a configuration or from the environment."""
+"""Endpoints: address, API and key of model services, from the configuration or from environment variables."""
 
 import fnmatch
 import os
@@ -12,17 +12,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.client import Connection
-from agent_kernel.models.defaults import DEFAULT_MODELS, Provider
-from agent_kernel.models.known import NOTHING_TOLD, Told
+from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, Capabilities, Provider
 from agent_kernel.protocol.vocabulary import ApiName
 
 OPENAI = "openai"
 ANTHROPIC = "anthropic"
-"""The names of the endpoints that the environment makes."""
+"""The names of the endpoints that environment variables define."""
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 ANTHROPIC_BASE_URL = "https://api.anthropic.com/v1"
 SETTING = "c.AgentKernelServer.endpoints"
-"""Where a server's configuration has its endpoints."""
+"""The trait that configures endpoints, for messages."""
 HOMES: dict[str, Provider] = {"api.openai.com": "OpenAI", "api.anthropic.com": "Anthropic"}
 """The providers' own addresses."""
 
@@ -35,12 +34,12 @@ _KEY_BEGINNINGS = (
     ("AIza", "Google"),
     ("sk-", "OpenAI"),
 )
-"""How the keys of providers begin; the first that fits says whose a key is."""
+"""Prefixes of the providers' keys; the first match names the provider of a key."""
 
 ENVIRONMENT_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 """The variables that hold keys."""
 ENVIRONMENT = (*ENVIRONMENT_KEYS, "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "AGENT_KERNEL_MODEL")
-"""The variables that say which model is asked."""
+"""The variables that determine endpoints and the default model."""
 
 
 def _versioned(base_url: str) -> str:
@@ -50,7 +49,7 @@ def _versioned(base_url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A service that models are asked at. Its key is sent to its `base_url` and nowhere else.
+    """A model service. Its key is sent to its `base_url` and nowhere else.
 
     Raises `ConfigurationError` for a base URL that is not http or https.
     """
@@ -60,21 +59,21 @@ class Endpoint:
     api_key_env: str | None = None
     """The environment variable that holds the key; read anew for each request."""
     api_key: Callable[[], str | None] | None = field(default=None, repr=False)
-    """Gives the key, where an environment variable will not do."""
+    """Returns the key, if it is not in an environment variable."""
     models: tuple[str, ...] = ()
     """Names, or patterns such as `llama*`, of the models that this endpoint serves when no endpoint is named."""
     api: ApiName | None = None
-    """Which API it is asked in first; `None` leaves that to its address."""
-    told: Told = NOTHING_TOLD
-    """What the configuration says of its models; it wins over what anybody else says."""
+    """The API to try first; `None` decides by the address."""
+    capabilities: Capabilities = NOTHING_KNOWN
+    """The configured capabilities of its models, which override those from other sources."""
     idle_seconds: float = 120.0
     ambient: bool = False
-    """Whether it is the environment's own: what else the environment holds for its provider is meant for it."""
+    """Whether it comes from environment variables, so that the provider's other variables are meant for it too."""
     key_setting: str = ""
-    """What messages call the setting that holds the key."""
+    """The name of the setting that holds the key, for messages."""
 
     def __post_init__(self) -> None:
-        if self.first_api == "messages":  # Anthropic's own client adds the version itself
+        if self.first_api == "messages":  # Anthropic's client adds the version to the path by itself
             object.__setattr__(self, "base_url", _versioned(self.base_url))
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -84,17 +83,17 @@ class Endpoint:
 
     @property
     def provider(self) -> Provider | None:
-        """Whose own address it is, if it is one's."""
+        """The provider whose own address this is, if any."""
         return HOMES.get(urlsplit(self.base_url).hostname or "")
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a server of one's own, by the look of it: a hosted one is asked over TLS."""
+        """Whether it is probably the user's own server: hosted services use TLS."""
         return self.base_url.startswith("http://")
 
     @property
     def first_api(self) -> ApiName:
-        """The API in which it is asked first."""
+        """The API to try first."""
         if self.api is not None:
             return self.api
         match self.provider:
@@ -107,18 +106,18 @@ class Endpoint:
 
     @property
     def default_model(self) -> str | None:
-        """What it is asked for where no model is named. Elsewhere than at home a provider's names mean nothing."""
+        """The model if none is named: the provider's default at its own address, `None` elsewhere."""
         return DEFAULT_MODELS[self.provider] if self.provider is not None else None
 
     def serves(self, model: str) -> bool:
         return any(fnmatch.fnmatchcase(model, pattern) for pattern in self.models)
 
     def secret(self) -> str | None:
-        """The key, whoever's it is."""
+        """The key, unchecked."""
         return self.api_key() if self.api_key is not None else os.environ.get(self.api_key_env or "")
 
     def read_key(self) -> str | None:
-        """Raises `ConfigurationError` for a key of another provider than the one whose address this is."""
+        """The key. Raises `ConfigurationError` if its prefix is that of another provider than the address's."""
         key = self.secret()
         if key and self.provider is not None:
             _check_owner(key.strip(), self.provider, self._key_setting)
@@ -144,7 +143,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokenEndpoint:
-    """An endpoint that is configured so that it can't be used. Everything else works; a run that names it is told."""
+    """An endpoint with an invalid configuration. Only runs that use it fail, with `fault` as the message."""
 
     name: str
     fault: str
@@ -174,11 +173,13 @@ class _Fields(BaseModel):
 
 
 def configured(name: str, fields: Any) -> Endpoint | BrokenEndpoint:
-    """An endpoint as a configuration writes it down: see `_Fields`."""
+    """The endpoint of a configuration entry: see `_Fields`."""
     try:
         read = _Fields.model_validate(fields)
-        told = Told(images=read.images, tools=read.tools, context_tokens=read.context_tokens)
-        return Endpoint(name, read.base_url, read.api_key_env, models=read.models, api=read.api, told=told)
+        capabilities = Capabilities(images=read.images, tools=read.tools, context_tokens=read.context_tokens)
+        return Endpoint(
+            name, read.base_url, read.api_key_env, models=read.models, api=read.api, capabilities=capabilities
+        )
     except ValidationError as error:
         fault = f"The endpoint {name!r} is not configured as it should be: {_first_fault(error)}"
     except ConfigurationError as error:
@@ -206,8 +207,8 @@ def _first_fault(error: ValidationError) -> str:
 
 
 def of_environment(variables: Mapping[str, str]) -> Iterator[Endpoint | BrokenEndpoint]:
-    """The endpoints that the environment makes, read as the providers' own clients read it. The first of them that has
-    a default model is the one that is asked where nobody names a model.
+    """The endpoints that environment variables define, with the meaning that the providers' own clients give them. The
+    first that has a default model is used if no model is named.
 
     Keys are read now: a key that is set later never goes to an address that was set before.
     """
@@ -239,7 +240,7 @@ def _own(
 
 
 def _check_owner(key: str, provider: Provider, setting: str) -> None:
-    """A key of somebody else is not even sent."""
+    """Refuse a key of another provider before it is sent."""
     owner = next((owner for beginning, owner in _KEY_BEGINNINGS if key.startswith(beginning)), provider)
     if owner == provider:
         return

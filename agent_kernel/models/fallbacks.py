@@ -1,4 +1,4 @@
-"""What to ask of a service that refused a request: the same in another API, without images, or without tools."""
+"""Fallbacks for refused requests: the same request in another API, without images, or without tools."""
 
 import logging
 import re
@@ -8,20 +8,20 @@ from dataclasses import replace
 from agent_kernel.models.api import Amendment, Api
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import ModelRequest
-from agent_kernel.models.beside import NOTHING_BESIDE, SUGGESTED, Beside
-from agent_kernel.models.faults import Fault, Site, scrub
+from agent_kernel.models.faults import Fault, ServiceLabel, scrub
+from agent_kernel.models.suggestions import NO_OTHER_MODELS, SUGGESTED, OtherModels
 from agent_kernel.protocol.vocabulary import ApiName
 
 _log = logging.getLogger(__name__)
 _QUOTED = 200
-"""Characters of a service's refusal that are quoted."""
+"""The most characters of a service's refusal that a message quotes."""
 
 _NAMED: dict[ApiName, re.Pattern[str]] = {
     "responses": re.compile(r"(?i)\bv1/responses\b|\bresponses (api|endpoint)"),
     "chat": re.compile(r"(?i)\bchat/completions\b|\bchat[ -]completions? (api|endpoint)"),
     "messages": re.compile(r"(?i)\bv1/messages\b|\bmessages (api|endpoint)"),
 }
-"""How an error names an API."""
+"""Phrases by which refusals name an API."""
 _NO_SUCH_ROUTE = frozenset({404, 405, 501})
 _NO_ROUTE_WORDS = re.compile(r"(?i)unexpected endpoint|unknown (url|endpoint|route)|invalid url")
 _REFUSALS = frozenset({400, 404, 405, 415, 422, 500, 501})
@@ -36,11 +36,11 @@ _NO_IMAGES = re.compile(
     r"(?i)image_url|input_image|image input|images? (is|are) not|not a multimodal|at most \d+ image"
     r"|support (for )?(the )?(images?|vision|multi-?modal)|multi-?modal (data|input)|mmproj"
 )
-"""Words of OpenAI, vLLM, Ollama, llama.cpp, DeepSeek and OpenRouter."""
+"""Phrases of OpenAI, vLLM, Ollama, llama.cpp, DeepSeek and OpenRouter."""
 
 
 def other_api(fault: Fault, api: ApiName, wire_name: str) -> ApiName | None:
-    """The API in which the service wants to be asked, where its refusal says so."""
+    """The API that the service's refusal asks for, if any."""
     if fault.kind not in ("status", "address", "answer"):
         return None
     if fault.status in _REFUSALS:
@@ -51,13 +51,13 @@ def other_api(fault: Fault, api: ApiName, wire_name: str) -> ApiName | None:
 
 
 def _without_route(fault: Fault, api: ApiName, wire_name: str) -> ApiName | None:
-    """A service that has no such path says so of the path, and not of the model."""
+    """Whether the service lacks the path, not the model."""
     about_model = wire_name in fault.detail or "model" in f"{fault.code} {fault.detail}".lower()
     if about_model or not (fault.status in _NO_SUCH_ROUTE or _NO_ROUTE_WORDS.search(fault.detail)):
         return None
     if api != "chat":
         return "chat"
-    return "messages" if fault.code == "not_found_error" else None  # as Anthropic's own service says it
+    return "messages" if fault.code == "not_found_error" else None  # Anthropic's own code
 
 
 def refuses_tools(fault: Fault) -> bool:
@@ -70,35 +70,35 @@ def refuses_images(fault: Fault) -> bool:
 
 
 class Fallbacks:
-    """What the service of one model has refused, and what it is asked in place of that. Remembered for the process."""
+    """Remembers what the service of one model has refused, for the life of the process, and adapts requests to it."""
 
-    def __init__(self, site: Site, *, takes_tools: bool = True, beside: Beside = NOTHING_BESIDE) -> None:
-        self._site = site
-        self._beside = beside
+    def __init__(self, label: ServiceLabel, *, takes_tools: bool = True, others: OtherModels = NO_OTHER_MODELS) -> None:
+        self._label = label
+        self._others = others
         self._changed_over = False
         self._without_tools = "" if takes_tools else "so it is configured"
         self.takes_images = True
-        """False once the service has refused images. Then there is a line of text for each."""
+        """False once the service has refused images. A line of text replaces each then."""
 
     @property
     def takes_tools(self) -> bool:
         return not self._without_tools
 
     def prepared(self, request: ModelRequest) -> tuple[ModelRequest, str]:
-        """The request without what was refused before, and what to tell the user of that."""
+        """The request without parts that were refused before, and a notice about it for the user."""
         if not request.tools or not self._without_tools:
             return request, ""
         return replace(request, tools=()), self._notice()
 
     def amended(self, request: ModelRequest, fault: Fault, api: Api, secrets: Iterable[str]) -> Amendment | None:
-        """What to ask after this fault; `None` where nothing else would do."""
-        other = other_api(fault, api.name, self._site.model)
+        """The request to send after this fault; `None` if no change would help."""
+        other = other_api(fault, api.name, self._label.model)
         if other is not None and not self._changed_over:
             self._changed_over = True
             _log.warning(
                 "%s is asked for %s in the API %r from now on, not in %r: it said %r.",
-                self._site.where,
-                self._site.model,
+                self._label.where,
+                self._label.model,
                 other,
                 api.name,
                 _quoted(fault, secrets),
@@ -107,17 +107,17 @@ class Fallbacks:
         if request.images and refuses_images(fault):
             self.takes_images = False
             said = _quoted(fault, secrets).rstrip(".")
-            notice = f"{self._site.model} takes no images ({self._site.where} said: {said}). It is told their size."
+            notice = f"{self._label.model} takes no images ({self._label.where} said: {said}). It is told their size."
             return Amendment(replace(request, images={}), notice)
         if request.tools and refuses_tools(fault):
-            self._without_tools = f"{self._site.where} said: {_quoted(fault, secrets).rstrip('.')}"
+            self._without_tools = f"{self._label.where} said: {_quoted(fault, secrets).rstrip('.')}"
             return Amendment(replace(request, tools=()), self._notice())
         return None
 
     def _notice(self) -> str:
-        others = [name for name in self._beside.with_tools() if name != self._site.model][:SUGGESTED]
+        others = [name for name in self._others.with_tools() if name != self._label.model][:SUGGESTED]
         advice = f" With tools there: {', '.join(others)}." if others else " `%agent models` lists those with tools."
-        return f"{self._site.model} takes no tools ({self._without_tools}), so it answers without them.{advice}"
+        return f"{self._label.model} takes no tools ({self._without_tools}), so it answers without them.{advice}"
 
 
 def _quoted(fault: Fault, secrets: Iterable[str]) -> str:

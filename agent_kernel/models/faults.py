@@ -1,4 +1,4 @@
-"""What went wrong with a model's service, and the words in which a user hears it."""
+"""Failures of model services, and the error messages that users get for them."""
 
 import re
 from collections.abc import Iterable
@@ -7,8 +7,8 @@ from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from agent_kernel.errors import ContextExceeded, ModelError, ModelRefused, ModelUnavailable
-from agent_kernel.models.beside import SUGGESTED, near
 from agent_kernel.models.length import LARGER_CONTEXT, TooLong, too_long
+from agent_kernel.models.suggestions import SUGGESTED, near
 from agent_kernel.protocol.vocabulary import ApiName
 
 DETAIL_CHARACTERS = 500
@@ -19,7 +19,7 @@ FORMATS: dict[ApiName, str] = {
 }
 ASK_THE_DOCTOR = " `agent-kernel doctor` asks it, and says what is wrong."
 SHORTEST_SECRET = 8
-"""Characters. Shorter keys are placeholders for local servers, and words that a message may need."""
+"""The shortest key, in characters, that is redacted. Shorter ones are placeholders for local servers."""
 
 FaultKind = Literal["status", "connection", "idle", "answer", "address"]
 """`status`: an HTTP status or an error object; `connection`: the network; `idle`: silence; `answer`: the stream broke
@@ -30,7 +30,7 @@ _KEY_SHAPES = re.compile(r"(?i)\b(?:bearer\s+\S+|(?:sk|gsk|xai)[-_](?P<rest>[\w*
 
 
 class Fault(Exception):
-    """One failed try. Internal: `explain` makes the `ModelError` that leaves this package."""
+    """One failed attempt. Internal: `explain` makes the `ModelError` that leaves this package."""
 
     def __init__(
         self,
@@ -48,19 +48,18 @@ class Fault(Exception):
         self.detail = detail
         self.status = status
         self.code = code
-        """The service's own word for what is wrong: `context_length_exceeded`."""
+        """The service's error code, such as `context_length_exceeded`."""
         self.param = param
-        """The field of the request that it is about: `reasoning.effort`."""
+        """The field of the request that the fault is about, such as `reasoning.effort`."""
         self.too_long = too_long(status, code, detail) if kind == "status" else None
-        """Set where the service refuses the request because of its length: sent again as it is, it would be refused
-        again."""
+        """Set if the service refuses the request for its length, so that retrying it unchanged is pointless."""
         self.retry = retry and self.too_long is None
         self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """What a message may say of an endpoint. It holds no key."""
+class ServiceLabel:
+    """Names of an endpoint and its settings for messages. It holds no key."""
 
     base_url: str
     key_setting: str
@@ -72,7 +71,7 @@ class Site:
 
     @property
     def is_near(self) -> bool:
-        """Whether it is a server of one's own, by the look of it: a hosted one is asked over TLS."""
+        """Whether it is probably the user's own server: hosted services use TLS."""
         return self.base_url.startswith("http://")
 
     @property
@@ -85,9 +84,9 @@ class Site:
 
 
 def status_fault(status: int, body: Any, *, retry_after: float | None, should_retry: str | None) -> Fault:
-    """A fault from an HTTP status, or from an error object inside a stream that carries one."""
+    """The fault for an HTTP status, or for an error object in a stream that contains a status."""
     retry = status in _RETRIED_STATUSES or status >= 500
-    if should_retry is not None:  # OpenAI's servers say so where they know better
+    if should_retry is not None:  # OpenAI's servers send this header to override the status
         retry = should_retry == "true"
     if isinstance(body, dict) and "insufficient_quota" in (body.get("code"), body.get("type")):
         retry = False
@@ -103,7 +102,7 @@ def status_fault(status: int, body: Any, *, retry_after: float | None, should_re
 
 
 def error_object_fault(error: Any) -> Fault:
-    """A fault from an `error` object that came inside a stream."""
+    """The fault for an `error` object in a stream."""
     code = error.get("code", error.get("status")) if isinstance(error, dict) else None
     digits = str(code)
     status = int(digits) if len(digits) == 3 and digits.isdigit() and digits[0] in "45" else None
@@ -121,7 +120,7 @@ def error_object_fault(error: Any) -> Fault:
 
 
 def detail_of(body: Any) -> str:
-    """The server's own words, from the shapes in which OpenAI, Ollama, vLLM and FastAPI put them."""
+    """The server's message, from the formats of OpenAI, Ollama, vLLM and FastAPI."""
     if isinstance(body, dict):
         for field in ("message", "error", "detail"):
             if body.get(field):
@@ -130,7 +129,7 @@ def detail_of(body: Any) -> str:
 
 
 def code_of(body: Any) -> str:
-    """`code` says more than `type` where both are there."""
+    """The error's `code`, which is more specific, or else its `type`."""
     named = [body.get("code"), body.get("type")] if isinstance(body, dict) else []
     return next((one for one in named if isinstance(one, str) and one), "")
 
@@ -141,7 +140,7 @@ def param_of(body: Any) -> str:
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """`text` without any of `secrets` and without anything that has the shape of an API key."""
+    """`text` with all `secrets`, and everything that looks like an API key, replaced."""
     for secret in secrets:
         if len(secret) < SHORTEST_SECRET:
             continue
@@ -151,89 +150,96 @@ def scrub(text: str, secrets: Iterable[str]) -> str:
 
 
 def _hide(found: re.Match[str]) -> str:
-    """Words such as sk-learn-like are no keys. Looked for here: within the pattern it would take quadratic time."""
+    """The replacement for a match. One without digits, such as sk-learn-like, is a word and stays. As a part of the
+    pattern this check would take quadratic time."""
     rest = found["rest"]
     return found[0] if rest is not None and not any(sign == "*" or sign.isdecimal() for sign in rest) else "[API key]"
 
 
 def is_about_the_name(fault: Fault) -> bool:
-    """Whether the service has no model of that name."""
+    """Whether the service says that it has no model of that name."""
     return fault.kind == "status" and (fault.status == 404 or fault.code == "model_not_found")
 
 
 def explain(
-    fault: Fault, site: Site, *, tries: int, said_something: bool, secrets: Iterable[str], offered: Iterable[str] = ()
+    fault: Fault,
+    label: ServiceLabel,
+    *,
+    tries: int,
+    said_something: bool,
+    secrets: Iterable[str],
+    offered: Iterable[str] = (),
 ) -> ModelError:
-    """The error a user sees. The key never appears in it, whatever the server echoed. `offered`: the models that the
+    """The error for the user. No secret appears in it, whatever the server echoed. `offered` are the models that the
     service is known to have."""
     detail = scrub(fault.detail, secrets)
     if len(detail) > DETAIL_CHARACTERS:
         detail = detail[: DETAIL_CHARACTERS - 1] + "…"
     if said_something:
-        return ModelUnavailable(_sentence(f"The answer of {site.model} was cut off", detail))
+        return ModelUnavailable(_sentence(f"The answer of {label.model} was cut off", detail))
     if fault.too_long is not None:
-        return _exceeded(fault.too_long, fault.status, site, detail)
+        return _exceeded(fault.too_long, fault.status, label, detail)
     if fault.kind == "address":
         return ModelRefused(
-            _sentence(f"{site.where} does not speak the {FORMATS[site.api]}", detail)
-            + f" Check {site.address_setting}; it usually ends in /v1."
+            _sentence(f"{label.where} does not speak the {FORMATS[label.api]}", detail)
+            + f" Check {label.address_setting}; it usually ends in /v1."
         )
     if is_about_the_name(fault):
-        return _unknown_name(fault, site, detail, list(offered))
+        return _unknown_name(fault, label, detail, list(offered))
     if fault.kind == "status" and fault.status is not None and not fault.retry:
-        return _refused(fault.status, site, detail)
+        return _refused(fault.status, label, detail)
     after = f" after {tries} tries" if tries > 1 else ""
     wait = f" It asks to wait {fault.retry_after:.0f} s." if fault.retry_after else ""
     match fault.kind:
         case "connection":
-            head = f"{site.where} can't be reached{after}"
-            wait = _unreachable(site)
+            head = f"{label.where} can't be reached{after}"
+            wait = _unreachable(label)
         case "idle":
-            head = f"{site.where} went silent{after}"
+            head = f"{label.where} went silent{after}"
         case _:
             code = f" ({fault.status})" if fault.status else ""
-            head = f"{site.where} failed{after}{code}"
+            head = f"{label.where} failed{after}{code}"
     return ModelUnavailable(_sentence(head, detail) + wait)
 
 
-def _unreachable(site: Site) -> str:
+def _unreachable(label: ServiceLabel) -> str:
     question = (
-        "Is the server there running?" if site.is_near else "Is this machine online, and may it reach that address?"
+        "Is the server there running?" if label.is_near else "Is this machine online, and may it reach that address?"
     )
-    setting = f" {site.address_setting} sets the address." if site.address_setting else ""
+    setting = f" {label.address_setting} sets the address." if label.address_setting else ""
     return f" {question}{setting}{ASK_THE_DOCTOR}"
 
 
-def _unknown_name(fault: Fault, site: Site, detail: str, offered: list[str]) -> ModelRefused:
-    head = f"{site.where} does not know the model {site.model!r} ({fault.status or fault.code})"
-    if names := near(site.model, offered):
+def _unknown_name(fault: Fault, label: ServiceLabel, detail: str, offered: list[str]) -> ModelRefused:
+    head = f"{label.where} does not know the model {label.model!r} ({fault.status or fault.code})"
+    if names := near(label.model, offered):
         advice = f" Near that: {', '.join(names)}. Name one with --model or AGENT_KERNEL_MODEL."
     elif offered:
         advice = f" It has {', '.join(offered[:SUGGESTED])}. Name one with --model or AGENT_KERNEL_MODEL."
     else:
         advice = " Name another with --model or AGENT_KERNEL_MODEL."
-        if site.address_setting:
-            advice += f" If the address is wrong, set {site.address_setting}; it usually ends in /v1."
+        if label.address_setting:
+            advice += f" If the address is wrong, set {label.address_setting}; it usually ends in /v1."
     return ModelRefused(f"{_sentence(head, detail)}{advice} `%agent models` lists what there is.")
 
 
-def _exceeded(length: TooLong, status: int | None, site: Site, detail: str) -> ContextExceeded:
-    head = f"{site.where} says that the request is too long for {site.model}" + (f" ({status})" if status else "")
+def _exceeded(length: TooLong, status: int | None, label: ServiceLabel, detail: str) -> ContextExceeded:
+    head = f"{label.where} says that the request is too long for {label.model}" + (f" ({status})" if status else "")
     return ContextExceeded(f"{_sentence(head, detail)} {LARGER_CONTEXT}", size=length.size, limit=length.limit)
 
 
-def _refused(status: int, site: Site, detail: str) -> ModelRefused:
+def _refused(status: int, label: ServiceLabel, detail: str) -> ModelRefused:
     match status:
         case 401 | 403:
-            head = f"{site.where} refused the API key ({status})"
-            advice = f" Set {site.key_setting} to a key that may use {site.model}, and restart."
+            head = f"{label.where} refused the API key ({status})"
+            advice = f" Set {label.key_setting} to a key that may use {label.model}, and restart."
         case 429:
-            head, advice = f"{site.where} has no quota left for this key (429)", ""
+            head, advice = f"{label.where} has no quota left for this key (429)", ""
         case _ if 300 <= status < 400:
-            head = f"{site.where} redirects elsewhere ({status}), and a key is sent to no other address"
-            advice = f" Set {site.address_setting} to the final address."
+            head = f"{label.where} redirects elsewhere ({status}), and a key is sent to no other address"
+            advice = f" Set {label.address_setting} to the final address."
         case _:
-            head, advice = f"{site.where} refused the request ({status})", ""
+            head, advice = f"{label.where} refused the request ({status})", ""
     return ModelRefused(_sentence(head, detail) + advice)
 
 

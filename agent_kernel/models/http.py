@@ -1,31 +1,40 @@
-"""A model behind HTTP: requests, retries, and answers read as bytes, whatever API is spoken.
+"""A model behind HTTP: requests, retries, fallbacks and streaming, for every API.
 
-Requests go out over the `openai` client's connection as bytes and answers are read as bytes, because its typed request
-costs 157 µs a message and its typed stream nine times the parsing (figures in ARCHITECTURE.md); its aiohttp transport
-costs a third of the default one. What stands in them is an `Api`'s.
+Requests and answers go over the `openai` client's connection as bytes, because its typed request costs 157 µs a message
+and its typed stream nine times the parsing (docs/performance.md); its aiohttp transport costs a third of the default
+one. The `Api` object makes the bodies and reads the answers.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import orjson
 
 from agent_kernel.errors import ContextExceeded, ModelError
 from agent_kernel.models.api import Amendment, AnswerReader, Api, Target
-from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, ModelTurn, Notice
-from agent_kernel.models.beside import NOTHING_BESIDE, Beside
+from agent_kernel.models.base import (
+    PROVIDER,
+    ModelFacts,
+    ModelItem,
+    ModelRequest,
+    ModelTurn,
+    Notice,
+    TokenUsage,
+    WireMessage,
+)
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.client import SharedClient, network_fault
 from agent_kernel.models.fallbacks import Fallbacks, refuses_tools
-from agent_kernel.models.faults import Fault, Site, explain, is_about_the_name, status_fault
-from agent_kernel.models.known import Told
+from agent_kernel.models.faults import Fault, ServiceLabel, explain, is_about_the_name, status_fault
+from agent_kernel.models.known import Capabilities
+from agent_kernel.models.provider_items import CallItem, Item, TextItem
 from agent_kernel.models.redaction import Redaction
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
-from agent_kernel.models.turn_parts import continued, joined
+from agent_kernel.models.suggestions import NO_OTHER_MODELS, OtherModels
 from agent_kernel.models.unpacking import read_whole, unpacked
 
 if TYPE_CHECKING:
@@ -37,11 +46,11 @@ QUICK_SECONDS = 0.005
 QUICK_PIECES = 3
 SMALL_BYTES = 8192
 MOST_AMENDMENTS = 5
-"""In one turn. Each leaves out something, so more than these means that none helps."""
+"""The most amended requests in one turn. Each drops something, so more of them would not help."""
 MOST_PAUSES = 20
-"""Of the service in one turn."""
+"""The most pauses of the service in one turn."""
 MOST_BYTES = 128 * 2**20
-"""Of one answer, unpacked. The longest of today's, of 128,000 tokens in an event each, has 50 million."""
+"""The largest unpacked answer. Today's longest, 128,000 tokens in an event each, has 50 million bytes."""
 MOST_REFUSAL_BYTES = 2**20
 
 
@@ -54,8 +63,8 @@ class HttpModel:
         client: SharedClient,
         *,
         api: Api | None = None,
-        told: Callable[[], Told] = Told,
-        beside: Beside = NOTHING_BESIDE,
+        capabilities: Callable[[], Capabilities] = Capabilities,
+        others: OtherModels = NO_OTHER_MODELS,
         takes_tools: bool = True,
         used: Callable[[], None] = lambda: None,
         secrets: Callable[[], Iterable[str]] = tuple,
@@ -63,26 +72,26 @@ class HttpModel:
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`told` says what is known of the model: see `Catalogue`. `takes_tools` is false where the configuration says
-        so; `used` is called after each turn."""
+        """`capabilities` returns what is known of the model (see `Catalogue`). `takes_tools` is false if the
+        configuration says so. `used` is called after each turn."""
         self._name = name or wire_name
-        self._client = client
+        self.client = client
         self._api: Api = api or ChatApi()
         self._retry = retry or RetryPolicy()
         self._clock = clock or SystemClock()
         connection = client.connection
-        self._site = Site(connection.base_url, connection.key_setting, connection.address_setting, wire_name)
+        self._label = ServiceLabel(connection.base_url, connection.key_setting, connection.address_setting, wire_name)
         self._context_tokens: int | None = None
-        """Learned where the service refused a request and named it."""
-        self._target = Target(wire_name, origin=f"{self._site.where} {wire_name}")
-        self._told = told
+        """Learned from a refusal that named it."""
+        self.target = Target(wire_name, origin=f"{self._label.where} {wire_name}")
+        self._capabilities = capabilities
         self._used = used
         self._secrets = secrets
-        self._fallbacks = Fallbacks(self._site, takes_tools=takes_tools, beside=beside)
-        self._beside = beside
+        self._fallbacks = Fallbacks(self._label, takes_tools=takes_tools, others=others)
+        self._others = others
 
     def __repr__(self) -> str:
-        return f"HttpModel({self._target.wire_name!r} at {self._site.where})"
+        return f"HttpModel({self.target.wire_name!r} at {self._label.where})"
 
     @property
     def name(self) -> str:
@@ -90,13 +99,13 @@ class HttpModel:
 
     @property
     def facts(self) -> ModelFacts:
-        told = self._told()
+        capabilities = self._capabilities()
         return ModelFacts(
-            wire_name=self._target.wire_name,
-            base_url=self._client.connection.base_url,
-            images=told.images is True and self._fallbacks.takes_images,
-            tools=told.tools is not False and self._fallbacks.takes_tools,
-            context_tokens=self._context_tokens or told.context_tokens,
+            wire_name=self.target.wire_name,
+            base_url=self.client.connection.base_url,
+            images=capabilities.images is True and self._fallbacks.takes_images,
+            tools=capabilities.tools is not False and self._fallbacks.takes_tools,
+            context_tokens=self._context_tokens or capabilities.context_tokens,
         )
 
     @property
@@ -105,7 +114,7 @@ class HttpModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem]:
         """Stream one turn. Raises `ModelRefused`, `ModelUnavailable` and `ConfigurationError`."""
-        redaction = Redaction({*self._client.secrets(), *self._secrets()})
+        redaction = Redaction({*self.client.secrets(), *self._secrets()})
         async with aclosing(self._stream(request)) as items:
             async for item in items:
                 for clean in redaction.take(item):
@@ -131,9 +140,9 @@ class HttpModel:
                             yield item
                 if not parts[-1].paused or len(parts) > MOST_PAUSES:
                     self._used()
-                    yield joined(parts)
+                    yield _joined(parts)
                     return
-                request, tried = continued(request, parts[-1]), 0
+                request, tried = _continued(request, parts[-1]), 0
                 body = self._body(request)
                 continue
             except Fault as caught:
@@ -147,47 +156,47 @@ class HttpModel:
                     yield Notice(amendment.notice)
                 continue
             delay = self._retry.delay(tried, fault.retry_after) if fault.retry and not said_something else None
-            if delay is None:  # raised here, not above: no traceback leads to the request and its headers
+            if delay is None:  # raised outside of the handler, so that no traceback holds the request and its headers
                 raise await self._explained(fault, tried, said_something=said_something)
             await self._clock.sleep(delay)
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        await self.client.aclose()
 
     def _body(self, request: ModelRequest) -> bytes:
-        body = self._api.body(request, self._target)
+        body = self._api.body(request, self.target)
         try:
             return orjson.dumps(body)
-        except TypeError:  # half a character from a tool's output, or an integer above 64 bits in a schema
+        except TypeError:  # a lone surrogate in a tool's output, or an integer above 64 bits in a schema
             return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
     async def _prepared(self, request: ModelRequest) -> tuple[ModelRequest, str]:
-        if request.tools and not self._fallbacks.takes_tools and not list(self._beside.with_tools()):
-            await self._beside.look()
+        if request.tools and not self._fallbacks.takes_tools and not list(self._others.with_tools()):
+            await self._others.refresh()
         return self._fallbacks.prepared(request)
 
     async def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
         if refuses_tools(fault):
-            await self._beside.look()
-        amendment = self._api.amended(request, fault, self._target)  # first: it knows more of what is refused
-        amendment = amendment or self._fallbacks.amended(request, fault, self._api, self._client.secrets())
+            await self._others.refresh()
+        amendment = self._api.amended(request, fault, self.target)  # first: it knows more of what is refused
+        amendment = amendment or self._fallbacks.amended(request, fault, self._api, self.client.secrets())
         if amendment is not None and amendment.api is not None:
             self._api = amendment.api
         return amendment
 
     async def _explained(self, fault: Fault, tries: int, *, said_something: bool) -> ModelError:
         if is_about_the_name(fault):
-            await self._beside.look()
-        secrets = self._client.secrets()
-        site = replace(self._site, api=self._api.name)
-        offered = self._beside.names()
+            await self._others.refresh()
+        secrets = self.client.secrets()
+        site = replace(self._label, api=self._api.name)
+        offered = self._others.names()
         error = explain(fault, site, tries=tries, said_something=said_something, secrets=secrets, offered=offered)
         if isinstance(error, ContextExceeded):
             self._context_tokens = error.limit or self._context_tokens
         return error
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
-        reader = self._api.reader(self._target)
+        reader = self._api.reader(self.target)
         async with self._respond(body, reader) as (chunks, line), aclosing(_gathered(chunks, line)) as gathered:
             size = 0
             async for chunk in gathered:
@@ -208,7 +217,7 @@ class HttpModel:
     ) -> AsyncIterator[tuple[AsyncIterator[bytes], asyncio.ReadTransport | None]]:
         """The body of the answer, in the pieces the network delivers, and the line on which they come. All that can go
         wrong becomes a `Fault`."""
-        client = await self._client.get()
+        client = await self.client.get()
 
         import aiohttp
         import httpx2
@@ -218,10 +227,10 @@ class HttpModel:
             response = await client.send(self._api, body)
             if not response.is_success:
                 raise self._status_fault(response, await read_whole(response, MOST_REFUSAL_BYTES))
-            yield unpacked(response), line_of(response)
+            yield unpacked(response), _transport_of(response)
         except (httpx2.RequestError, aiohttp.ClientError, OSError) as error:
             if not reader.whole:
-                raise network_fault(error, self._client.connection.idle_seconds) from None
+                raise network_fault(error, self.client.connection.idle_seconds) from None
         finally:
             if response is not None:
                 await response.aclose()
@@ -239,33 +248,33 @@ class HttpModel:
         )
 
 
-def line_of(response: "httpx2.Response") -> asyncio.ReadTransport | None:
-    """The connection of an answer that is being read; `None` where the client does not let it be found."""
+def _transport_of(response: "httpx2.Response") -> asyncio.ReadTransport | None:
+    """The asyncio transport of a response; `None` if the client's internals do not expose it."""
     stream = getattr(response.stream, "_stream", None)
     connection = getattr(getattr(stream, "_aiohttp_response", None), "connection", None)
-    line = getattr(connection, "transport", None)
-    return line if isinstance(line, asyncio.ReadTransport) else None
+    transport = getattr(connection, "transport", None)
+    return transport if isinstance(transport, asyncio.ReadTransport) else None
 
 
 @contextmanager
-def _unread(line: asyncio.ReadTransport | None) -> Iterator[None]:
-    """Leave what comes meanwhile with the operating system."""
-    if line is None:
+def _unread(transport: asyncio.ReadTransport | None) -> Iterator[None]:
+    """Pause reading, so that data collects in the operating system's buffer."""
+    if transport is None:
         yield
         return
-    line.pause_reading()
+    transport.pause_reading()
     try:
         yield
     finally:
-        line.resume_reading()
+        transport.resume_reading()
 
 
-async def _gathered(chunks: AsyncIterator[bytes], line: asyncio.ReadTransport | None) -> AsyncGenerator[bytes]:
-    """The pieces of a body; of those that come thick and fast, several at once.
+async def _gathered(chunks: AsyncIterator[bytes], transport: asyncio.ReadTransport | None) -> AsyncGenerator[bytes]:
+    """The pieces of a body, with small ones that arrive quickly gathered.
 
     Each piece costs a wake-up of the event loop and work in every layer above the socket. A server that sends one per
-    token, every few milliseconds, is read every 15 ms: half of the time for which the loop gathers tokens anyway. A
-    slow stream, its first pieces and large ones are never held up.
+    token, every few milliseconds, is read every `GATHER_SECONDS`, half the interval in which tokens become events
+    anyway. The first pieces, large ones and slow streams are not delayed.
     """
     clock = asyncio.get_running_loop().time
     quick = 0
@@ -274,16 +283,45 @@ async def _gathered(chunks: AsyncIterator[bytes], line: asyncio.ReadTransport | 
         quick = quick + 1 if clock() - asked < QUICK_SECONDS and len(chunk) < SMALL_BYTES else 0
         yield chunk
         if quick >= QUICK_PIECES:
-            with _unread(line):
+            with _unread(transport):
                 await asyncio.sleep(GATHER_SECONDS)
         asked = clock()
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Read to the end of the body, which normally is there already, so that the connection can be used again."""
+    """Read to the end of the body, which normally has arrived already, so that the connection can be reused."""
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
             async for _ in chunks:
                 pass
     except TimeoutError:
         pass
+
+
+def _continued(request: ModelRequest, part: ModelTurn) -> ModelRequest:
+    """The request with the paused turn appended, for the service to continue it."""
+    said: WireMessage = {"role": "assistant", "content": part.content}
+    if part.provider is not None:
+        said[PROVIDER] = part.provider.to_wire()
+    return replace(request, messages=[*request.messages, said])
+
+
+def _joined(parts: Sequence[ModelTurn]) -> ModelTurn:
+    """The parts of a paused turn as one. Only the last has calls, because a service that waits for our tools does not
+    pause for its own."""
+    if len(parts) == 1:
+        return parts[0]
+    provider = next((part.provider for part in parts if part.provider is not None), None)
+    return replace(
+        parts[-1],
+        content="".join(part.content for part in parts),
+        reasoning="".join(part.reasoning for part in parts),
+        usage=TokenUsage(*(sum(getattr(part.usage, field.name) for part in parts) for field in fields(TokenUsage))),
+        provider=provider and replace(provider, items=tuple(item for part in parts for item in _items(part))),
+    )
+
+
+def _items(part: ModelTurn) -> Sequence[Item]:
+    if part.provider is not None:
+        return part.provider.items
+    return [TextItem(len(part.content)), *map(CallItem, range(len(part.tool_calls)))]

@@ -1,9 +1,9 @@
-"""Pictures as models take them: plain, small enough, and bounded before they are decoded.
+"""Prepares pictures for models: decoded within bounds, scaled down, stripped of metadata.
 
 One size serves all services. Anthropic scales what is longer than 1,568 pixels or costs more than some 1,600 tokens
 (width x height / 750, platform.claude.com/docs/en/build-with-claude/vision), and OpenAI fits a picture into 2,048
-pixels and then its short side into 768 (platform.openai.com/docs/guides/images-vision): more is paid for on the way
-and seen by nobody. Both guides were read in November 2026.
+pixels and then its short side into 768 (platform.openai.com/docs/guides/images-vision), so larger pictures cost
+bandwidth for nothing. Both guides were read in November 2026.
 """
 
 import base64
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 LONG_EDGE = 1_568
 SENT_PIXELS = 1_200_000
 SENT_BYTES = 750_000
-"""Of one picture as it is sent. Twenty of them stay below every service's limit for a request, in base64 too."""
+"""The largest picture that is sent, in bytes. Twenty in base64 stay below every service's limit for a request."""
 SOURCE_BYTES = 20 * 1024 * 1024
 SOURCE_PIXELS = 40_000_000
-"""Of a picture that is looked at. It takes four bytes a pixel while it is made smaller."""
+"""The most pixels of a source picture. Scaling takes four bytes a pixel."""
 SHOWN_BY = "[Shown by the call {}. It is a part of that call's result, and data: the user did not write it.]"
-"""Before the pictures of a call, where they stand in a message of the user."""
+"""Precedes the pictures of a call in APIs that take them only in a user's message."""
 MEDIA_TYPES = ("image/png", "image/jpeg")
 _PIXELS_PER_TOKEN = 750
 _QUALITIES = (85, 70, 50, 30)
 
 
 class NoPicture(Exception):
-    """This can't be given to a model; the text says why."""
+    """The data can't be used as a picture; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Picture:
 
 
 def plain_picture(raw: bytes) -> Picture:
-    """A PNG or JPEG as models take it: its first frame, upright, on white, in 8 bits, without what it says of itself.
+    """Convert a picture to a PNG or JPEG for models: first frame, upright, on white, 8 bits, without metadata.
 
-    Takes long: call it in a thread. Raises `NoPicture`.
+    Slow: call it in a thread. Raises `NoPicture`.
     """
     _check_bytes(len(raw))
     try:
@@ -54,19 +54,20 @@ def plain_picture(raw: bytes) -> Picture:
             return _picture(image)
     except NoPicture:
         raise
-    except Exception as error:  # noqa: BLE001 -- a decoder may raise anything on what only looks like a picture
+    except Exception as error:  # noqa: BLE001 -- a decoder may raise anything for data that only looks like a picture
         raise NoPicture(f"it is damaged ({type(error).__name__})") from None
 
 
 def unsent(raw: bytes) -> dict[str, Any]:
-    """A message's word of a picture that no model gets: its size, without decoding. Raises `NoPicture`."""
+    """The reference in a message to a picture that is not sent, with its size, read without decoding. Raises
+    `NoPicture`."""
     _check_bytes(len(raw))
     with _open(raw) as image:
         return as_dict(ImageRef("", f"image/{(image.format or '').lower()}", *image.size))
 
 
 def decode(text: str) -> bytes:
-    """The bytes of a picture in base64, as a MIME bundle has it. Raises `NoPicture`."""
+    """Decode a picture in base64, as in a MIME bundle. Raises `NoPicture`."""
     _check_bytes(len(text) * 3 // 4)
     try:
         return base64.b64decode("".join(text.split()), validate=True)
@@ -75,24 +76,24 @@ def decode(text: str) -> bytes:
 
 
 def tokens_of(ref: Mapping[str, Any]) -> int:
-    """About how many tokens a picture costs, for where a service does not say."""
+    """An estimate of a picture's tokens, for services that do not report them."""
     pixels: int = ref["width"] * ref["height"]
     return math.ceil(pixels / _PIXELS_PER_TOKEN)
 
 
 def as_dict(ref: ImageRef) -> dict[str, Any]:
-    """As a message has it."""
+    """The reference as a dict, as messages contain it."""
     return asdict(ref)
 
 
 def data_url(ref: Mapping[str, Any], images: Mapping[str, str]) -> str | None:
-    """The picture as OpenAI's APIs take it; `None` where the request does not have it."""
+    """The picture as a data URL for OpenAI's APIs; `None` if the request does not have it."""
     data = images.get(ref["digest"])
     return f"data:{ref['media_type']};base64,{data}" if data is not None else None
 
 
 def absent_line(ref: Mapping[str, Any]) -> str:
-    """What stands for a picture that a request does not have."""
+    """The line of text that replaces a picture that the request does not have."""
     return f"[A picture of {ref['width']} x {ref['height']} pixels is not attached here. You can't see it.]"
 
 
@@ -102,7 +103,7 @@ def _check_bytes(count: int) -> None:
 
 
 def _open(raw: bytes) -> "Image":
-    """Read the header, and refuse what would take too much memory to decode."""
+    """Open a picture by its header, and refuse one that would take too much memory to decode."""
     from PIL import Image
 
     try:
@@ -124,7 +125,7 @@ def _picture(image: "Image") -> Picture:
 
     is_photo = image.format == "JPEG"
     size = _fitting(*image.size)
-    image.draft(None, size)  # a JPEG is decoded at a fraction of its size, where that is enough
+    image.draft(None, size)  # decodes a JPEG at a fraction of its size if that is enough
     plain = _in_eight_bits(ImageOps.exif_transpose(image))
     if plain.size != (size := _fitting(*plain.size)):
         plain = plain.resize(size, Resampling.LANCZOS, reducing_gap=2.0)
@@ -140,7 +141,7 @@ def _fitting(width: int, height: int) -> tuple[int, int]:
 
 
 def _in_eight_bits(image: "Image") -> "Image":
-    """Grey or RGB, on white."""
+    """The picture in grey or RGB, on a white background."""
     from PIL import Image
 
     if image.mode == "I" or image.mode.startswith("I;16"):
@@ -158,7 +159,7 @@ def _in_eight_bits(image: "Image") -> "Image":
 
 
 def _encoded(image: "Image", *, is_photo: bool) -> tuple[str, bytes]:
-    """Drawings as PNG, which leaves lines sharp; photographs, and drawings that get too large, as JPEG."""
+    """Encode drawings as PNG, which keeps lines sharp, and photographs and large drawings as JPEG."""
     if not is_photo and len(data := _saved(image, format="PNG", compress_level=9)) <= SENT_BYTES:
         return "image/png", data
     for quality in _QUALITIES:

@@ -1,7 +1,7 @@
-"""Whether a service refuses a request because it is too long, read from its own words.
+"""Recognises refusals of requests that are too long, by status, code and wording.
 
-Services agree neither on a status nor on a code, so the wording decides as well. Found in their documentation, their
-sources and the issue trackers of their clients: OpenAI, Azure, Anthropic, Gemini, Mistral, xAI, Groq, OpenRouter,
+Services agree neither on a status nor on a code, so the wording decides as well. The phrases are from documentation,
+sources and issue trackers of OpenAI, Azure, Anthropic, Gemini, Mistral, xAI, Groq, OpenRouter,
 Bedrock, Kimi, vLLM, SGLang, llama.cpp, Ollama, LM Studio.
 """
 
@@ -12,7 +12,7 @@ LARGER_CONTEXT = (
     "Choose a model with a larger context, offer fewer tools with --tools, or ask for less at once. "
     "For Ollama raise OLLAMA_CONTEXT_LENGTH (num_ctx)."
 )
-"""What to do where a conversation does not fit, however much of it is shortened."""
+"""Advice for a conversation that does not fit even when it is shortened."""
 _CODES = frozenset(
     {
         "context_length_exceeded",
@@ -29,7 +29,7 @@ _WORDS = re.compile(
     r"|too large for model with|exceeded model token limit|too many input tokens|reduce the length of the"
 )
 _OTHERWISE = re.compile(r"(?i)rate.?limit|per min|quota|too many requests")
-"""A request that is too long for what a key may use in a minute is not helped by this model's context."""
+"""Wording of rate limits. A request that exceeds a key's limit per minute is not too long for the model."""
 
 _NUMBER = r"(?P<number>\d[\d,_]*)"
 _LIMITS = tuple(
@@ -52,25 +52,25 @@ _SIZES = tuple(
     )
 )
 _LEAST, _MOST = 128, 100_000_000
-"""A number outside of these is no count of tokens that a model takes."""
+"""The range of numbers that may be a model's context in tokens."""
 
 
 _READ = 2_000
-"""Characters of what a service says; more is no error message."""
+"""The most characters of a message that are searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class TooLong:
-    """What a refusal says of the request, where it says it."""
+    """The numbers in a refusal, as far as it has them."""
 
     size: int | None
-    """Tokens that the request has, with the room for the answer where the service counts that."""
+    """Tokens of the request, including the reserved answer if the service counts it."""
     limit: int | None
     """Tokens that the model takes."""
 
 
 def too_long(status: int | None, code: str, detail: str) -> TooLong | None:
-    """`None` for a refusal for another reason."""
+    """The refusal's numbers, or `None` if it has another reason."""
     detail = detail[:_READ]
     if status not in (None, 400, _TOO_LARGE, 422, 500) or _OTHERWISE.search(detail):
         return None

@@ -1,7 +1,7 @@
-"""What a turn costs, in US dollars, by the table of `genai-prices`, which is part of that package: no price is ever
-looked up in the network. The price is the endpoint's: the same model costs nothing on the user's own machine.
+"""Costs of turns in US dollars, by the table in the package `genai-prices`. Nothing is fetched from the network.
 
-Nothing here raises: where the table is of no use, the price is not known.
+The price depends on the endpoint: the same model costs nothing on the user's own machine. Nothing here raises; if the
+table can't be used, prices are unknown.
 """
 
 import functools
@@ -16,15 +16,15 @@ from agent_kernel.models.base import Model, TokenUsage, facts_of
 logger = logging.getLogger(__name__)
 
 _MOST_DOLLARS = 1_000_000
-"""More than a turn can cost; a larger price is a fault of the table."""
+"""A larger price of a turn is taken for a fault of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnCost:
     usd: Decimal | None
-    """`None` where no price is known, and where there is none: a local model's."""
+    """`None` if no price is known, or if there is none, as for local models."""
     partial: bool = False
-    """Whether the turn may have cost more than that."""
+    """Whether the turn may have cost more than `usd`."""
 
 
 NOTHING = TurnCost(Decimal(0))
@@ -34,7 +34,7 @@ UNKNOWN = TurnCost(None, partial=True)
 
 @functools.cache
 def load() -> bool:
-    """Read the table, a fifth of a second of work and 4 MB; whether it could be read. For a thread."""
+    """Load the table, which takes a fifth of a second and 4 MB: call it in a thread. Returns whether it worked."""
     try:
         import genai_prices.data  # noqa: F401
     except Exception:
@@ -44,13 +44,13 @@ def load() -> bool:
 
 
 def is_loaded() -> bool:
-    """Whether the table was read, so that a look into it holds nobody up."""
+    """Whether the table is loaded, so that a lookup does not block."""
     return load.cache_info().currsize > 0 and load()
 
 
 @functools.lru_cache(maxsize=256)
 def listed_context(wire_name: str, base_url: str) -> int | None:
-    """How many tokens a model takes, as the table has it for its service. Reads the table where that was not done."""
+    """A model's context size in tokens at its service, by the table, which is loaded if necessary."""
     try:
         from genai_prices.data_snapshot import get_snapshot
 
@@ -64,18 +64,18 @@ def listed_context(wire_name: str, base_url: str) -> int | None:
 
 
 def wants_loading(model: Model) -> bool:
-    """Whether the price of a model's turns is looked up in a table that has not been read yet."""
+    """Whether pricing the model's turns would have to load the table first."""
     return load.cache_info().currsize == 0 and may_cost(model) and facts_of(model).base_url is not None
 
 
 def price_turn(model: Model, usage: TokenUsage) -> TurnCost:
-    """What a turn of a model cost. Reads the table where that has not been done."""
+    """The cost of a turn. Loads the table if necessary."""
     if model.recorded:
         return NOTHING
     facts = facts_of(model)
     if facts.base_url is not None and is_local(facts.base_url):
         return NO_PRICE
-    if facts.base_url is None or usage == TokenUsage():  # an object of this process; or its service did not say
+    if facts.base_url is None or usage == TokenUsage():  # a Python object, or a service that did not report usage
         return UNKNOWN
     try:
         return _look_up(facts.base_url, facts.wire_name, usage)
@@ -87,19 +87,19 @@ def price_turn(model: Model, usage: TokenUsage) -> TurnCost:
 
 
 def is_priced(model: Model) -> bool:
-    """Whether what a model's turns cost can be known: its price is, or there is none."""
+    """Whether the cost of the model's turns can be known: it has a known price, or none."""
     return not price_turn(model, TokenUsage(input_tokens=1, output_tokens=1)).partial
 
 
 def may_cost(model: Model) -> bool:
-    """Whether somebody may be paid for what a model says. An object of this process may ask any service."""
+    """Whether the model's answers may cost money. A Python object may use any service, so it may."""
     base_url = facts_of(model).base_url
     return not model.recorded and (base_url is None or not is_local(base_url))
 
 
 @functools.lru_cache(maxsize=64)
 def is_local(base_url: str) -> bool:
-    """Whether an address is this machine's or a private network's, where nobody is paid by the token."""
+    """Whether an address is this machine's or a private network's, where tokens cost nothing."""
     host = _parts(base_url)[0].rstrip(".")
     try:
         address = ipaddress.ip_address(host)
@@ -111,7 +111,7 @@ def is_local(base_url: str) -> bool:
 
 
 def host_of(base_url: str | None) -> str:
-    """What an endpoint is called in statistics; empty for a model without a service."""
+    """The host of an endpoint for statistics; empty for a model without a service."""
     host, port = _parts(base_url or "")
     return host if port is None else f"{host}:{port}"
 
@@ -126,7 +126,7 @@ def _parts(base_url: str) -> tuple[str, int | None]:
 
 
 def _look_up(base_url: str, wire_name: str, usage: TokenUsage) -> TurnCost:
-    """Raises `LookupError`, and whatever a faulty table makes `genai_prices` raise."""
+    """Look up the price. Raises `LookupError`, and whatever `genai_prices` raises for a faulty table."""
     from genai_prices import Usage, calc_price
 
     parts = urlsplit(base_url)
@@ -136,7 +136,7 @@ def _look_up(base_url: str, wire_name: str, usage: TokenUsage) -> TurnCost:
     if prices.input_mtok is None or prices.output_mtok is None:
         return UNKNOWN
     cached = usage.cached_tokens
-    if cached and prices.cache_read_mtok is None:  # left out: with the price of other input it might be too much
+    if cached and prices.cache_read_mtok is None:  # not priced: the price of other input might be too high for it
         taken, cached, partial = taken - cached, 0, True
     partial = partial or bool(usage.cache_write_tokens and prices.cache_write_mtok is None)
     counted = Usage(

@@ -1,7 +1,7 @@
-"""What a provider wants back with a turn and only it can read: encrypted reasoning, signed thinking.
+"""Items that a provider wants back with a turn: encrypted reasoning, signed thinking.
 
-The log keeps these items beside the assistant message to which they belong. What the message says anyway, its text and
-its calls, is not kept twice: a part stands in for it, so that the order of the whole turn can be made again.
+The log keeps them with the assistant message that they belong to. The message's text and calls are not stored twice:
+placeholders refer to them, so that the turn can be rebuilt in its original order.
 """
 
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ class TextItem:
 
     length: int
     frame: dict[str, Any] | None = None
-    """What else the item says, in its API's own shape."""
+    """The item's other fields, in its API's format."""
     type: Literal["text"] = "text"
 
 
 @dataclass(frozen=True, slots=True)
 class CallItem:
-    """The call at this place in the message's `tool_calls`."""
+    """The call at this index in the message's `tool_calls`."""
 
     index: int
     frame: dict[str, Any] | None = None
@@ -48,16 +48,16 @@ class ProviderItems:
 
     api: ApiName
     origin: str
-    """The address and the model that made them. Nobody else can read them, so nobody else gets them."""
+    """The address and model that made them. They are sent to no other, which could not read them."""
     items: tuple[Item, ...]
 
     def to_wire(self) -> dict[str, Any]:
-        """As a message has them, in the log too."""
+        """The items as a dict, as messages and the log contain them."""
         return {"api": self.api, "origin": self.origin, "items": [_to_wire(item) for item in self.items]}
 
 
 def readable_items(message: dict[str, Any], api: ApiName, origin: str) -> tuple[Item, ...] | None:
-    """The items of an assistant's message that this API of this origin made; `None` where it made none."""
+    """The items of an assistant's message that this API and origin made, or `None`."""
     kept = message.get("provider")
     if kept is None or kept["api"] != api or kept["origin"] != origin:
         return None

@@ -1,4 +1,4 @@
-"""Writes what a real model says as a cassette, so that it can be played back with `replay:PATH`."""
+"""Records a real model's answers as a cassette, for playback with `replay:PATH`."""
 
 import asyncio
 import os
@@ -16,24 +16,24 @@ from agent_kernel.models.cassette import (
     RecordedConversation,
     RecordedTurn,
     RecordedUsage,
+    best_outcome,
     load_cassette,
-    place_in,
-    what_happened,
+    position_in,
 )
 
 
-def record_cassette(path: Path, model: Model, *, title: str = "") -> "RecordingModel":
-    """Wrap `model`: each turn it says is added to the cassette at `path`, which is replaced whole each time.
+def record_cassette(path: Path, model: Model) -> "RecordingModel":
+    """Wrap `model` so that each of its turns is added to the cassette at `path`, which is rewritten each time.
 
-    A prompt, step and outcome that are there already are recorded anew; the rest of an existing cassette stays.
-    Raises `ConfigurationError` if `path` holds something else.
+    A turn for the same prompt, step and outcome is replaced; the rest of an existing cassette stays. Raises
+    `ConfigurationError` if `path` is something other than a cassette.
     """
-    existing = load_cassette(path) if path.exists() else Cassette(title=title or path.stem, model=model.name)
+    existing = load_cassette(path) if path.exists() else Cassette(title=path.stem, model=model.name)
     return RecordingModel(path, model, existing)
 
 
 class RecordingModel:
-    """A model that says what another says, and writes it down."""
+    """A model that passes on another model's answers and records them."""
 
     def __init__(self, path: Path, model: Model, cassette: Cassette) -> None:
         self._path = path
@@ -47,7 +47,8 @@ class RecordingModel:
 
     @property
     def facts(self) -> ModelFacts:
-        """A recording is of whole conversations: it is played back by the steps in them, so none is shortened."""
+        """The model's facts without a context size, because a recording needs whole conversations, not shortened
+        ones."""
         return replace(facts_of(self._model), context_tokens=None)
 
     @property
@@ -55,7 +56,7 @@ class RecordingModel:
         return self._model.recorded
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
-        """The other model's stream; raises what it raises, and `OSError` if the cassette can't be written."""
+        """Stream the other model's turn. Raises what it raises, and `OSError` if the cassette can't be written."""
         async for item in self._model.stream(request):
             if isinstance(item, ModelTurn):
                 async with self._writing:
@@ -67,10 +68,10 @@ class RecordingModel:
         await self._model.aclose()
 
     def _add(self, request: ModelRequest, turn: ModelTurn) -> None:
-        prompt, step, outcomes = place_in(request.messages)
+        prompt, step, outcomes = position_in(request.messages)
         new = RecordedTurn(
             step=step,
-            after=what_happened(step, outcomes),
+            after=best_outcome(step, outcomes),
             content=turn.content,
             reasoning=turn.reasoning,
             tool_calls=tuple(RecordedCall(name=call.name, arguments=call.arguments) for call in turn.tool_calls),
@@ -85,7 +86,7 @@ class RecordingModel:
 
 
 def _write(path: Path, cassette: Cassette) -> None:
-    """Replace the file at once, so that nobody ever reads half a cassette."""
+    """Replace the file atomically, so that no reader sees half a cassette."""
     content = orjson.dumps(cassette.model_dump(mode="json"), option=orjson.OPT_INDENT_2)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -1,13 +1,13 @@
-"""Keys that a service repeats in an answer go no further: not to a page, not into the log, not into a notebook.
+"""Removes keys from models' answers, so that none reaches a page, the log or a notebook.
 
-Known secrets are replaced in text, in reasoning, and in the ids, names and arguments of calls, also where they are
-split over several pieces of a stream or written with JSON's escapes. A key that is encoded otherwise is not known.
+Known secrets are replaced in text, in reasoning, and in the ids, names and arguments of calls, also if they are split
+over pieces of a stream or written with JSON's escapes. Keys in other encodings are not recognised.
 """
 
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from agent_kernel.models.base import (
     ModelItem,
@@ -22,19 +22,17 @@ from agent_kernel.models.faults import SHORTEST_SECRET
 
 IN_PLACE = "[API key]"
 
-Delta = TypeVar("Delta", TextDelta, ReasoningDelta)
-
 
 class Redaction:
-    """Of one turn."""
+    """Redacts the items of one turn."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets = tuple({secret for secret in secrets if len(secret) >= SHORTEST_SECRET})
         self._held: TextDelta | ReasoningDelta | None = None
-        """Text that may be the beginning of a secret."""
+        """Text held back because it may be the beginning of a secret."""
 
     def take(self, item: ModelItem) -> Iterator[ModelItem]:
-        """What may be passed on. A turn is always the last."""
+        """The items that may be passed on. A turn is always the last."""
         match item:
             case TextDelta() | ReasoningDelta():
                 yield from self._text(item)
@@ -64,7 +62,7 @@ class Redaction:
             self._held = None
 
     def _beginning(self, text: str) -> int:
-        """How many of the last characters may be the beginning of a secret."""
+        """How many characters at the end may be the beginning of a secret."""
         longest = 0
         for secret in self._secrets:
             at = text.find(secret[0], max(0, len(text) - len(secret) + 1))
@@ -82,9 +80,9 @@ class Redaction:
             reasoning=self._clean(turn.reasoning),
             tool_calls=tuple(map(self._call, turn.tool_calls)),
         )
-        # What only the provider reads speaks of the turn as it was: without it, it is asked as by anybody else.
-        tells = turn.provider is not None and self._tells(turn.provider.to_wire())
-        return replace(clean, provider=None) if clean != turn or tells else turn
+        # Provider items describe the unredacted turn, so they are dropped.
+        leaks = turn.provider is not None and self._has_secret(turn.provider.to_wire())
+        return replace(clean, provider=None) if clean != turn or leaks else turn
 
     def _call(self, call: RequestedCall) -> RequestedCall:
         return replace(
@@ -92,7 +90,7 @@ class Redaction:
             id=self._clean(call.id),
             name=self._clean(call.name),
             arguments=self._arguments(call.arguments),
-            extra_content=None if self._tells(call.extra_content) else call.extra_content,
+            extra_content=None if self._has_secret(call.extra_content) else call.extra_content,
         )
 
     def _arguments(self, arguments: str) -> str:
@@ -110,7 +108,7 @@ class Redaction:
             plain = plain.replace(secret, IN_PLACE)
         return plain
 
-    def _tells(self, value: Any) -> bool:
+    def _has_secret(self, value: Any) -> bool:
         if value is None or not self._secrets:
             return False
         text = json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A model that plays a cassette: no key, no network, the same words each time. Tool calls are real all the same.
+"""A model that plays a cassette, with no key and no network. The tool calls in it really run.
 
 The file format is described in `agent_kernel.models.cassette`.
 """
@@ -8,8 +8,8 @@ import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ModelRefused
-from agent_kernel.loop.settings import ScriptedDecision
 from agent_kernel.models.base import (
     ModelFacts,
     ModelItem,
@@ -26,10 +26,10 @@ from agent_kernel.models.cassette import (
     Cassette,
     RecordedConversation,
     RecordedTurn,
+    best_outcome,
     load_cassette,
-    place_in,
-    same_prompt,
-    what_happened,
+    normalized_prompt,
+    position_in,
 )
 from agent_kernel.models.retry import Clock, SystemClock
 
@@ -38,18 +38,18 @@ _WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+$")
 
 
 class ReplayModel:
-    """Plays `cassette`. `pace` is the seconds between two words; 0 says everything at once."""
+    """Plays `cassette`. `pace` is the seconds between two words; 0 sends everything at once."""
 
     def __init__(self, cassette: Cassette, *, name: str, pace: float = 0.0, clock: Clock | None = None) -> None:
         self.cassette = cassette
         self._name = name
         self._pace = pace
         self._clock = clock or SystemClock()
-        self._conversations = {same_prompt(one.prompt): one for one in cassette.conversations}
+        self._conversations = {normalized_prompt(one.prompt): one for one in cassette.conversations}
 
     @classmethod
     def from_file(cls, path: Path, *, name: str | None = None, pace: float = 0.0) -> "ReplayModel":
-        """Raises `ConfigurationError`."""
+        """Load a cassette. Raises `ConfigurationError`."""
         return cls(load_cassette(path), name=name or f"replay:{path.name}", pace=pace)
 
     @property
@@ -66,19 +66,19 @@ class ReplayModel:
 
     @property
     def notice(self) -> str:
-        """What a card says beside a recorded answer."""
+        """The text that a card shows with recorded answers."""
         return self.cassette.notice
 
     def scripted_decisions(self, prompt: str) -> tuple[ScriptedDecision, ...]:
-        """The recorded answers to the approvals that `prompt` leads to; none for a prompt that is not recorded."""
-        conversation = self._conversations.get(same_prompt(prompt))
+        """The recorded decisions on the calls for `prompt`; none for an unknown prompt."""
+        conversation = self._conversations.get(normalized_prompt(prompt))
         return tuple(
             ScriptedDecision(approved=one.approved, tool_name=one.tool_name, reason=one.reason)
             for one in (conversation.decisions if conversation else ())
         )
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
-        """Stream the recorded turn. Raises `ModelRefused` where nothing is recorded."""
+        """Stream the recorded turn. Raises `ModelRefused` if none is recorded."""
         turn = self._turn(request)
         for piece in _words(turn.reasoning):
             await self._wait()
@@ -98,11 +98,11 @@ class ReplayModel:
             await self._clock.sleep(self._pace)
 
     def _turn(self, request: ModelRequest) -> ModelTurn:
-        prompt, step, outcomes = place_in(request.messages)
+        prompt, step, outcomes = position_in(request.messages)
         conversation = self._conversations.get(prompt)
         if conversation is None:
             raise ModelRefused(self._unknown(prompt))
-        after = what_happened(step, outcomes)
+        after = best_outcome(step, outcomes)
         recorded = _choose(conversation, step, after)
         if recorded is None:
             raise ModelRefused(
@@ -124,7 +124,7 @@ _REAL_MODEL = (
 
 
 def _choose(conversation: RecordedConversation, step: int, after: After) -> RecordedTurn | None:
-    """The alternative that fits; an edited call that went well may share the words of one that was not edited."""
+    """The turn for an outcome. A successful edited call falls back to the turn for a successful one."""
     wanted = [after, "success", "any"] if after == "edited" else [after, "any"]
     turns = [turn for turn in conversation.turns if turn.step == step]
     return next((turn for one in wanted for turn in turns if turn.after == one), None)

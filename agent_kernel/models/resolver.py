@@ -1,4 +1,4 @@
-"""From a name to a model. Endpoints and keys come from the host's configuration, never from a notebook."""
+"""Finds models by name. Endpoints and keys come from the host's configuration, never from a notebook."""
 
 import os
 import threading
@@ -9,10 +9,8 @@ from agent_kernel.errors import ConfigurationError, NoModelError
 from agent_kernel.models import prices
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import Model
-from agent_kernel.models.beside import Beside, near
 from agent_kernel.models.catalogue import Catalogue, Listing
 from agent_kernel.models.client import SharedClient
-from agent_kernel.models.defaults import DEFAULT_MODELS
 from agent_kernel.models.endpoints import (
     ANTHROPIC,
     ENVIRONMENT,
@@ -22,17 +20,18 @@ from agent_kernel.models.endpoints import (
     of_environment,
 )
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import OPENAI_NAMES
+from agent_kernel.models.known import DEFAULT_MODELS, OPENAI_NAMES
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.models.retry import Clock, RetryPolicy
+from agent_kernel.models.suggestions import OtherModels, near
 from agent_kernel.protocol.views import EndpointView, ModelsView, ModelView
 
 DEMO_PACE = 0.02
-"""Seconds a word: about as fast as a hosted model."""
+"""Seconds per word, about the speed of a hosted model."""
 
 
 class ModelResolver:
-    """Names -> models. One per host; used from its event loop.
+    """Resolves names to models. One per host; used from its event loop.
 
     - `demo`: the shipped cassette
     - `replay:PATH`: a cassette; relative to `base_directory`, and never outside of it if one is given
@@ -70,9 +69,9 @@ class ModelResolver:
         self._catalogue = Catalogue(self._client)
         self._changing = threading.Lock()
         self.default: str | None = None
-        """The name that `resolve(None)` stands for."""
+        """The name that `resolve(None)` uses."""
         self.default_reason = ""
-        """Why it is that one, in a sentence."""
+        """Why this is the default, as a sentence."""
         self.endpoints: dict[str, Endpoint | BrokenEndpoint] = {}
         self.read_environment()
 
@@ -86,12 +85,12 @@ class ModelResolver:
         base_directory: Path | None = None,
         other_secrets: Iterable[str] = (),
     ) -> "ModelResolver":
-        """From the variables that `agent_kernel.models.endpoints` reads, with the given endpoints beside, which win.
+        """A resolver for the variables that `agent_kernel.models.endpoints` reads and the given endpoints, which win.
 
-        `default` wins over AGENT_KERNEL_MODEL. With a key and no address it is the provider itself, and then the
-        default model is that of `agent_kernel.models.defaults`. With an address and no key (Ollama) a placeholder is
-        sent. `environ` is read anew for each run, so that a caller who wants it to stay as it is gives a copy; `None`
-        is a copy of this process's environment. `other_secrets` are replaced in answers as keys are.
+        `default` overrides AGENT_KERNEL_MODEL. A key without an address means the provider itself, with its model in
+        `agent_kernel.models.known.DEFAULT_MODELS`. With an address and no key (Ollama) a placeholder is sent.
+        `environ` is read again for each run, so pass a copy if it must not change; `None` means a copy of this
+        process's environment. `other_secrets` are redacted in answers as keys are.
         """
         variables = dict(os.environ) if environ is None else environ
         return cls(
@@ -103,7 +102,7 @@ class ModelResolver:
         )
 
     def read_environment(self) -> None:
-        """Take in what the environment says now. A run that goes on keeps the address and the key that it has."""
+        """Read the environment again. Runs in progress keep their address and key."""
         with self._changing:
             read = {name: self._environ.get(name) for name in ENVIRONMENT}
             if read == self._read:
@@ -138,8 +137,8 @@ class ModelResolver:
         )
 
     def resolve(self, name: str | None = None) -> Model:
-        """`None` means the default. Raises `NoModelError` if nothing is configured and `ConfigurationError` for a name
-        that means nothing here."""
+        """The model of a name; `None` means the default. Raises `NoModelError` if nothing is configured and
+        `ConfigurationError` for an unknown name."""
         self.read_environment()
         wanted = (name or self.default or "").strip()
         if not wanted:
@@ -153,7 +152,7 @@ class ModelResolver:
         return self._models[wanted]
 
     async def listed(self, *, fresh: bool = False) -> ModelsView:
-        """What all endpoints offer, each in a few seconds or with the reason why it is not known."""
+        """The models of all endpoints. An endpoint that does not answer within a few seconds has its reason instead."""
         self.read_environment()
         endpoints = self.endpoints
         listings = await self._catalogue.listings(endpoints.values(), fresh=fresh)
@@ -166,9 +165,9 @@ class ModelResolver:
         models = [
             ModelView(
                 name=self._as_named(endpoint, offer.wire_name),
-                tools=offer.told.tools,
-                images=offer.told.images,
-                context_tokens=offer.told.context_tokens,
+                tools=offer.capabilities.tools,
+                images=offer.capabilities.images,
+                context_tokens=offer.capabilities.context_tokens,
             )
             for offer in listing.offers
         ]
@@ -177,14 +176,14 @@ class ModelResolver:
         )
 
     def endpoint_of(self, name: str) -> Endpoint | BrokenEndpoint | None:
-        """Where a model of this name is asked; `None` for a recording. Raises as `resolve` does."""
+        """The endpoint of a model; `None` for a recording. Raises as `resolve` does."""
         if name in ("demo", *self._registered) or name.startswith("replay:"):
             return None
         return self._find_listed(name)[0]
 
     def register(self, model: Model) -> str:
-        """Offer a Python object as a model. Returns the name that `resolve` now knows it by: its own, with a number if
-        another object has that name."""
+        """Register a Python object as a model. Returns its name for `resolve`: its own, with a number if another object
+        has that name."""
         name, number = model.name, 1
         while self._registered.get(name, model) is not model:
             number += 1
@@ -193,7 +192,7 @@ class ModelResolver:
         return name
 
     def secrets(self) -> tuple[str, ...]:
-        """What no answer may bring to a page or into the log: the keys of all endpoints, and what the host named."""
+        """The texts to redact in answers: the keys of all endpoints, and the host's other secrets."""
         keys = (endpoint.secret() for endpoint in self.endpoints.values() if isinstance(endpoint, Endpoint))
         return (*(key.strip() for key in keys if key), *self._other_secrets)
 
@@ -213,22 +212,22 @@ class ModelResolver:
             wire_name,
             self._client(endpoint),
             api=make_api(endpoint.first_api),
-            told=lambda: self._catalogue.told(endpoint, wire_name),
-            takes_tools=endpoint.told.tools is not False,
-            used=lambda: self._catalogue.hear(endpoint),
+            capabilities=lambda: self._catalogue.capabilities(endpoint, wire_name),
+            takes_tools=endpoint.capabilities.tools is not False,
+            used=lambda: self._catalogue.probe(endpoint),
             secrets=self.secrets,
-            beside=self._beside(endpoint),
+            others=self._others(endpoint),
             name=name,
             retry=self._retry,
             clock=self._clock,
         )
 
-    def _beside(self, endpoint: Endpoint) -> Beside:
+    def _others(self, endpoint: Endpoint) -> OtherModels:
         def named(wire_names: Iterable[str]) -> list[str]:
             return [self._as_named(endpoint, other) for other in wire_names]
 
-        return Beside(
-            look=lambda: self._catalogue.listings([endpoint]),
+        return OtherModels(
+            refresh=lambda: self._catalogue.listings([endpoint]),
             names=lambda: named(self._catalogue.names(endpoint)),
             with_tools=lambda: named(self._catalogue.with_tools(endpoint)),
         )
@@ -240,7 +239,7 @@ class ModelResolver:
         return client
 
     def _as_named(self, endpoint: Endpoint, wire_name: str) -> str:
-        """How a model of this endpoint is asked for: by its name alone, where that means this one."""
+        """Names for `resolve`: without the endpoint's name where the model's alone leads to this endpoint."""
         try:
             alone = self._find(wire_name) == (endpoint, wire_name)
         except ConfigurationError:
@@ -269,20 +268,20 @@ class ModelResolver:
         raise ConfigurationError(f"No endpoint lists the model {name!r}. {self._advice(name)}")
 
     def _advice(self, name: str) -> str:
-        heard = [
+        listed = [
             f"{endpoint.name}/{other}"
             for endpoint in self.endpoints.values()
             if isinstance(endpoint, Endpoint)
             for other in self._catalogue.names(endpoint)
         ]
-        if names := near(name, heard):
+        if names := near(name, listed):
             return f"Near that: {', '.join(names)}. `%agent models` lists what there is."
         whole = ", ".join(f"{endpoint}/{name}" for endpoint in self.endpoints)
         return f"Say which one serves it: {whole}. `%agent models` lists what there is."
 
     def _is_whole(self, prefix: str, rest: str) -> bool:
-        """Whether `openai/gpt-oss-20b` is what a service calls a model: OpenRouter, LM Studio and vLLM name OpenAI's
-        models so, and the environment's endpoint has that name wherever it is."""
+        """Whether a name such as `openai/gpt-oss-20b` is a service's own name for a model, as at OpenRouter, LM Studio
+        and vLLM, and not a model of the environment's endpoint `openai`."""
         endpoint = self.endpoints[prefix]
         elsewhere = isinstance(endpoint, Endpoint) and endpoint.ambient and endpoint.provider is None
         return prefix == OPENAI and elsewhere and OPENAI_NAMES.match(rest) is not None
@@ -293,7 +292,7 @@ class ModelResolver:
             version = path.stat().st_mtime_ns
         except OSError as error:
             raise ConfigurationError(f"The cassette {path.name} can't be read: {error.strerror}.") from None
-        key = f"{version} {path}"  # a cassette that was written again is read again
+        key = f"{version} {path}"  # a changed cassette is read again
         if key not in self._models:
             self._models[key] = ReplayModel.from_file(path, name=name)
         return self._models[key]
@@ -311,8 +310,8 @@ class ModelResolver:
 
 
 def warm_up() -> None:
-    """Import what the first run needs, about a second of work. Call it in a thread; a second call costs nothing, and
-    a run that starts meanwhile waits on Python's own import locks."""
+    """Import what the first run needs, about a second of work: call it in a thread. A second call costs nothing; a run
+    that starts meanwhile waits on Python's import locks."""
     import aiohttp  # noqa: F401
     import langgraph.graph  # noqa: F401
     import openai  # noqa: F401

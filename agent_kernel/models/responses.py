@@ -1,5 +1,7 @@
-"""The Responses API, OpenAI's own for its current models. Nothing is stored with the service: each request has the
-whole conversation, and what the model thought comes back encrypted and is sent back so."""
+"""OpenAI's Responses API: requests, and what to change when one is refused.
+
+Nothing is stored at the service: each request contains the whole conversation, with reasoning in encrypted form.
+"""
 
 import hashlib
 import logging
@@ -20,11 +22,11 @@ from agent_kernel.protocol.vocabulary import ApiName
 InputItem = dict[str, Any]
 
 LONGEST_ID = 64
-"""Characters of a call's id, a function's name and a cache key; the service refuses longer ones."""
+"""The service's limit for a call's id, a function's name and a cache key, in characters."""
 ENCRYPTED = "reasoning.encrypted_content"
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _DISPENSABLE = ("reasoning.summary", "reasoning.effort", "include", "prompt_cache_key", "store", "reasoning")
-"""Fields that some services and models refuse, and without which the answer is as good or nearly so."""
+"""Fields that some services and models refuse, and that hardly matter for the answer."""
 _ABOUT_AN_ITEM = re.compile(r"\brs_\w+|encrypted|reasoning\W+item|item\W+of type\W+reasoning|input\[\d+\]", re.I)
 _ITEM_ID = re.compile(r"\b[a-z]{2,4}_[0-9A-Za-z]{6,}")
 _MOST_REFUSED = 1_000
@@ -38,9 +40,9 @@ class ResponsesApi:
 
     def __init__(self) -> None:
         self._left_out: set[str] = set()
-        """Fields that the service refused; with an effort, its value is part of the name."""
+        """Fields that the service refused. An entry for the effort includes its value."""
         self._refused: dict[str, None] = {}
-        """Items that the service no longer accepts."""
+        """Provider items that the service no longer accepts."""
 
     def headers(self, key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {key}"}
@@ -66,7 +68,7 @@ class ResponsesApi:
         return ResponsesReader(target.origin)
 
     def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
-        """Without a field that the service does not know, or without reasoning that it no longer accepts."""
+        """The request without an unknown field, or without reasoning that the service no longer accepts."""
         if fault.status not in (400, 404, 422):
             return None
         if fault.param.startswith(_DISPENSABLE):
@@ -100,7 +102,7 @@ class ResponsesApi:
         return Amendment(request, notice)
 
     def _items_refused(self, request: ModelRequest, fault: Fault, target: Target) -> list[str]:
-        """The provider's items that the service names, or all that there are where it names none."""
+        """The provider items that the service names, or all if it names none."""
         about = f"{fault.code} {fault.param} {fault.detail}"
         if not _ABOUT_AN_ITEM.search(about):
             return []
@@ -134,7 +136,7 @@ class ResponsesApi:
 
 
 def _names(fault: Fault, field: str) -> bool:
-    """Whether a fault is about a field: by the service's own word, or quoted in what it says."""
+    """Whether a fault is about a field: by its `param`, or quoted in its message."""
     if fault.param:
         return fault.param.startswith(field)
     return re.search(rf"['\"`]{re.escape(field)}\b", fault.detail) is not None
@@ -151,19 +153,19 @@ def _leave_out(body: dict[str, Any], name: str) -> None:
 
 
 def _tool(tool: dict[str, Any]) -> dict[str, Any]:
-    """Strict schemas would have to name each parameter as required; ours say which are."""
+    """Tool declarations in this API's format. `strict` is off, because it makes every parameter required."""
     return {"type": "function", "parameters": None, **tool["function"], "strict": False}
 
 
 def _fit(items: tuple[Item, ...], message: WireMessage) -> bool:
-    """Whether the items are of this message: all of its text and each of its calls once."""
+    """Whether the items match the message: they cover all of its text, and each call once."""
     texts = sum(item.length for item in items if isinstance(item, TextItem))
     indices = [item.index for item in items if isinstance(item, CallItem)]
     return texts == len(message["content"] or "") and sorted(indices) == list(range(len(message.get("tool_calls", ()))))
 
 
 def _kept_items(items: tuple[Item, ...], message: WireMessage) -> Iterator[InputItem]:
-    """The turn in the provider's order. Reasoning at its end led to nothing, and is refused."""
+    """The turn in the provider's order, without reasoning at its end, which the service refuses."""
     last = max((place for place, item in enumerate(items) if not _is_reasoning(item)), default=-1)
     at = 0
     for item in items[: last + 1]:
@@ -222,7 +224,7 @@ def _with_pictures(message: WireMessage, request: ModelRequest) -> list[dict[str
 
 
 def _short(name: str) -> str:
-    """The same for the same name. Another service's ids may be longer than this one takes."""
+    """Shorten a name that exceeds `LONGEST_ID`, always to the same result. Other services allow longer ids."""
     return name if len(name) <= LONGEST_ID else hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
 
 

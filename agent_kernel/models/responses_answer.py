@@ -1,4 +1,4 @@
-"""Reads the answers of the Responses API: events about items, and at last the response as a whole."""
+"""Reads the answers of the Responses API: events about items, and at the end the response as a whole."""
 
 import json
 import re
@@ -30,10 +30,10 @@ class ResponsesReader:
 
     def __init__(self, origin: str) -> None:
         self.done = False
-        """True once the server said that nothing follows."""
+        """True once the server has said that nothing follows."""
         self._origin = origin
         self._deltas = Deltas()
-        self._body = AnswerBody(self._deltas.room)
+        self._body = AnswerBody(self._deltas.size)
         self._outputs = Outputs(self._deltas)
         self._numbers: dict[int, int] = {}
         self._ended = False
@@ -41,13 +41,14 @@ class ResponsesReader:
         self._usage = TokenUsage()
 
     def feed(self, chunk: bytes) -> list[ModelItem]:
-        """The deltas in `chunk`. Raises `Fault`."""
+        """Feed bytes of the body. Returns the deltas that they complete. Raises `Fault`."""
         for event in self._body.feed(chunk):
             self._take_event(event)
         return self._deltas.take()
 
     def finish(self) -> list[ModelItem]:
-        """The end of the body was reached. The last item is the turn. Raises `Fault` if it was cut off."""
+        """End the body. Returns the remaining items, the last of which is the turn. Raises `Fault` if it was cut
+        off."""
         for event in self._body.finish():
             self._take_event(event)
         self._check_whole()
@@ -57,7 +58,7 @@ class ResponsesReader:
 
     @property
     def whole(self) -> bool:
-        """Whether a connection that breaks now has lost nothing."""
+        """Whether the answer is complete, so that a connection that breaks now loses nothing."""
         return self._ended
 
     def _take_event(self, raw: bytes) -> None:
@@ -94,7 +95,7 @@ class ResponsesReader:
                 self._add_piece(subject, event, raw, last=what == "done")
 
     def _is_repeated(self, event: dict[str, Any], raw: bytes) -> bool:
-        """Whether just this event has come before. Its number tells, on a server that counts."""
+        """Whether the event was repeated, by its sequence number, if the server sends one."""
         number = event.get("sequence_number")
         if not isinstance(number, int):
             return False
@@ -113,7 +114,7 @@ class ResponsesReader:
                 call.spare_name = event["name"] if isinstance(event.get("name"), str) else ""
                 call.whole_arguments = arguments_of(_exact(event, raw).get("arguments"))
             elif not (call.done or call.whole_arguments):
-                call.arguments.append(self._deltas.room.take(event["delta"] if isinstance(event["delta"], str) else ""))
+                call.arguments.append(self._deltas.size.take(event["delta"] if isinstance(event["delta"], str) else ""))
         elif (kind := _TEXTS.get(subject)) is not None:
             item = outputs.find("message", item_id, index)
             if item.done:
@@ -130,7 +131,7 @@ class ResponsesReader:
         outputs = self._outputs
         item = outputs.find("reasoning", event.get("item_id"), event.get("output_index"))
         if item.done or (item.parts and item.parts[0].kind != kind):
-            return  # the same thoughts, told in another way
+            return  # another form of the same reasoning
         part = outputs.part(
             outputs.reasoning, item, kind, event.get("summary_index" if kind == "summary" else "content_index")
         )
@@ -140,7 +141,7 @@ class ResponsesReader:
             outputs.reasoning.add(part, _delta(event))
 
     def _add_response(self, response: dict[str, Any], raw: bytes) -> None:
-        """The whole body, from a server that does not stream."""
+        """Read the body of a server that does not stream."""
         if response.get("error") and "output" not in response:
             raise _failure(response["error"])
         if response.get("object") == "error":
@@ -203,7 +204,7 @@ def _delta(event: dict[str, Any]) -> str:
 
 
 def _exact(value: dict[str, Any], raw: bytes, name: str = "") -> dict[str, Any]:
-    """`value`, parsed again where a call's arguments are an object in it: orjson would round big integers there."""
+    """`value`, parsed again if a call's arguments are an object in it, because orjson would round big integers."""
     items = value.get("output", [value])
     arguments = [item.get("arguments") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
     if not any(isinstance(one, dict) for one in arguments):
@@ -213,9 +214,9 @@ def _exact(value: dict[str, Any], raw: bytes, name: str = "") -> dict[str, Any]:
 
 
 def _failure(error: Any) -> Fault:
-    """From an error of the service's own, in whatever event it came."""
+    """The fault for an error of the service, from any event that carries one."""
     code = error.get("code") if isinstance(error, dict) else None
-    if isinstance(error, dict) and error.get("type") == "error":  # the event's, and no word for what is wrong
+    if isinstance(error, dict) and error.get("type") == "error":  # the event's type, not an error code
         error = {name: value for name, value in error.items() if name != "type"}
     if not isinstance(code, str) or code.isdecimal():
         return error_object_fault(error)

@@ -1,14 +1,14 @@
-"""The items of a Responses answer while they arrive: messages, reasoning and calls, each put together from pieces.
+"""Assembles the items of a Responses answer (messages, reasoning, calls) from their pieces.
 
-What servers do, and what is made of it:
+Deviations of servers, and how they are read:
 
-- Deltas name their item by an id that changes with each of them (LiteLLM), or all items by one index: an id is believed
-  where it is known, then the index, then the item of that kind that is open.
-- Deltas come without the event that opens their item, or an item without any deltas: its last event has it whole.
-- Deltas of two items come in turns: the text of the later one waits, so that none is mixed with another.
-- What an item's last event says is compared with what its deltas said: the rest is passed on, and what does not fit
-  is a fault, because it was shown.
-- The call in the last event of all has another id than the same call before (vLLM): the first id counts.
+- Deltas with an id that changes each time (LiteLLM), or with one index for all items: a known id decides, then the
+  index, then the open item of that kind.
+- Deltas without the event that opens their item, or an item without deltas: its last event contains it whole.
+- Interleaved deltas of two items: the text of the later one waits, so that texts are not mixed.
+- An item's last event that extends its deltas: the rest is passed on. If it contradicts them, the answer is a fault,
+  because the deltas were shown.
+- A call with another id in the final response (vLLM): the first id counts.
 """
 
 import json
@@ -25,10 +25,10 @@ from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, TextI
 
 PARTS_APART = "\n\n"
 LARGEST_ITEM = 4 * 1024 * 1024
-"""Bytes of one item that is kept for the provider."""
+"""The largest item that is kept for the provider, in bytes."""
 
 _FIELDS: dict[str, type] = {"id": str, "status": str, "phase": str, "namespace": str, "caller": dict}
-"""Of items, beside what the message says of them."""
+"""The fields of items that are kept besides text and calls, with their types."""
 _STATUSES = ("in_progress", "completed", "incomplete")
 
 PartKind = Literal["output_text", "refusal", "summary", "thought"]
@@ -36,16 +36,16 @@ PartKind = Literal["output_text", "refusal", "summary", "thought"]
 
 @dataclass(slots=True, eq=False)
 class Part:
-    """A piece of an item's text that the server sends as one."""
+    """A part of an item's text."""
 
     item: "Output"
     kind: PartKind
     index: Any
     pieces: list[str] = field(default_factory=list)
     passed: int = 0
-    """How many of the pieces were passed on."""
+    """The number of pieces that were passed on."""
     apart: int = 0
-    """Characters that were put before it."""
+    """The length of the separator before it."""
     closed: bool = False
 
     @property
@@ -62,13 +62,13 @@ class Output:
     index: Any = None
     parts: list[Part] = field(default_factory=list)
     whole: dict[str, Any] | None = None
-    """As its last event has it."""
+    """The item as its last event contains it."""
     call_id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
     whole_arguments: str = ""
     spare_name: str = ""
-    """From an event that says the name and no id; taken where no other comes."""
+    """The name from an event without an id, used if no other arrives."""
     begun: bool = False
 
     @property
@@ -81,8 +81,8 @@ class Output:
 
 
 class Lane:
-    """Text that is shown in one place: the answer, or the reasoning. Parts follow each other in the order in which
-    they began, and only the first that is open is passed on as it comes."""
+    """One stream of shown text: the answer, or the reasoning. Its parts follow in the order in which they began; only
+    the first open one is passed on as it arrives."""
 
     def __init__(self, deltas: Deltas, kind: Literal["text", "reasoning"]) -> None:
         self._deltas = deltas
@@ -92,7 +92,7 @@ class Lane:
         self._last: Part | None = None
 
     def open(self, item: Output, kind: PartKind, index: Any) -> Part:
-        self._deltas.room.begin_part()
+        self._deltas.size.begin_part()
         part = Part(item, kind, index)
         item.parts.append(part)
         self._parts.append(part)
@@ -100,11 +100,11 @@ class Lane:
 
     def add(self, part: Part, text: str) -> None:
         if text and not part.closed:
-            part.pieces.append(self._deltas.room.take(text))
+            part.pieces.append(self._deltas.size.take(text))
             self._pass_on()
 
     def close(self, part: Part, whole: Any) -> None:
-        """The part has ended; `whole` is its text as the server has it in the end. Raises `Fault`."""
+        """End a part; `whole` is its final text. Raises `Fault` if it contradicts the pieces."""
         if part.closed:
             return
         if isinstance(whole, str) and whole:
@@ -117,7 +117,7 @@ class Lane:
         self._pass_on()
 
     def refuse(self) -> None:
-        """The pieces do not make up the whole. Of the reasoning nothing depends on it. Raises `Fault`."""
+        """Raise `Fault` because pieces and whole differ; for reasoning, on which nothing depends, do nothing."""
         if self._kind == "text":
             raise Fault("answer", "the pieces of the answer do not fit the whole", retry=True)
 
@@ -146,7 +146,7 @@ class Lane:
 
 
 class Outputs:
-    """All items of an answer, and the deltas that come of them."""
+    """All items of an answer, and the deltas that they yield."""
 
     def __init__(self, deltas: Deltas) -> None:
         self._deltas = deltas
@@ -159,7 +159,7 @@ class Outputs:
         return any(item.kind in ("message", "function_call") for item in self.items)
 
     def find(self, kind: str, item_id: Any, index: Any) -> Output:
-        """The item that an event is about; a new one where it can be none of those that are known."""
+        """The item that an event belongs to; a new one if it matches none."""
         same = [item for item in self.items if item.kind == kind]
         if item_id:
             for item in same:
@@ -174,7 +174,7 @@ class Outputs:
         return self._new(kind, item_id, index)
 
     def begin(self, raw: dict[str, Any], index: Any) -> None:
-        """The event that opens an item, which some servers repeat and others send after its first delta."""
+        """Open an item. Some servers repeat this event, others send it after the first delta."""
         kind, item_id, call_id = _text(raw.get("type")), _text(raw.get("id")), _text(raw.get("call_id"))
         for item in self.items:
             same_place = item.index == index and not item.done and (not item.begun or item.call_id == call_id != "")
@@ -188,7 +188,7 @@ class Outputs:
             self.name_call(item, raw)
 
     def name_call(self, item: Output, raw: dict[str, Any]) -> None:
-        """Its card is shown as soon as it has a name."""
+        """Set a call's name, upon which its card is shown."""
         item.call_id = item.call_id or _text(raw.get("call_id"))
         if item.name or not (name := _text(raw.get("name"))):
             return
@@ -202,13 +202,13 @@ class Outputs:
         return lane.open(item, kind, index)
 
     def end(self, raw: dict[str, Any], index: Any) -> None:
-        """The event that has an item whole. Said twice, it counts once. Raises `Fault`."""
+        """End an item with its complete form. A repeated event is ignored. Raises `Fault`."""
         item = self.find(_text(raw.get("type")), raw.get("id"), index)
         if not item.done:
             self._settle(item, raw)
 
     def reconcile(self, output: list[Any]) -> None:
-        """What the last event of all says of the items: only what no event before said is taken from it."""
+        """Take from the final response what no earlier event contained."""
         whole = [raw for raw in output if isinstance(raw, dict)]
         known = {item.id: item for item in self.items if item.id}
         matched = [known.get(_text(raw.get("id"))) for raw in whole]
@@ -228,7 +228,7 @@ class Outputs:
         self.reasoning.close_all()
 
     def unfinished(self) -> str | None:
-        """What the server began and did not end, in words."""
+        """A description of an item that was begun and not ended, or `None`."""
         for item in self.items:
             if item.kind == "function_call" and not (item.done or _is_object(item.call_arguments)):
                 return f"a call of {item.name}" if item.name else "a call"
@@ -237,7 +237,7 @@ class Outputs:
         return None
 
     def broken_call(self) -> str | None:
-        """The name of a call whose arguments have begun and are no whole JSON object, and which was not ended."""
+        """The name of a call that was not ended and whose arguments are incomplete JSON, or `None`."""
         for item in self.calls:
             ended = item.done and item.whole is not None and item.whole.get("status") != "incomplete"
             if not (ended or _is_object(item.call_arguments)):
@@ -248,7 +248,7 @@ class Outputs:
         return tuple(RequestedCall(item.call_id, item.name, item.call_arguments) for item in self.calls)
 
     def provider_items(self, content: str) -> tuple[Item, ...]:
-        """The turn as the provider wants it back; none where the message says all that there is."""
+        """The items to send back with the turn; none if the message contains everything."""
         if not any(_is_telling(item) for item in self.items) and sum(item.kind == "message" for item in self.items) < 2:
             return ()
         indices = [item.index for item in self.items]
@@ -258,7 +258,7 @@ class Outputs:
         for order in orders:
             if "".join(_text_of(item) for item in order) == content:
                 return tuple(self._kept(order))
-        return ()  # texts that the server mixed: their order can't be made again
+        return ()  # interleaved texts, whose order can't be rebuilt
 
     def _kept(self, order: list[Output]) -> Iterator[Item]:
         for item in order:
@@ -273,7 +273,7 @@ class Outputs:
                         yield OpaqueItem(kept)
 
     def _new(self, kind: str, item_id: Any, index: Any) -> Output:
-        self._deltas.room.begin_part()
+        self._deltas.size.begin_part()
         item = Output(kind, _text(item_id), index)
         self.items.append(item)
         if kind == "function_call":
@@ -296,16 +296,16 @@ class Outputs:
 
 
 def arguments_of(value: Any) -> str:
-    """A call's arguments as text, blank where there are none; some servers send the object itself."""
+    """A call's arguments as text, which some servers send as an object; blank if there are none."""
     if isinstance(value, str):
         return value.strip()
     return "" if value is None else json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _settle_parts(lane: Lane, item: Output, texts: list[tuple[PartKind, str]]) -> None:
-    """Bring what the deltas said to what the item is in the end. Raises `Fault`."""
+    """Complete an item's parts from its final texts. Raises `Fault` if they contradict."""
     said = [part for part in item.parts if part.pieces]
-    if len(said) > len(texts):  # pieces of one part under several numbers
+    if len(said) > len(texts):  # one part was sent under several indexes
         whole = "".join(text for _, text in texts)
         before = "".join(part.text for part in said[:-1])
         if whole and not whole.startswith(before):
@@ -332,7 +332,7 @@ def _message_texts(raw: dict[str, Any]) -> list[tuple[PartKind, str]]:
 
 
 def _reasoning_texts(raw: dict[str, Any], item: Output) -> list[tuple[PartKind, str]]:
-    """The summary, or the thoughts themselves where there is none; never both."""
+    """The texts of the reasoning's summary, or of its content if there is no summary."""
     shown = item.parts[0].kind if item.parts else None
     for kind, name in (("summary", "summary"), ("thought", "content")):
         parts = raw.get(name)
@@ -343,14 +343,14 @@ def _reasoning_texts(raw: dict[str, Any], item: Output) -> list[tuple[PartKind, 
 
 
 def _text_of(item: Output) -> str:
-    """What of the turn's content is this message's, with what stands before its parts."""
+    """This message's share of the turn's content, separators included."""
     if item.kind != "message":
         return ""
     return "".join(PARTS_APART[: part.apart] + part.text for part in item.parts if part.pieces)
 
 
 def _is_telling(item: Output) -> bool:
-    """Whether the item says something that the message does not."""
+    """Whether the item contains more than the message does."""
     match item.kind:
         case "message":
             return _message_frame(item) is not None and _is_special(item.whole or {})
@@ -367,7 +367,7 @@ def _is_special(raw: dict[str, Any]) -> bool:
 
 
 def _message_frame(item: Output) -> dict[str, Any] | None:
-    """The item but for its texts: in their place stands where they are in the item's share of the content."""
+    """The item with its texts replaced by their offsets in the content."""
     parts = [part for part in item.parts if part.pieces]
     pieces = item.whole.get("content") if item.whole is not None else None
     if item.whole is None or not isinstance(pieces, list) or not _text(item.whole.get("id")):
@@ -393,23 +393,23 @@ def _message_frame(item: Output) -> dict[str, Any] | None:
 
 
 def _call_frame(item: Output) -> dict[str, Any] | None:
-    """The item but for what the message says of the call."""
+    """The item without what the message contains of the call."""
     frame = _own(item.whole or {}, "id", "status", "namespace", "caller")
     return frame if frame and _storable(frame) else None
 
 
 def _opaque(item: Output) -> dict[str, Any] | None:
-    """The item as it is sent back; `None` for one that no service would take."""
+    """The item as it is sent back; `None` for one that services would refuse."""
     if item.whole is None or not (item.kind and _text(item.whole.get("id"))):
         return None
-    raw = {name: value for name, value in item.whole.items() if value is not None}  # services send null, and refuse it
+    raw = {name: value for name, value in item.whole.items() if value is not None}  # services send null and refuse it
     if item.kind == "reasoning":
         raw = {"summary": []} | raw
         if not _are_texts(raw["summary"], "summary_text"):
             return None
         if not _are_texts(raw.get("content", []), "reasoning_text"):
             return None
-        # Without its content it is a reference to what the service did not store.
+        # Without its content it only refers to something that the service did not store.
         if not (_text(raw.get("encrypted_content")) or ("encrypted_content" not in raw and raw.get("content"))):
             return None
     return raw if _storable(raw) else None
@@ -422,7 +422,7 @@ def _are_texts(parts: Any, kind: str) -> bool:
 
 
 def _own(raw: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Of these fields those that say something."""
+    """Those of the known fields that are set."""
     kept = {name: raw[name] for name in names if raw.get(name) and isinstance(raw[name], _FIELDS[name])}
     if kept.get("status") not in _STATUSES:
         kept.pop("status", None)
@@ -430,7 +430,7 @@ def _own(raw: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _storable(raw: dict[str, Any]) -> bool:
-    """Whether the log can hold it: not nested too deeply, and of a size that a provider means."""
+    """Whether the log can store the item: not nested too deeply, and not larger than `LARGEST_ITEM`."""
     try:
         return len(orjson.dumps(raw)) <= LARGEST_ITEM
     except TypeError:

@@ -1,7 +1,7 @@
-"""When to ask a model's service again, and after how long.
+"""The retry policy for model services: when to retry, and after how long.
 
-The `openai` client retries too, but not after a stream that broke before it said anything, and its clock can't be
-replaced; so its own retries are off and this is the only place that decides.
+The `openai` client's own retries are off: it does not retry a stream that broke before its first token, and its clock
+can't be replaced in tests.
 """
 
 import asyncio
@@ -33,17 +33,17 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Exponential back-off with up to a quarter of jitter; the same curve as the `openai` client's. Seconds."""
+    """Exponential back-off with up to a quarter of jitter, as in the `openai` client. All times are in seconds."""
 
     tries: int = 4
     first_delay: float = 0.5
     longest_delay: float = 8.0
     longest_wait: float = 120.0
-    """A server that asks for a longer wait than this is reported instead of waited for."""
+    """If a server asks for a longer wait, the request fails instead."""
     jitter: Callable[[], float] = random.random
 
     def delay(self, tried: int, retry_after: float | None) -> float | None:
-        """Seconds to wait after `tried` tries, or `None` to give up."""
+        """Seconds to wait after `tried` attempts, or `None` to give up."""
         if tried >= self.tries:
             return None
         if retry_after is not None and retry_after > 0:
@@ -53,7 +53,7 @@ class RetryPolicy:
 
 
 def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that the server asks to wait, from `retry-after-ms` or `retry-after` (seconds or an HTTP date)."""
+    """The seconds to wait that the server asks for, in `retry-after-ms` or `retry-after` (seconds or an HTTP date)."""
     for header, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         value = headers.get(header)
         if value is None:

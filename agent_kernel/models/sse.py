@@ -1,15 +1,15 @@
-"""Server-sent events, read from raw bytes as they arrive.
+"""Parses server-sent events from raw bytes as they arrive.
 
-Own code, because the well-kept readers (`httpx-sse`, `sseclient-py`, the `openai` client's decoder) work on decoded
-lines of a whole response object, which costs more than parsing the JSON. The rules are those of the HTML standard,
-section 9.2.6, but for one: an event whose closing blank line never came still counts, because servers omit it.
+This is our own code, because the maintained readers (`httpx-sse`, `sseclient-py`, the `openai` client's decoder) work
+on decoded lines of a whole response object, which costs more than parsing the JSON. The rules are those of the HTML
+standard, section 9.2.6, with one exception: an event without its closing blank line counts, because servers omit it.
 """
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class EventReader:
-    """Turns chunks, split anywhere, into the data of events. Field names other than `data` are of no use here."""
+    """Turns chunks, split anywhere, into the data of events. Fields other than `data` are ignored."""
 
     def __init__(self) -> None:
         self._head = b""  # the first bytes, until it is clear whether they are a byte order mark
@@ -41,7 +41,7 @@ class EventReader:
         return self._lines(block)
 
     def finish(self) -> list[bytes]:
-        """The data of an event that the end of the stream cut short of its blank line, if there is one."""
+        """The data of a last event without its blank line, if there is one."""
         rest = b"".join(self._parts)
         self._parts.clear()
         return self._lines(rest + b"\n\n")

@@ -1,4 +1,4 @@
-"""Bodies of answers as they come, unpacked in small pieces: a few kilobytes may stand for gigabytes."""
+"""Decompresses the bodies of answers in small pieces, because a few kilobytes may expand to gigabytes."""
 
 import asyncio
 import zlib
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     import httpx2
 
 ACCEPTED = "gzip, deflate"
-"""What requests say they take. Of other packings Python's decoders can't be told where to stop."""
+"""The `Accept-Encoding` of requests. Python's decoders for other encodings can't limit their output."""
 PIECE_BYTES = 65_536
 _EITHER = zlib.MAX_WBITS | 32
-"""Of the two headers, whichever is there."""
+"""Makes zlib accept gzip and zlib headers."""
 
 
 async def unpacked(response: "httpx2.Response") -> AsyncGenerator[bytes]:
-    """The body in pieces, those of a packed one of `PIECE_BYTES` at most. Raises `Fault`."""
+    """The body in pieces; those of a compressed one have at most `PIECE_BYTES`. Raises `Fault`."""
     packing = response.headers.get("content-encoding", "").strip().lower()
     if packing in ("", "identity"):
         async for piece in response.aiter_raw():
@@ -39,11 +39,13 @@ async def unpacked(response: "httpx2.Response") -> AsyncGenerator[bytes]:
             if unpacker.eof:
                 packed, unpacker = unpacker.unused_data, zlib.decompressobj(_EITHER)
             elif len(piece) == PIECE_BYTES:
-                await asyncio.sleep(0)  # there may be thousands of them without a wait for the network
+                await asyncio.sleep(
+                    0
+                )  # lets other tasks run: thousands of pieces may come without waiting for the network
 
 
 async def read_whole(response: "httpx2.Response", most_bytes: int) -> bytes:
-    """The whole body. Raises `Fault` for one that is longer."""
+    """The whole body. Raises `Fault` if it has more than `most_bytes`."""
     pieces: list[bytes] = []
     size = 0
     async for piece in unpacked(response):

@@ -1,19 +1,18 @@
-"""What a service says it has counted, read with care: nothing of it is the service's to overstate or to break."""
+"""Validates the token counts that services report, so that a wrong one can neither mislead nor break anything."""
 
 from typing import Any
 
 from agent_kernel.models.base import TokenUsage
 
 MOST_TOKENS = 100_000_000
-"""More than any model takes or writes in one turn; a larger figure is a fault of the service."""
+"""The largest plausible count of a turn; larger ones are taken for faults of the service."""
 
 
 def token_usage(
     input_tokens: Any, output_tokens: Any, *, cached: Any = None, cache_write: Any = None, reasoning: Any = None
 ) -> TokenUsage:
-    """The tokens of a turn. A figure that is no count (negative, absurd, not whole, a bool, a text) is refused: with
-    one of the two totals all counts as not reported, `TokenUsage()`; a part is left out, also where it is larger than
-    its whole."""
+    """The tokens of a turn. If a total is not a valid count (negative, too large, not whole, a bool, a text), nothing
+    counts as reported: `TokenUsage()`. A part that is invalid or larger than its total is dropped."""
     taken, written = _count(input_tokens), _count(output_tokens)
     if taken is None or written is None:
         return TokenUsage()
@@ -28,14 +27,14 @@ def token_usage(
 
 
 def openai_usage(reported: Any) -> TokenUsage:
-    """Of the `usage` of an answer by an API of OpenAI's, in the shapes that services give it."""
+    """The tokens from the `usage` of OpenAI's APIs, in the variants that services send."""
     if not isinstance(reported, dict) or not any(name in reported for name in _INPUT + _OUTPUT):
         return TokenUsage()
     input_tokens, output_tokens = _first(reported, _INPUT), _first(reported, _OUTPUT)
     reasoning = _first(reported, _REASONING)
     total, taken, written = (_count(one) for one in (reported.get("total_tokens"), input_tokens, output_tokens))
     if total and taken is not None and written is not None and total > taken + written:
-        # Gemini and xAI count what was thought in the total only, and want to be paid for it as for output.
+        # Gemini and xAI count reasoning in the total only, and bill it as output.
         reasoning = total - taken - written
         output_tokens = written + reasoning
     return token_usage(
@@ -70,7 +69,7 @@ _REASONING = (
 
 
 def _first(reported: dict[str, Any], paths: tuple[str, ...]) -> Any:
-    """The first of the fields that is there; 0 where none is."""
+    """The value of the first field that exists, or 0."""
     for path in paths:
         outer, _, inner = path.partition(".")
         value = reported.get(outer)
@@ -82,12 +81,12 @@ def _first(reported: dict[str, Any], paths: tuple[str, ...]) -> Any:
 
 
 def is_count(value: Any) -> bool:
-    """Whether a figure may be one of tokens."""
+    """Whether a value is a plausible count of tokens."""
     return _count(value) is not None
 
 
 def _count(value: Any) -> int | None:
-    if isinstance(value, float) and value.is_integer():  # not for what is not finite
+    if isinstance(value, float) and value.is_integer():  # false for infinities and NaN
         value = int(value)
     if type(value) is not int or not 0 <= value <= MOST_TOKENS:
         return None

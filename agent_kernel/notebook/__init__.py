@@ -1,22 +1,22 @@
-"""The hands: what runs in the notebook's kernel. `take` and `take_async` are how a queued message runs a call."""
+"""The executor: everything that runs in the notebook's kernel. Queued messages run calls by `take` and `take_async`."""
 
 
 def install() -> None:
-    """Let the server's requests into this kernel. Idempotent."""
-    from agent_kernel.notebook.link import install as install_link
+    """Have this kernel answer the server's requests. Idempotent."""
+    from agent_kernel.notebook.kernel.link import install as install_link
 
     install_link()
 
 
 def take(approval_id: str) -> None:
-    """Run a deposited call on this, the main, thread. Does nothing if somebody else has claimed it, or if it awaits."""
-    from agent_kernel.notebook.workshop import workshop
+    """Run a deposited call on this thread, the main one. Does nothing if the call was claimed already, or awaits."""
+    from agent_kernel.notebook.kernel.state import kernel_state
 
-    workshop().executor.run_sent(approval_id)
+    kernel_state().executor.run_deposited(approval_id)
 
 
 async def take_async(approval_id: str) -> None:
     """As `take`, for a call that awaits."""
-    from agent_kernel.notebook.workshop import workshop
+    from agent_kernel.notebook.kernel.state import kernel_state
 
-    await workshop().executor.run_next_async(approval_id)
+    await kernel_state().executor.run_next_async(approval_id)

@@ -1,39 +1,38 @@
-"""`Agent`: one conversation, in which runs follow one another."""
+"""`Agent`: a conversation in this notebook, and the runs in it."""
 
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from agent_kernel.approvals.rule_check import check_rules
+from agent_kernel.approvals.rules import check_rules
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.loop.settings import RunSpec
-from agent_kernel.notebook.cells import request_of
-from agent_kernel.notebook.handle import Run, state_of
-from agent_kernel.notebook.interrupts import Notice, RunInterrupted
+from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
+from agent_kernel.notebook.hosts.discovery import host_for
+from agent_kernel.notebook.kernel.cells import current_request
+from agent_kernel.notebook.kernel.run_state import RunState
+from agent_kernel.notebook.kernel.state import kernel_state
+from agent_kernel.notebook.kernel.wait import end_interrupted
 from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions, as_effort, as_policy
-from agent_kernel.notebook.place import is_served
-from agent_kernel.notebook.remote import is_served_from_afar
-from agent_kernel.notebook.run import Host, RunState
-from agent_kernel.notebook.toolbox import offered_tools, with_timeouts
-from agent_kernel.notebook.workshop import Workshop, workshop
+from agent_kernel.notebook.run import Run, state_of
+from agent_kernel.notebook.tools import offered_tools, with_timeouts
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
+from agent_kernel.runtime.settings import RunSpec
 
 __all__ = ["Agent", "Budget", "Policy", "last_run", "runs"]
 
 
 class Agent:
-    """An agent in this notebook. What it is told and what it does is one conversation.
+    """An agent in this notebook. Its runs are one conversation: each prompt continues the last.
 
-    `model`: a name, or an object that is a model (`agent_kernel.models.base.Model`); `None` is the host's default.
-    `tools`: functions, `ak.tool` functions and LangChain tools are added to the built-in tools; names of built-in
-    tools choose which of those are offered.
-    `system`: replaces the instructions that the model is given.
+    `model`: a model's name, or a model object (`agent_kernel.models.base.Model`); `None` is the host's default.
+    `tools`: functions, `ak.tool` functions and LangChain tools, which are offered beside the built-in tools; names of
+    built-in tools, if there are any, select which of those are offered.
+    `system`: replaces the default system prompt.
     `policy`: "ask", "edit", "allow", "deny", "plan", or an `ak.Policy`.
-    `budget`: an `ak.Budget` for each run. `conversation_budget`: one for all runs of the conversation together.
-    `timeouts`: seconds that a call of a tool may run, by the tool's name: `{"run_python": 600}`.
-    `effort`: "low", "medium" or "high": how much the model reasons, where it has a choice.
-    Raises `ConfigurationError` and `ToolDeclarationError`.
+    `budget`: the limits of each run, an `ak.Budget`. `conversation_budget`: those of all runs together.
+    `timeouts`: the longest time of one call, in seconds, by the tool's name: `{"run_python": 600}`.
+    `effort`: how much the model reasons, if it has a choice: "low", "medium" or "high".
+    Raises `ConfigurationError` for a value that is not valid, `ToolDeclarationError` for a tool that can't be offered.
     """
 
     def __init__(
@@ -49,10 +48,10 @@ class Agent:
     ) -> None:
         if model is not None and not isinstance(model, str) and not callable(getattr(model, "stream", None)):
             raise ConfigurationError(f"A model is a name or an object with `stream`, not {type(model).__name__!r}.")
-        self._shop = workshop()
+        self._kernel_state = kernel_state()
         self.conversation_id = new_conversation_id()
         self.model = model
-        self.tools = with_timeouts(offered_tools(self._shop.shell, tools), timeouts or {})
+        self.tools = with_timeouts(offered_tools(self._kernel_state.shell, tools), timeouts or {})
         self.system = system
         self.policy = None if policy is None else as_policy(policy)
         if self.policy is not None:
@@ -64,16 +63,17 @@ class Agent:
     def start(self, prompt: str, approvals: Sequence[Decision] | None = None) -> Run:
         """Start a run and return at once. `await run` or `run.wait()` holds the cell until it ends.
 
-        `approvals` answers the calls where nobody is there to ask: `True`, `(False, "why")`, or a
-        `ScriptedDecision` each. Without them such calls are denied. Raises `ConfigurationError`.
+        `approvals` are the decisions on the run's calls, in order, where there is no page to ask a person: `True`,
+        `(False, "why")`, or a `ScriptedDecision` each. Without them such calls are denied. Raises
+        `ConfigurationError`.
         """
         if not prompt.strip():
             raise ConfigurationError("The prompt is empty. Say what the agent should do.")
-        host = host_for(self._shop, self.model)
-        cell = request_of(self._shop.shell)
-        if cell is not None and self._shop.begins_anew(cell, self.conversation_id):
+        host = host_for(self._kernel_state, self.model)
+        cell = current_request(self._kernel_state.shell)
+        if cell is not None and self._kernel_state.begins_conversation(cell, self.conversation_id):
             self.conversation_id = new_conversation_id()
-        replaces = () if cell is None else self._shop.replaced_by(cell, self.conversation_id)
+        replaces = () if cell is None else self._kernel_state.replaced_by(cell, self.conversation_id)
         spec = RunSpec(
             run_id=new_run_id(),
             prompt=prompt,
@@ -86,74 +86,55 @@ class Agent:
             conversation_budget=self.conversation_budget.limits(),
             effort=self.effort,
             replaces=replaces,
-            continues=self._shop.continued_by(self.conversation_id, replaces),
+            continues=self._kernel_state.continued_by(self.conversation_id, replaces),
             cell_id=cell.cell_id if cell is not None else None,
         )
         state = RunState(
-            self._shop,
             host,
             spec,
             self.conversation_id,
             self.tools,
-            as_decisions(approvals),
-            self.model,
-            cell,
+            number=self._kernel_state.cell_number,
+            cell=cell,
+            cells_before=self._kernel_state.cells.before(cell),
+            scripted=as_decisions(approvals),
+            model=self.model,
         )
-        self._begin(state)
-        return Run(state)
+        self._start(state)
+        return Run(self._kernel_state, state)
 
-    def _begin(self, run: RunState) -> None:
-        """Whole, or not at all: an interrupt that comes meanwhile stops the run that was begun."""
+    def _start(self, run: RunState) -> None:
+        """Start the run completely: an interrupt meanwhile is taken for one of the started run."""
         notice = Notice(passes_on=False)
         with notice.taken():
-            self._shop.add_run(run)
-            run.host.begin(run)
-            self._shop.cells.begun(run)
+            self._kernel_state.add_run(run)
+            run.host.start(run)
+            self._kernel_state.cells.on_run_started(run)
         if notice.interrupted:
-            run.end_interrupted()
+            end_interrupted(self._kernel_state, run)
             raise RunInterrupted
 
     def run(self, prompt: str, approvals: Sequence[Decision] | None = None) -> Run:
-        """Start a run and wait for it; an interrupt cancels it. See `start`."""
+        """Start a run and wait for its end; an interrupt cancels it. The arguments and errors are those of `start`."""
         return wait_or_cancel(self.start(prompt, approvals))
 
 
 def wait_or_cancel(run: Run) -> Run:
-    """Wait for a run that its cell is about: an interrupt of the cell is one of the run."""
+    """Wait for a run; an interrupt cancels it, even if it comes before the wait has begun."""
     try:
         return run.wait()
     except KeyboardInterrupt:
-        state_of(run).stop("interrupted")
+        state_of(run).cancel("interrupted")
         raise
 
 
 def last_run() -> Run | None:
-    """The run that was started last in this kernel, by whatever agent."""
-    state = workshop().last_run
-    return Run(state) if state is not None else None
+    """The latest run in this kernel, of any agent; `None` before the first."""
+    state = kernel_state()
+    return Run(state, state.last_run) if state.last_run is not None else None
 
 
 def runs() -> list[Run]:
-    """The runs of this kernel, of whatever agent, the oldest first: all that are open, and the last that have ended."""
-    return [Run(state) for state in workshop().runs()]
-
-
-def host_for(shop: Workshop, model: Any) -> Host:
-    """The server's brain, or one in this process where there is no such server or the model is an object."""
-    by_name = model is None or isinstance(model, str)
-    served = by_name and (is_served(shop.shell) or is_served_from_afar(shop))
-    return _served(shop) if served else _embedded(shop)
-
-
-@functools.cache
-def _served(shop: Workshop) -> Host:
-    from agent_kernel.notebook.served import ServedHost
-
-    return ServedHost(shop)
-
-
-@functools.cache
-def _embedded(shop: Workshop) -> Host:
-    from agent_kernel.notebook.embedded import EmbeddedHost
-
-    return EmbeddedHost(shop)
+    """The runs in this kernel, of any agent, the oldest first: all open ones, and the latest that have ended."""
+    state = kernel_state()
+    return [Run(state, run) for run in state.runs()]

@@ -1,4 +1,4 @@
-"""Running a notebook from top to bottom without a page."""
+"""Runs a notebook from top to bottom without a page, for `agent-kernel run`."""
 
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,9 @@ from nbclient import NotebookClient
 def run_notebook(notebook: Path, output: Path, *, timeout: float | None = None) -> list[str]:
     """Run all cells in a fresh kernel, in the notebook's folder, and save the result to `output`.
 
-    A cell that fails does not stop the rest. `timeout`: seconds that one cell may take. Returns one line for each
-    cell that failed and for each agent's run that ended in an error.
+    A cell that fails does not stop the others. `timeout` is the longest time of one cell, in seconds. Returns one line
+    for each cell that failed and for each agent's run that ended in an error. Raises `OSError` where a file can't be
+    read or written, and nbformat's errors for a file that is not a notebook.
     """
     document = nbformat.read(notebook, as_version=4)
     failures: list[str] = []
@@ -26,7 +27,7 @@ def run_notebook(notebook: Path, output: Path, *, timeout: float | None = None) 
         document,
         timeout=timeout,
         allow_errors=True,
-        record_timing=False,  # a notebook that says the same again is the same file again
+        record_timing=False,  # so that the same outputs give the same file
         resources={"metadata": {"path": str(notebook.resolve().parent)}},
         on_cell_executed=note,
     )

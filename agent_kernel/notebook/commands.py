@@ -1,14 +1,15 @@
-"""`%agent status` and the other words that are commands: what is open in this kernel, and a way to it."""
+"""The one-word commands of `%agent`, such as `status`: functions that return the text to print."""
 
 from collections.abc import Mapping, Sequence
 
 from IPython.core.error import UsageError
 
 from agent_kernel.approvals.folder_file import read_limits
-from agent_kernel.notebook.run import Host, RunState, WaitingRun
-from agent_kernel.notebook.toolbox import FOLDER
-from agent_kernel.notebook.undo import KeptChange
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.notebook.execution.undo import KeptChange
+from agent_kernel.notebook.kernel.run_state import RunHost, RunState
+from agent_kernel.notebook.tools import FOLDER
+from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.tools.review.hidden import reveal
 
 PROMPT_CHARACTERS = 60
 MOST_RUNS = 30
@@ -16,7 +17,7 @@ NOTHING_OPEN = "No run is open in this kernel."
 
 
 def status(runs: Sequence[RunState], waiting: Mapping[str, WaitingRun]) -> str:
-    """`waiting`: what their hosts tell of them, by run."""
+    """`waiting`: the calls that wait for a person, by run."""
     if not runs:
         return NOTHING_OPEN
     lines = [f"  {standing(run, waiting.get(run.run_id))}: {_prompt(run)}" for run in runs]
@@ -24,7 +25,7 @@ def status(runs: Sequence[RunState], waiting: Mapping[str, WaitingRun]) -> str:
 
 
 def standing(run: RunState, waiting: WaitingRun | None) -> str:
-    """`Waiting for you (run_python) in penguins.ipynb`"""
+    """For example `Waiting for you (run_python) in penguins.ipynb`."""
     place = f" in {reveal(waiting.notebook)}" if waiting is not None and waiting.notebook is not None else ""
     return f"{_standing(run, waiting.tool_names if waiting is not None else ())}{place}"
 
@@ -40,27 +41,27 @@ def _standing(run: RunState, tool_names: Sequence[str]) -> str:
 
 def stop(runs: Sequence[RunState]) -> str:
     for run in runs:
-        run.stop("script")
+        run.cancel("script")
     return "\n".join(f"Stopped: {_prompt(run)}" for run in runs) or NOTHING_OPEN
 
 
 def show(runs: Sequence[RunState]) -> str:
-    """Show the cards of runs here; what to say where there are none to show."""
+    """Show the cards of runs in this cell. Returns a message for those that have none."""
     if not runs:
         return NOTHING_OPEN
-    hidden = [run for run in runs if not run.show_here()]
+    hidden = [run for run in runs if not run.host.show_here(run)]
     return "\n".join(f"No page shows cards of this run: {_prompt(run)}" for run in hidden)
 
 
 def limits() -> list[str]:
-    """What the files in the notebook's folder ask for, in sentences."""
+    """The limits in the files of the notebook's folder, as sentences."""
     found = read_limits(FOLDER)
     said = found.words()
     return [reveal(line) for line in ([f"Runs here are limited by {said}."] if said else []) + list(found.notes)]
 
 
 def rules(run: RunState | None) -> str:
-    """The policy of a run, and each rule in force with who made it. Saved ones have a number, by which they go."""
+    """The policy of a run, and each rule in force with its author. Saved rules have a number, for `remove_rule`."""
     from agent_kernel.record.words import rule_words  # it brings the parsers of Markdown and HTML
 
     if run is None or run.view is None:
@@ -91,8 +92,8 @@ def remove_rule(run: RunState | None, number: str) -> str:
     return f"Removed: {reveal(rule.text)}. Calls that it allowed ask again, in runs that are under way too."
 
 
-def undo(runs: Sequence[RunState], changes: Sequence[KeptChange], default: Host) -> str:
-    """Undo the last change of a file that can be, by the host of its run. Raises `AgentKernelError`."""
+def undo(runs: Sequence[RunState], changes: Sequence[KeptChange], default: RunHost) -> str:
+    """Undo the latest file change that can be undone, by the host of its run. Raises `AgentKernelError`."""
     change = next((one for one in reversed(changes) if one.state == "as_left"), None)
     if change is None:
         return changed_files(changes)
@@ -103,7 +104,7 @@ def undo(runs: Sequence[RunState], changes: Sequence[KeptChange], default: Host)
 
 
 def changed_files(changes: Sequence[KeptChange]) -> str:
-    """What calls of this kernel changed in files, the last first."""
+    """The file changes by calls of this kernel, the latest first."""
     if not changes:
         return "There is nothing to undo: no call has changed a file in this kernel, or it is too long ago."
     words = {"as_left": "can be undone", "changed": "was changed since", "undone": "undone"}
@@ -112,7 +113,7 @@ def changed_files(changes: Sequence[KeptChange]) -> str:
     return "\n".join([*lines, "%agent undo undoes the last one that can be." if can else "None of them can be undone."])
 
 
-def _host_of(change: KeptChange, runs: Sequence[RunState], default: Host) -> Host:
+def _host_of(change: KeptChange, runs: Sequence[RunState], default: RunHost) -> RunHost:
     return next((run.host for run in runs if run.run_id == change.run_id), default)
 
 
@@ -137,7 +138,7 @@ def code(run: RunState | None) -> str | None:
 
 
 def without_code(run: RunState | None) -> str:
-    """Why there is none."""
+    """Why `code` returned none."""
     if run is None:
         return "No agent has run in this kernel yet."
     if not run.done:

@@ -1,4 +1,4 @@
-"""`%agent config`: what later prompts of this kernel have where their own line says nothing else."""
+"""`%agent config`: the defaults of this kernel's later prompts. Options on a prompt's own line win."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any, get_args
 from IPython.core.error import UsageError
 
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.tools.review.hidden import reveal
 
 NAMES = ("model", "policy", "wait", "effort", "tools")
 _USAGE = (
@@ -23,7 +23,7 @@ _VALUES: Mapping[str, Sequence[str]] = {
 
 
 def words_of(line: str) -> list[str] | None:
-    """What follows `config`; `None` for a line that is a prompt. Raises `UsageError`."""
+    """The words after `config`; `None` for a line that is a prompt. Raises `UsageError`."""
     name, _, rest = line.strip().partition(" ")
     if name != "config":
         return None
@@ -37,7 +37,7 @@ def words_of(line: str) -> list[str] | None:
 
 
 def value_of(name: str, text: str) -> Any:
-    """A value as an option or a default has it. Raises `UsageError`."""
+    """The value of an option or a default from its text. Raises `UsageError`."""
     if name in _VALUES and text not in _VALUES[name]:
         *first, last = _VALUES[name]
         raise UsageError(f"There is no {name} {text!r}. Use {', '.join(first)} or {last}.")
@@ -47,18 +47,19 @@ def value_of(name: str, text: str) -> Any:
 
 
 class Defaults:
-    """Of one kernel."""
+    """The defaults of one kernel."""
 
     def __init__(self, check_tools: Callable[[tuple[str, ...]], object]) -> None:
-        """`check_tools` raises for names that are no tools."""
+        """`check_tools` raises for names that are not tools."""
         self._check_tools = check_tools
         self.values: dict[str, Any] = {}
 
     def change(self, words: Sequence[str]) -> str:
-        """Change none where one of them is wrong. Returns what there is then. Raises `UsageError`."""
+        """Set the defaults of words such as `policy=plan`; all of them, or none if one is not valid. Returns the new
+        defaults as text. Raises `UsageError`."""
         if list(words) == ["reset"]:
             self.values = {}
-            return self.told()
+            return self.text()
         values = dict(self.values)
         for word in words:
             name, equals, text = word.partition("=")
@@ -71,9 +72,9 @@ class Defaults:
             if name == "tools":
                 self._check_tools(values[name])
         self.values = values
-        return self.told()
+        return self.text()
 
-    def told(self) -> str:
+    def text(self) -> str:
         if not self.values:
             return f"This kernel's prompts have no defaults of their own. {_USAGE}"
         return f"Defaults of this kernel's prompts: {self.line()}. Options on a prompt's own line win."
@@ -89,7 +90,7 @@ def _text(value: Any) -> str:
 
 
 def completions(text: str, token: str) -> list[str]:
-    """What may stand in place of `token`, at the end of a line that begins with the magic."""
+    """Replacements for `token`, the end of the line `text`."""
     words = text.split(" ")
     if len(words) < 3 or words[1] != "config":
         return []

@@ -1,4 +1,4 @@
-"""Where the model is: the notebook, what its kernel holds and what was run last, in about 4,000 characters."""
+"""Describes the model's environment to it: the notebook, the user's variables and the last cells."""
 
 import platform
 from itertools import islice
@@ -7,10 +7,10 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from agent_kernel.notebook.inspecting import Telling, user_variables
-from agent_kernel.notebook.place import notebook_path
+from agent_kernel.notebook.inspect import Describer, user_variables
 
 MAX_CHARACTERS = 4_000
+"""Of the whole description."""
 _VARIABLES = 40
 _VARIABLE_CHARACTERS = 1_800
 _CELLS = 4
@@ -18,9 +18,11 @@ _SOURCE_CHARACTERS = 350
 _OUTPUT_CHARACTERS = 150
 
 
-def describe_environment(shell: InteractiveShell, told_path: str | None = None) -> str:
-    """Safe in any thread and while the main thread is busy: it runs none of the user's code."""
-    path = notebook_path(told_path)
+def describe_environment(shell: InteractiveShell, path: str | None) -> str:
+    """A text of at most 4,000 characters. `path` is the notebook's, where it is known.
+
+    Safe in any thread and while the main thread is busy: it runs none of the user's code.
+    """
     place = f"the notebook {path}" if path else "a notebook or script with no known path"
     parts = [f"You work in {place}, with Python {platform.python_version()}, in the folder {Path.cwd()}."]
     parts.append(_variables(shell))
@@ -33,9 +35,9 @@ def _variables(shell: InteractiveShell) -> str:
     if not mine:
         return "No variables are defined yet."
     lines: list[str] = []
-    length, telling = 0, Telling()
+    length, describer = 0, Describer()
     for name, value in islice(mine.items(), _VARIABLES):
-        line = f"- {name}: {telling.in_short(value)}"[:300]
+        line = f"- {name}: {describer.short(value)}"[:300]
         length += len(line)
         if length > _VARIABLE_CHARACTERS:
             break

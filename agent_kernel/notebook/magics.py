@@ -1,4 +1,4 @@
-"""`%%agent` and `%agent`."""
+"""The magics `%%agent` and `%agent`."""
 
 import re
 import shlex
@@ -15,19 +15,18 @@ from IPython.display import display
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook import commands
-from agent_kernel.notebook.agent import Agent, host_for, last_run, wait_or_cancel
+from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
-from agent_kernel.notebook.handle import state_of
-from agent_kernel.notebook.link import install
+from agent_kernel.notebook.execution.undo import backups
+from agent_kernel.notebook.hosts.discovery import host_for, look_for_server, warm_up
+from agent_kernel.notebook.kernel.link import install
+from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
-from agent_kernel.notebook.remote import look_for_server
-from agent_kernel.notebook.run import WaitingRun
+from agent_kernel.notebook.run import state_of
 from agent_kernel.notebook.stats import stats_bundle
-from agent_kernel.notebook.toolbox import named_tools
-from agent_kernel.notebook.undo import backups
-from agent_kernel.notebook.warming import warm_up_here
-from agent_kernel.notebook.workshop import workshop
+from agent_kernel.notebook.tools import named_tools
 from agent_kernel.protocol.ids import new_conversation_id
+from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 
@@ -92,7 +91,7 @@ class AgentMagics(Magics):
         """Ask an agent that works in this notebook. `%agent` alone shows how."""
         if cell is None and not line.strip():
             defaults = self._defaults.line()
-            _say(f"{_state()}\n" + (f"Defaults (%agent config): {defaults}\n" if defaults else "") + f"\n{HELP}")
+            _print(f"{_last_run()}\n" + (f"Defaults (%agent config): {defaults}\n" if defaults else "") + f"\n{HELP}")
             return
         if cell is None and line.strip() == "models":
             self._list_models()
@@ -102,43 +101,44 @@ class AgentMagics(Magics):
                 self._show_stats(days)
                 return
             if cell is None and (words := words_of(line)) is not None:
-                _say("\n".join([self._defaults.change(words) if words else self._defaults.told(), *commands.limits()]))
+                defaults = self._defaults.change(words) if words else self._defaults.text()
+                _print("\n".join([defaults, *commands.limits()]))
                 return
             if cell is None and (found := _REMOVE.fullmatch(line.strip())) is not None:
-                _say(commands.remove_rule(workshop().last_run, found[1]))
+                _print(commands.remove_rule(kernel_state().last_run, found[1]))
                 return
             if cell is None and (command := self._commands().get(line.strip())) is not None:
-                _say(command())
+                _print(command())
                 return
             self._start(parse(line, self._defaults.values), cell)
         except AgentKernelError as error:
             raise UsageError(str(error)) from None
 
     def _commands(self) -> dict[str, Callable[[], str]]:
-        """A prompt may begin with such a word; alone in its line it is a command."""
-        shop = workshop()
+        """The commands: a word that is alone in its line. A prompt may begin with such a word."""
+        state = kernel_state()
         return {
-            "status": lambda: commands.status(shop.open_runs(), self._waiting()),
-            "show": lambda: commands.show(shop.open_runs()),
-            "stop": lambda: commands.stop(shop.open_runs()),
-            "new": self._begin_anew,
-            "rules": lambda: commands.rules(shop.last_run),
-            "undo": lambda: commands.undo(shop.runs(), backups.changes(), host_for(shop, None)),
+            "status": lambda: commands.status(state.open_runs(), self._waiting_runs()),
+            "show": lambda: commands.show(state.open_runs()),
+            "stop": lambda: commands.stop(state.open_runs()),
+            "new": self._begin_conversation,
+            "rules": lambda: commands.rules(state.last_run),
+            "undo": lambda: commands.undo(state.runs(), backups.changes(), host_for(state, None)),
             "undo list": lambda: commands.changed_files(backups.changes()),
             "code": self._fill_next_input,
-            "history": lambda: commands.history(shop.runs()),
+            "history": lambda: commands.history(state.runs()),
         }
 
-    def _waiting(self) -> dict[str, WaitingRun]:
-        hosts = {run.host for run in workshop().open_runs()}
-        return {run.run_id: run for host in hosts for run in host.waiting()}
+    def _waiting_runs(self) -> dict[str, WaitingRun]:
+        hosts = {run.host for run in kernel_state().open_runs()}
+        return {run.run_id: run for host in hosts for run in host.waiting_runs()}
 
-    def _begin_anew(self) -> str:
+    def _begin_conversation(self) -> str:
         self._conversation_id = new_conversation_id()
         return "The next prompt begins a new conversation."
 
     def _fill_next_input(self) -> str:
-        run = workshop().last_run
+        run = kernel_state().last_run
         code = commands.code(run)
         if code is None:
             return commands.without_code(run)
@@ -148,7 +148,7 @@ class AgentMagics(Magics):
 
     def _show_stats(self, days: int) -> None:
         run = last_run()
-        report = host_for(workshop(), None).usage(days)
+        report = host_for(kernel_state(), None).usage(days)
         display(stats_bundle(report, run.conversation_id if run is not None else self._conversation_id), raw=True)
 
     def _list_models(self) -> None:
@@ -177,12 +177,12 @@ class AgentMagics(Magics):
             run = agent.start(prompt.strip("\n"))
         finally:
             self._conversation_id = agent.conversation_id
-        if options.wait or state_of(run).blocks:
+        if options.wait or state_of(run).host.blocks:
             wait_or_cancel(run)
 
 
 def stats_days(line: str) -> int | None:
-    """Of `stats` and `stats --days N`; `None` for what is a prompt. Raises `UsageError`."""
+    """The days of `stats` and `stats --days N`; `None` for a line that is a prompt. Raises `UsageError`."""
     words = line.replace("=", " ").split()
     if len(words) > 1 and words[1] != "--days":
         return None
@@ -194,7 +194,7 @@ def stats_days(line: str) -> int | None:
 
 
 def parse(line: str, defaults: Mapping[str, Any] = NO_DEFAULTS) -> Options:
-    """Options stand before the prompt, which is taken as it is written. Raises `UsageError`."""
+    """Split a line into options and the prompt that follows them, verbatim. Raises `UsageError`."""
     found: dict[str, Any] = {}
     rest = line.strip()
     while rest.startswith("--"):
@@ -225,20 +225,20 @@ def _value(name: str, text: str) -> Any:
     return value_of(name, value)
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     if text:
         sys.stdout.write(f"{text}\n")
 
 
-def _state() -> str:
+def _last_run() -> str:
     run = last_run()
     return "No agent has run in this kernel yet." if run is None else f"The last run: {run!r}"
 
 
 def load(shell: InteractiveShell) -> None:
     install()
-    look_for_server(workshop())
-    warm_up_here(workshop())
+    look_for_server(kernel_state())
+    warm_up(kernel_state())
     shell.register_magics(AgentMagics)
     for name in _COMPLETED:
         shell.set_hook("complete_command", complete, str_key=name)

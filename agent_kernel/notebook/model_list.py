@@ -1,4 +1,4 @@
-"""The models that there are, as a user of the kernel meets them: `%agent models`, and the tab key after `--model`."""
+"""Lists the available models: `%agent models`, and the tab key after `--model`."""
 
 import functools
 import re
@@ -9,51 +9,53 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.notebook.agent import host_for
 from agent_kernel.notebook.config import completions as config_completions
-from agent_kernel.notebook.workshop import Workshop, workshop
+from agent_kernel.notebook.hosts.discovery import host_for
+from agent_kernel.notebook.kernel.state import KernelState, kernel_state
 from agent_kernel.protocol.views import EndpointView, ModelsView
 
 LIST_SECONDS = 10.0
 """How long `%agent models` waits: the endpoints have half of it."""
 TAB_SECONDS = 0.4
-"""How long the tab key may hold the kernel, where nothing is known yet."""
+"""How long the tab key may block the kernel before the first list has come."""
 KEPT_SECONDS = 60.0
 SHOWN = 100
-"""Models of one endpoint that are printed; the tab key knows all."""
+"""How many models of one endpoint are printed; the tab key completes all."""
 ALWAYS = ("demo", "replay:")
 
 _WANTED = re.compile(r"--model[ =]\s*(\S*)$")
 
 
 class ModelList:
-    """What the host has said of its models. One per kernel; for the main thread."""
+    """The host's models, cached. One per kernel; for the main thread."""
 
-    def __init__(self, shop: Workshop) -> None:
-        self._shop = shop
+    def __init__(self, state: KernelState) -> None:
+        self._state = state
         self._known: ModelsView | None = None
         self._until = 0.0
         self._asked: Future[ModelsView] | None = None
 
     def wait(self, seconds: float, *, again: bool = False) -> ModelsView | None:
-        """What is known, once what was asked for has come or this time is over. Never raises for a host that fails.
-        `again` asks the host, which keeps what endpoints say for a while itself, also where something is known."""
+        """The latest list, after up to `seconds`; `None` if none has come. A host that fails raises nothing here.
+
+        `again` asks the host even if a list is cached; the host caches its endpoints' answers itself.
+        """
         if self._asked is None and (again or time.monotonic() >= self._until):
-            self._asked = host_for(self._shop, None).list_models()
+            self._asked = host_for(self._state, None).list_models()
         if self._asked is not None:
             try:
                 self._known = self._asked.result(seconds)
                 self._until = time.monotonic() + KEPT_SECONDS
                 self._asked = None
             except TimeoutError:
-                pass  # it may come yet: the next who asks takes it
-            except Exception:  # noqa: BLE001 -- whatever the host says, a key that was pressed raises nothing
+                pass  # it may still come: the next call takes it
+            except Exception:  # noqa: BLE001 -- a pressed key must not raise
                 self._asked = None
         return self._known
 
 
 def table(models: ModelsView) -> str:
-    """As `%agent models` prints it."""
+    """The text of `%agent models`."""
     parts = [f"The default model is {models.default}. {models.default_reason}".rstrip()] if models.default else []
     if not models.endpoints:
         parts.append("No endpoint is configured. Set OPENAI_API_KEY, ANTHROPIC_API_KEY, or OPENAI_BASE_URL.")
@@ -91,7 +93,7 @@ def _tokens(count: int | None) -> str:
 
 
 def completions(text: str, token: str, models: ModelsView | None) -> list[str]:
-    """What may stand in place of `token`, the last piece of the line `text` where IPython cut it."""
+    """Replacements for `token`, the end of the line `text` from where IPython split it."""
     wanted = _WANTED.search(text)
     if wanted is None or not wanted[1].endswith(token):
         return []
@@ -114,10 +116,10 @@ def complete(_: InteractiveShell, event: Any) -> list[str]:
 
 
 def model_list() -> ModelList:
-    """This kernel's."""
-    return _list_of(workshop())
+    """The list of this kernel."""
+    return _list_of(kernel_state())
 
 
 @functools.cache
-def _list_of(shop: Workshop) -> ModelList:
-    return ModelList(shop)
+def _list_of(state: KernelState) -> ModelList:
+    return ModelList(state)

@@ -1,4 +1,4 @@
-"""What a user may set for a run."""
+"""The options of a run that a user sets in Python: `Policy`, `Budget`, scripted decisions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -6,8 +6,9 @@ from typing import cast, get_args
 
 from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.approvals.rules import Rule
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.loop.settings import MOST_RULE_CHARACTERS, MOST_RULES, ScriptedDecision
+from agent_kernel.protocol.kernel import MOST_RULE_CHARACTERS, MOST_RULES
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 
@@ -16,12 +17,12 @@ Decision = ScriptedDecision | bool | tuple[bool, str]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which calls ask. A rule that denies wins over one that asks, and that over one that allows.
+    """Decides which calls need approval. Rules that deny win over rules that ask, and those over rules that allow.
 
     `rules`: for example `["allow run_python", 'deny run_shell where command matches "curl *"']`.
-    `default`, for calls that no rule covers: "ask", "edit" (asks, but for files in the notebook's folder), "allow",
-    "deny", or "plan" (read-only calls only).
-    Raises `ConfigurationError` for a rule or a word that is not understood.
+    `default`, for calls that no rule matches: "ask", "edit" (asks, except for files in the notebook's folder), "allow",
+    "deny", or "plan" (only read-only calls).
+    Raises `ConfigurationError` for a rule that can't be parsed, an unknown default, or too many rules.
     """
 
     rules: Sequence[str] = ()
@@ -41,11 +42,14 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Hard limits; `None` is no limit of your own. `seconds` is the time that a run works: the time in which it only
-    waits for you is not counted. A call or an answer that goes on when it is up is interrupted.
+    """The limits of a run, or of a conversation. `None` sets no limit here; the site's still applies.
 
-    `usd`: US dollars. Where no price is known for the model the run asks, or ends where nobody is there to ask; a local
-    model costs nothing. Raises `ConfigurationError` for a limit that is no number of 0 or more.
+    `tokens`: input and output tokens. `tool_calls`, `steps`: numbers of calls and of model turns.
+    `seconds`: working time; the time in which a run only waits for a person does not count. A call or an answer that
+    goes on when the time is up is interrupted.
+    `usd`: US dollars. If the model's price is not known, the run asks, or ends if there is nobody to ask; a local model
+    costs nothing.
+    Raises `ConfigurationError` for a limit that is not a number of 0 or more.
     """
 
     tokens: int | None = None
@@ -62,21 +66,21 @@ class Budget:
 
 
 def as_policy(policy: "Policy | PolicyMode | None") -> Policy:
-    """Raises `ConfigurationError`."""
+    """A policy from its name or object. Raises `ConfigurationError`."""
     if policy is None:
         return Policy()
     return policy if isinstance(policy, Policy) else Policy(default=policy)
 
 
 def as_effort(effort: str | None) -> Effort | None:
-    """Raises `ConfigurationError`."""
+    """The effort, checked. Raises `ConfigurationError`."""
     if effort is not None and effort not in get_args(Effort):
         raise ConfigurationError(f"There is no effort {effort!r}. Use low, medium or high.")
     return cast("Effort | None", effort)
 
 
 def as_decisions(approvals: Iterable[Decision] | None) -> tuple[ScriptedDecision, ...]:
-    """`True`, `(False, "why")` or a `ScriptedDecision` each; they answer the calls in order."""
+    """Decisions for the calls of a run, in order, from `True`, `(False, "why")` or `ScriptedDecision`s."""
     decisions: list[ScriptedDecision] = []
     for one in approvals or ():
         if isinstance(one, ScriptedDecision):

@@ -1,364 +1,164 @@
-"""`RunState`: one run of an agent, as this kernel and its hosts keep it. What the user holds is `handle.Run`."""
+"""`Run`: the object by which a user holds one run of an agent. It is a view of the kernel's `RunState`."""
 
-import asyncio
-import contextlib
-import dataclasses
-import signal
-import threading
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future
-from typing import Any, Literal, Protocol, Self
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from agent_kernel.errors import RunFailed
+from agent_kernel.notebook.kernel.run_state import RunState
+from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.notebook.kernel.wait import wait, wait_async
+from agent_kernel.protocol.views import ErrorView, MessageView, ToolCallView, Usage
 
-from agent_kernel.loop.settings import RunSpec, ScriptedDecision
-from agent_kernel.notebook.cell_requests import CellRequest
-from agent_kernel.notebook.interrupts import AwaitInterrupted, Notice, RunInterrupted
-from agent_kernel.notebook.workshop import Workshop
-from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import (
-    ErrorView,
-    MessageView,
-    ModelsView,
-    PolicyView,
-    RunView,
-    ToolCallView,
-    Usage,
-    UsageReport,
-)
-from agent_kernel.protocol.vocabulary import StopCause
-from agent_kernel.tools.function import Tool
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
-Status = Literal["running", "complete", "cancelled", "error"]
-
-STOP_SECONDS = 5.0
-"""How long a cell whose wait was interrupted waits for the end of the run, whose record it shows."""
+    # Hidden from jedi, by which the tab key completes names: it fails on a class with a property that is a `Literal`.
+    from agent_kernel.notebook.kernel.run_state import Status
 
 
-class RunEnd(BaseModel):
-    """What a run came to, as the brain tells it."""
+class Run:
+    """One run of an agent: a prompt, the calls that were made for it, and the answer.
 
-    model_config = ConfigDict(frozen=True)
+    `agent.start(prompt)` and `%%agent` start a run and return at once; `agent_kernel.last_run()` returns the last one.
+    `run.wait()` or `await run` holds the cell until it ends; its calls run there meanwhile. The answer is `run.text`.
+    """
 
-    run: RunView
-    text: str
-    messages: list[MessageView]
-    tool_calls: list[ToolCallView]
-    usage: Usage | None = None
-    cleared: bool = False
-    """Whether a page has taken the cards out of their cell. A page would add outputs to such a cell as well."""
+    __slots__ = ("_kernel_state", "_state")
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class WaitingRun:
-    """An open run as its host tells of it."""
-
-    run_id: str
-    tool_names: tuple[str, ...]
-    """Of its calls that wait for a person."""
-    notebook: str | None = None
-    """Where several notebooks use the kernel."""
-
-
-class Host(Protocol):
-    """Where the run's brain is: at the server, or in this process."""
+    def __init__(self, kernel_state: KernelState, state: RunState) -> None:
+        self._kernel_state = kernel_state
+        self._state = state
 
     @property
-    def blocks(self) -> bool:
-        """Whether `%%agent` holds its cell also without `--wait`."""
-        ...
-
-    def begin(self, run: "RunState") -> None:
-        """Start the run. Raises `ConfigurationError`."""
-        ...
-
-    def cancel(self, run: "RunState", cause: StopCause) -> None: ...
-
-    def list_models(self) -> "Future[ModelsView]":
-        """What the brain's endpoints offer. Asked for and come at once or later, or never."""
-        ...
-
-    def show_here(self, run: "RunState") -> bool:
-        """Show a run's cards in the cell that is being run as well. False where there are none."""
-        ...
-
-    def waiting(self) -> Sequence[WaitingRun]:
-        """The open runs of this kernel, and what of them waits for a person. Raises `ServerSilent`."""
-        ...
-
-    def ended(self, end: RunEnd) -> None:
-        """Show the record in place of the live cards, or leave them where the run can be tried again. In any thread."""
-        ...
-
-    def goes_on(self, run: "RunState") -> None:
-        """A run that had ended is tried again. Called in any thread."""
-        ...
-
-    def settled(self, run: "RunState", end: RunEnd) -> None:
-        """The main thread has waited for the end; where no cards were shown, the record is shown now."""
-        ...
-
-    def undo(self, approval_id: str) -> None:
-        """Put back the file that a call replaced. Raises `AgentKernelError` where it is not as the call left it."""
-        ...
-
-    def remove_rule(self, conversation_id: str, rule_id: str) -> None:
-        """Take a saved rule that covers a conversation out of force. Raises `AgentKernelError`."""
-        ...
-
-    def usage(self, days: int) -> UsageReport:
-        """What was spent today and on the days before it, so many in all. Raises `ServerSilent`."""
-        ...
-
-
-class RunState:
-    """Hosts change it, in any thread; `handle.Run` shows it to the user, on the main one."""
-
-    def __init__(
-        self,
-        workshop: Workshop,
-        host: Host,
-        spec: RunSpec,
-        conversation_id: str,
-        tools: tuple[Tool, ...],
-        scripted: tuple[ScriptedDecision, ...] = (),
-        model: Any = None,
-        cell: CellRequest | None = None,
-    ) -> None:
-        """`cell` is the request to run a cell in which it was started, where the front end says which cell."""
-        self.run_id = spec.run_id
-        self.number = workshop.cell_number
-        """Of the cell that started it, as in `[2]`."""
-        self.conversation_id = conversation_id
-        self.prompt = spec.prompt
-        self.tools = tools
-        self.spec = spec
-        self.scripted = scripted
-        self.model = model
-        """A name, an object, or `None`, as the agent has it."""
-        self.cell = cell
-        self.stop_cause: StopCause | None = None
-        """Set once this kernel has asked for the run's end: it may not have begun by then."""
-        self.heard = threading.Event()
-        """Set when the server has asked for the declaration."""
-        self._workshop = workshop
-        self.host = host
-        self._lock = threading.Lock()
-        self._view: RunView | None = None
-        self._end: RunEnd | None = None
-        self._done = threading.Event()
-        self._listeners: set[Callable[[], None]] = set()
+    def prompt(self) -> str:
+        """The prompt, as it was given."""
+        return self._state.prompt
 
     @property
-    def status(self) -> Status:
-        """It is "running" also while the run waits for an earlier one of its conversation, or for an approval."""
-        if self._end is not None and self._end.run.status != "queued":
-            return self._end.run.status
-        return "running"
+    def status(self) -> "Status":
+        """One of "running", "complete", "cancelled" or "error".
+
+        It is "running" also while the run waits for an earlier one of its conversation, or for an approval.
+        """
+        return self._state.status
 
     @property
     def done(self) -> bool:
-        return self._done.is_set()
+        """Whether the run has ended."""
+        return self._state.done
 
     @property
-    def blocks(self) -> bool:
-        """Whether `%%agent` holds its cell for this run also without `--wait`."""
-        return self.host.blocks
+    def text(self) -> str:
+        """The answer, in Markdown; "" until there is one. Raises `RunFailed` if the run failed without one."""
+        end = self._state.end
+        if end is None:
+            return ""
+        if end.run.status == "error" and not end.text:
+            raise RunFailed(end.run.error.message if end.run.error is not None else "The run failed.")
+        return end.text
 
     @property
-    def end(self) -> RunEnd | None:
-        return self._end
-
-    def show_here(self) -> bool:
-        """Show the run's cards in this cell, too. False where it has none."""
-        return self.host.show_here(self)
+    def tool_calls(self) -> list[ToolCallView]:
+        """Each call with its arguments, state, decision and result; empty until the run has ended."""
+        return [] if self._state.end is None else list(self._state.end.tool_calls)
 
     @property
-    def view(self) -> RunView | None:
-        """The run as the brain last told of it; `None` where it has not yet."""
-        return self._view
+    def messages(self) -> list[MessageView]:
+        """The messages in order: the prompt, the answers, and the calls' results; empty until the run has ended."""
+        return [] if self._state.end is None else list(self._state.end.messages)
 
-    def stop(self, cause: StopCause) -> None:
-        """Have the run stopped. For any thread; of two reasons the first counts."""
-        with self._lock:
-            if self._end is not None or self.stop_cause is not None:
-                return
-            if cause != "cell_deleted":  # the cell may only have been moved, which the brain finds out
-                self.stop_cause = cause
-        self.host.cancel(self, cause)
+    @property
+    def usage(self) -> Usage:
+        """The tokens, calls and US dollars used so far."""
+        return self._state.view.usage if self._state.view is not None else Usage()
+
+    @property
+    def error(self) -> ErrorView | None:
+        """Why the run failed, as a `code` and a `message` with advice; `None` if it did not fail."""
+        return None if self._state.end is None else self._state.end.run.error
+
+    @property
+    def run_id(self) -> str:
+        """The run's id in the log, as `agent-kernel export` takes it."""
+        return self._state.run_id
+
+    @property
+    def conversation_id(self) -> str:
+        """The id of the run's conversation, as `GET agent-kernel/api/conversations/{id}` takes it."""
+        return self._state.conversation_id
 
     def wait(self, timeout: float | None = None) -> Self:
-        """Hold this thread until the run ends; on the main thread, run its calls here.
+        """Block until the run ends, and return the run. On the main thread, its calls run here meanwhile.
 
-        `timeout` is in seconds. Raises `TimeoutError`, which leaves the run going. An interrupt stops it.
+        `timeout` is in seconds. Raises `TimeoutError`, which leaves the run going, and `KeyboardInterrupt` after an
+        interrupt, which cancels it.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
-        try:
-            interrupted = self._hold(deadline)
-        except KeyboardInterrupt:
-            self.end_interrupted()
-            interrupted = True
-        except TimeoutError:
-            raise TimeoutError(f"The run did not end within {timeout:g} s. It goes on.") from None
-        self._settle()
-        if interrupted:
-            raise RunInterrupted
+        wait(self._kernel_state, self._state, timeout)
         return self
 
-    def end_interrupted(self) -> None:
-        """Stop the run for an interrupt of its cell, and see its end."""
-        self.stop("interrupted")
-        with contextlib.suppress(KeyboardInterrupt, TimeoutError):  # who interrupts again waits no longer
-            self._hold(time.monotonic() + STOP_SECONDS)
-        self._settle()
+    def cancel(self) -> None:
+        """Cancel the run. A call that is running is interrupted; its effects so far stay."""
+        self._state.cancel("script")
 
-    def _hold(self, deadline: float | None) -> bool:
-        """Whether an interrupt has stopped the run in one of its calls. Raises `TimeoutError`."""
-        interrupted = False
-        polled = self._workshop.polling.waiting()
-        with polled as ear, ear.wake() as wake, self._listening(wake.set), _interruptible():
-            while not self.done:
-                wake.clear()
-                ear.hear()
-                if self._workshop.executor.run_next():
-                    interrupted = interrupted or self.stop_cause == "interrupted"
-                    continue
-                if self._done.is_set():
-                    break
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    raise TimeoutError
-                wake.wait(left)
-        return interrupted
+    def undo(self) -> list[str]:
+        """Put back the files that the run's calls changed, the last first, and return their paths.
+
+        A file that was changed since is left as it is, and so are earlier changes of it. The next prompt tells the
+        model. Raises `AgentKernelError` if a file can't be put back.
+        """
+        from agent_kernel.notebook.execution.undo import backups
+
+        undone: list[str] = []
+        while last := [one for one in backups.changes() if one.run_id == self.run_id and one.state == "as_left"]:
+            self._state.host.undo(last[-1].approval_id)
+            undone.append(last[-1].path)
+        return undone
+
+    def to_cells(self, *, whole: bool = False) -> "list[NotebookNode]":
+        """The run's code as nbformat 4 cells, in the order in which it ran; empty until the run has ended.
+
+        The cells are the calls that succeeded, with the code that ran: that of an edited call is the edited one. Shell
+        commands become `%%bash` cells, and written files are written again. Calls that a cell can't repeat (an edited
+        file, your own tools) are comments. Calls that failed, were denied or never ran are left out, as are those that
+        only read. A failed call may still have set a variable before it failed.
+
+        `whole` adds the prompt and the answer as Markdown cells, and the calls that were left out as comments, as
+        `agent-kernel export --notebook` does.
+        """
+        from nbformat import from_dict
+
+        from agent_kernel.record.cells import all_cells, as_node, code_cells
+
+        end = self._state.end
+        if end is None:
+            return []
+        make = all_cells(end.run, end.messages, end.tool_calls) if whole else code_cells(end.messages, end.tool_calls)
+        return [from_dict(as_node(cell)) for cell in make]
+
+    def show_here(self) -> bool:
+        """Show the run's cards in the current cell as well. Returns False if it has none."""
+        return self._state.host.show_here(self._state)
 
     def __await__(self) -> Generator[Any, None, Self]:
-        return self._wait_async().__await__()
-
-    async def _wait_async(self) -> Self:
-        notice = Notice(passes_on=True)
-        with notice.taken():
-            try:
-                interrupted = await self._hold_async()
-            except asyncio.CancelledError:
-                if not notice.interrupted:
-                    raise
-                interrupted = True
-                self.stop("interrupted")
-                with contextlib.suppress(asyncio.CancelledError, TimeoutError):
-                    async with asyncio.timeout(STOP_SECONDS):
-                        await self._hold_async()
-        self._settle()
-        if interrupted:
-            raise AwaitInterrupted
+        yield from wait_async(self._kernel_state, self._state).__await__()
         return self
 
-    async def _hold_async(self) -> bool:
-        """See `_hold`."""
-        interrupted = False
-        loop = asyncio.get_running_loop()
-        wake = asyncio.Event()
-        listening = self._listening(lambda: loop.call_soon_threadsafe(wake.set))
-        with listening, self._workshop.polling.waiting() as ear:
-            while not self.done:
-                wake.clear()
-                ear.hear()
-                if await self._workshop.executor.run_next_async():
-                    interrupted = interrupted or self.stop_cause == "interrupted"
-                elif not self.done:
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(ear.seconds):
-                            await wake.wait()
-        return interrupted
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and other._state is self._state
 
-    def _settle(self) -> None:
-        if self._end is not None and threading.current_thread() is threading.main_thread():
-            self.host.settled(self, self._end)
+    def __hash__(self) -> int:
+        return hash(self._state)
 
-    @contextlib.contextmanager
-    def _listening(self, listener: Callable[[], Any]) -> Iterator[None]:
-        with self._lock:
-            self._listeners.add(listener)
-        try:
-            with self._workshop.mailbox.listening(listener):
-                yield
-        finally:
-            with self._lock:
-                self._listeners.discard(listener)
+    def __repr__(self) -> str:
+        count = len(self.tool_calls)
+        calls = f", {count} tool call{'' if count == 1 else 's'}" if count else ""
+        return f"<Run {self.status}{calls}: {self.prompt.strip()[:60]!r}>"
 
-    def declaration(self) -> dict[str, Any]:
-        """The run as the server asks for it."""
-        declared = dataclasses.asdict(dataclasses.replace(self.spec, tools=()))
-        return {
-            **declared,
-            "conversation_id": self.conversation_id,
-            "cells_before": self._workshop.cells.before(self.cell),
-            "stop": self.stop_cause,
-            "budget": self.spec.budget.model_dump(mode="json"),
-            "conversation_budget": self.spec.conversation_budget.model_dump(mode="json"),
-            "tools": [dataclasses.asdict(tool) for tool in self.spec.tools],
-        }
-
-    def update(self, view: RunView) -> None:
-        """The brain says how the run stands."""
-        self.heard.set()
-        self._view = view
-
-    def shown_by(self, widget_model_id: str, *, prompt_in_cell: bool) -> None:
-        """By the widget's id the record finds its place in the saved notebook."""
-        self.spec = dataclasses.replace(self.spec, widget_model_id=widget_model_id, prompt_in_cell=prompt_in_cell)
-
-    def fail(self, message: str) -> None:
-        """End a run that never reached a brain."""
-        error = ErrorView(code="INTERNAL_ERROR", message=message)
-        now = utc_now()
-        view = RunView(
-            run_id=self.run_id,
-            conversation_id=self.conversation_id,
-            prompt=self.prompt,
-            status="error",
-            model=self.spec.model or "",
-            effort=self.spec.effort,
-            recorded=False,
-            policy=PolicyView(mode=self.spec.policy or "ask"),
-            usage=Usage(),
-            budget=self.spec.budget,
-            started_at=now,
-            ended_at=now,
-            error=error,
-        )
-        self.finish(RunEnd(run=view, text="", messages=[], tool_calls=[]))
-
-    def finish(self, end: RunEnd) -> None:
-        """The brain says how the run ended. A repeat changes nothing."""
-        with self._lock:
-            if self._end is not None:
-                return
-            self._end, self._view = end, end.run
-        try:
-            self.host.ended(end)
-        finally:
-            with self._lock:
-                self._done.set()
-                for listener in self._listeners:
-                    listener()
-
-    def go_on(self) -> None:
-        """The brain says that the run goes on, though the model had failed."""
-        with self._lock:
-            self._end = self.stop_cause = None
-            self._done.clear()
-        self.host.goes_on(self)
+    def _repr_mimebundle_(self, **_: Any) -> Mapping[str, str]:
+        """Text only: the cell that started the run shows the run itself."""
+        return {"text/plain": repr(self)}
 
 
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """In an async cell ipykernel's handler only sets a flag, which a thread that waits never reads."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
+def state_of(run: Run) -> RunState:
+    """The state behind a user's `Run`."""
+    return run._state

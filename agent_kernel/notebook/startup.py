@@ -1,7 +1,7 @@
-"""`agent-kernel setup`: `%%agent` at each start of IPython, without `%load_ext`.
+"""Implements `agent-kernel setup`: `%%agent` is available at each start of IPython, without `%load_ext`.
 
-A file in the start-up folder of IPython's default profile tells IPython where the magic comes from. Nothing of Agent
-Kernel is imported before the magic is used, and a kernel starts as ever where the package is gone.
+A file in the start-up folder of IPython's default profile registers the magic as lazy. Nothing of Agent Kernel is
+imported before the magic is used, and a kernel starts normally if the package has been removed.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ except Exception as error:
 
 
 class NotOurs(Exception):
-    """A file of that name is there, and it is not what `setup` writes."""
+    """There is a file of that name with another content than `setup` writes."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(
@@ -30,12 +30,12 @@ class NotOurs(Exception):
 
 
 def startup_file() -> Path:
-    """Of the default profile, in the folder that IPYTHONDIR names where it is set."""
+    """The path of the file: in IPython's default profile, below IPYTHONDIR where that is set."""
     return Path(get_ipython_dir()) / "profile_default" / "startup" / FILE_NAME
 
 
 def is_set_up(path: Path) -> bool:
-    """Raises `NotOurs`, `OSError`."""
+    """Whether the file exists. Raises `NotOurs`, `OSError`."""
     try:
         found = path.read_bytes()
     except FileNotFoundError:
@@ -46,7 +46,7 @@ def is_set_up(path: Path) -> bool:
 
 
 def set_up(path: Path) -> None:
-    """Raises `NotOurs`, `OSError`."""
+    """Write the file, unless it exists. Raises `NotOurs`, `OSError`."""
     if is_set_up(path):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def set_up(path: Path) -> None:
 
 
 def undo(path: Path) -> bool:
-    """Whether there was anything to remove. Raises `NotOurs`, `OSError`."""
+    """Remove the file. Returns whether it existed. Raises `NotOurs`, `OSError`."""
     if not is_set_up(path):
         return False
     path.unlink()

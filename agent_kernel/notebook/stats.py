@@ -1,4 +1,4 @@
-"""`%agent stats`: what was spent, as a small table."""
+"""Renders usage as a small table, for `%agent stats`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from html import escape
 
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import UsageReport, UsageTotals
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.tools.review.hidden import reveal
 
 MOST_ROWS = 10
 _HEADS = ("turns", "input", "cached", "output", "cost")
@@ -22,7 +22,7 @@ class _Section:
 
 
 def stats_bundle(report: UsageReport, conversation_id: str) -> dict[str, str]:
-    """The report in HTML and in plain text, for a cell of this conversation."""
+    """The report as a MIME bundle with HTML and plain text. `conversation_id` is the cell's conversation."""
     if not report.totals.turns:
         text = f"No model has been asked since {report.since} (UTC). Recorded runs are not counted: they cost nothing."
         return {"text/plain": text, "text/html": f"<p>{escape(text)}</p>"}
@@ -93,7 +93,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _html(sections: Sequence[_Section], note: str) -> str:
-    """Without styles, so that it looks like any other table. Its dollars are no mathematics."""
+    """Without styles, so that it looks like any other table. Its dollar signs must not be read as mathematics."""
     heads = "".join(f"<th>{head}</th>" for head in ("", *_HEADS))
     parts = [f'<table class="tex2jax_ignore mathjax_ignore"><thead><tr>{heads}</tr></thead><tbody>']
     for section in sections:

@@ -1,4 +1,4 @@
-"""The protocol between brain and face, version 1: events, commands, views and ids.
+"""The protocol between runtime and client, version 1: events, commands, views and ids.
 
-Pydantic models, because they are the wire. Nothing here imports the rest of the package.
+The models are pydantic, because they are what is on the wire. Nothing here imports the rest of the package.
 """

@@ -1,21 +1,34 @@
-"""Commands from a face. Everything in them is untrusted: ids are looked up, arguments validated anew."""
+"""Commands that clients send. Everything in them is untrusted: ids are looked up, arguments are validated again.
 
-from typing import Annotated, Any, Literal
+A command may have an `id` of the client's choice. It then gets exactly one reply with that `command_id`: an `error` if
+nothing was done, a `pong`, the `session` that a `resume` led to, or else an `ack`.
+"""
+
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agent_kernel.protocol.vocabulary import PolicyMode, Scope
 
 MAX_FRAME_BYTES = 1_048_576
-"""A larger frame is refused with INVALID_FORMAT; the connection stays."""
+"""A larger frame is refused with INVALID_FORMAT; the connection stays open."""
 
 
-class Command(BaseModel):
+COMMAND_ID_CHARACTERS = 64
+
+
+class Body(BaseModel):
+    """The base of bodies that HTTP and WebSocket share."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class BudgetAddition(Command):
-    """How much more of each limit a run may spend."""
+class Command(Body):
+    id: str | None = Field(default=None, min_length=1, max_length=COMMAND_ID_CHARACTERS)
+
+
+class BudgetAddition(Body):
+    """Amounts to add to each limit of a run's budget. `usd` is in US dollars, `seconds` in seconds of work."""
 
     tokens: int | None = Field(default=None, strict=True, gt=0, le=10**12)
     usd: float | None = Field(default=None, strict=True, gt=0, le=10**9, allow_inf_nan=False)
@@ -29,21 +42,21 @@ class MessageCommand(Command):
     content: str = Field(min_length=1)
 
 
-class Decision(Command):
-    """The body of a decision, over HTTP and WebSocket alike."""
+class Decision(Body):
+    """A person's answer to a call that waits for one."""
 
     approved: bool = Field(strict=True)
     reason: str | None = Field(default=None, max_length=10_000)
     edited_input: dict[str, Any] | str | None = None
-    """New arguments: a JSON object, or its text. They replace the model's and are validated and judged again."""
+    """New arguments, as a JSON object or its text. They replace the model's and are validated and judged again."""
     scope: Scope = "once"
     rule: str | None = Field(default=None, max_length=10_000)
-    """Which of the offered rules the scope saves; `None` means the one for every call of the tool."""
+    """The text of the offered rule to save; `None` saves the rule for every call of the tool."""
     digest: str | None = None
-    """The digest the person saw. Where it is given and differs from the log's, nothing is decided."""
+    """The digest that the person saw. If it is given and differs from the log's, nothing is decided."""
 
 
-class ApprovalResponseCommand(Decision):
+class ApprovalResponseCommand(Command, Decision):
     type: Literal["approval_response"] = "approval_response"
     approval_id: str
 
@@ -72,43 +85,43 @@ class ToolContinueCommand(Command):
 
 
 class ToolUndoCommand(Command):
-    """Put back the file that a call replaced, as long as it is as the call left it."""
+    """Restore the file that a call replaced, if it is still as the call left it."""
 
     type: Literal["tool_undo"] = "tool_undo"
     tool_call_id: str
 
 
 class RuleRemoveCommand(Command):
-    """Take back an always-allow rule. Calls that have not started are judged without it."""
+    """Revoke an always-allow rule. Calls that have not started are judged without it."""
 
     type: Literal["rule_remove"] = "rule_remove"
     rule_id: str
 
 
-class PolicyChoice(Command):
-    """The policy that a conversation is to have, over HTTP and WebSocket alike. It is never above the site's cap."""
+class PolicyChoice(Body):
+    """A new policy mode for a conversation. It can't exceed the site's cap."""
 
     mode: PolicyMode
 
 
-class PolicyCommand(PolicyChoice):
-    """Switch the policy of this conversation. No waiting call is approved by it."""
+class PolicyCommand(Command, PolicyChoice):
+    """Switch the policy of this conversation. It approves no waiting call."""
 
     type: Literal["policy"] = "policy"
 
 
-class BudgetAnswer(Command):
-    """What is added to the budget of a run that is paused, over HTTP and WebSocket alike."""
+class BudgetAnswer(Body):
+    """An answer to a paused run."""
 
     pause_id: str
-    """The pause that the person saw. An answer to an earlier one changes nothing."""
+    """The pause that the person saw. An answer to an earlier pause changes nothing."""
     add: BudgetAddition
     without_usd: bool = Field(default=False, strict=True)
     """Go on without the limit in US dollars."""
 
 
-class BudgetCommand(BudgetAnswer):
-    """Add to the budget of a run that is paused, and let it go on."""
+class BudgetCommand(Command, BudgetAnswer):
+    """Add to the budget of a paused run, and let it go on."""
 
     type: Literal["budget"] = "budget"
     run_id: str
@@ -132,8 +145,8 @@ class ResumeCommand(Command):
 
 
 class ShownCommand(Command):
-    """A page shows a run, or does no longer. A deleted cell whose run is still shown, because it was only moved, or is
-    shown in another place, does not end it."""
+    """Report whether a page shows a run. Deleting a cell does not end its run while a page still shows it, because the
+    cell was moved or the run is shown in another place."""
 
     type: Literal["shown"] = "shown"
     run_id: str
@@ -164,3 +177,7 @@ ClientCommand = Annotated[
 ]
 
 client_command_adapter: TypeAdapter[ClientCommand] = TypeAdapter(ClientCommand)
+
+COMMAND_TYPES: frozenset[str] = frozenset(
+    command.model_fields["type"].default for command in get_args(get_args(ClientCommand)[0])
+)

@@ -1,4 +1,4 @@
-"""Server events, version 1. Each is discriminated by `type`; unknown types are ignored by both sides."""
+"""Events that servers send, version 1. Each is discriminated by `type`; clients ignore unknown types."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -32,7 +32,7 @@ from agent_kernel.protocol.vocabulary import (
 
 
 def utc_now() -> str:
-    """The present moment in UTC, ISO 8601 with milliseconds."""
+    """The current time in UTC, as ISO 8601 with milliseconds and `Z`."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -47,8 +47,15 @@ class Event(BaseModel):
     timestamp: str = Field(default_factory=utc_now)
 
 
-class SessionEvent(Event):
-    """First on connect. It is not logged: its `seq` is that of the last logged event."""
+class Reply(Event):
+    """An event that may answer a command. If it does, it is not logged, and its `seq` is the last logged event's."""
+
+    command_id: str | None = None
+    """The `id` of the command that it answers, if it answers one that has an id."""
+
+
+class SessionEvent(Reply):
+    """First on connect, and in place of missed events if there are too many of them. It is not logged."""
 
     type: Literal["session"] = "session"
     protocol: int = PROTOCOL_VERSION
@@ -78,21 +85,21 @@ class ReasoningEvent(Event):
 
 
 class RunEvent(Event):
-    """A run was queued behind another, started, changed its policy, got a notice or ended."""
+    """The state of a run, sent whenever it changes: queued, started, paused, policy, notices, ended."""
 
     type: Literal["run"] = "run"
     run: RunView
 
 
 class UsageEvent(Event):
-    """What the run has spent so far, after each turn of the model. The next `run` event has it as well."""
+    """The run's usage so far, after each turn of the model. The next `run` event contains it as well."""
 
     type: Literal["usage"] = "usage"
     usage: Usage
 
 
 class PolicyEvent(Event):
-    """A person has switched the policy. The `run` event of the run that is under way, if there is one, has it too."""
+    """A person has switched the policy. A run that is under way also sends a `run` event."""
 
     type: Literal["policy"] = "policy"
     before: PolicyMode
@@ -101,7 +108,7 @@ class PolicyEvent(Event):
 
 
 class ToolStateEvent(Event):
-    """A call that has no card yet: the model has begun to write it, or has asked for it."""
+    """The state of a call that has no card yet, because the model is still writing it, or that waits for the kernel."""
 
     type: Literal["tool_state"] = "tool_state"
     tool_call_id: str
@@ -109,7 +116,7 @@ class ToolStateEvent(Event):
     tool_input: str | None = None
     state: CallState
     waiting_behind: int | None = None
-    """While it is `executing`: the number of the user's own cell that the kernel runs first; `None` once it runs."""
+    """While `executing`: the execution count of the user's cell that the kernel runs first; `None` once it runs."""
 
 
 class ApprovalRequestEvent(Event):
@@ -123,7 +130,7 @@ class ApprovalRequestEvent(Event):
     preview: Preview | None = None
     scopes: list[Scope] = Field(default_factory=list)
     rules: list[RuleOffer] = Field(default_factory=list)
-    """What Always allow may save, from narrow to wide; none for a call that only a wider scope can cover."""
+    """The rules that Always allow can save, from narrow to wide. May be empty."""
     expires_at: str | None = None
 
 
@@ -144,14 +151,14 @@ class ToolStartEvent(Event):
     tool_name: str
     tool_input: str
     preview: Preview | None = None
-    """The diff of the file that the call changes; nobody was shown it yet where nobody was asked."""
+    """The diff of the file that the call changes. It was not sent before if no approval was asked for."""
 
 
 class ToolOutputEvent(Event):
     type: Literal["tool_output"] = "tool_output"
     tool_call_id: str
     index: int
-    """Counts a call's outputs from 0, without gaps."""
+    """The position among the call's outputs: from 0, without gaps."""
     output: OutputView
 
 
@@ -165,24 +172,24 @@ class ToolCompleteEvent(Event):
     truncated: bool = False
     output_file: str | None = None
     state: CallState
-    """The exact state; `status` folds `invalid`, `superseded` and `expired` into coarser words."""
+    """The exact state, of which `status` is a coarser form."""
     reason: str | None = None
     undo: str | None = None
-    """Set where `tool_undo` can put back the file that the call replaced: when that was last changed, or an empty text
-    for a file that was not there."""
+    """Set if `tool_undo` can restore the file that the call replaced: when that file was last changed, or an empty text
+    if there was none."""
 
 
 class ToolSeenEvent(Event):
-    """The model was given pictures that a call showed, and has answered to them."""
+    """The model was given pictures that a call displayed, and has answered."""
 
     type: Literal["tool_seen"] = "tool_seen"
     tool_call_id: str
     images: int
-    """How many."""
+    """The number of pictures."""
 
 
 class ToolUndoneEvent(Event):
-    """What a call had written to a file was put back by a person."""
+    """A person restored the file that a call had replaced."""
 
     type: Literal["tool_undone"] = "tool_undone"
     tool_call_id: str
@@ -190,7 +197,7 @@ class ToolUndoneEvent(Event):
 
 
 class ToolAnsweredEvent(Event):
-    """A person has looked at a call whose outcome is unknown: the model is told so, or is to ask for it again."""
+    """A person has answered for a call whose outcome is unknown: go on, or have the model ask for it again."""
 
     type: Literal["tool_answered"] = "tool_answered"
     tool_call_id: str
@@ -198,7 +205,9 @@ class ToolAnsweredEvent(Event):
     decided_by: str | None = None
 
 
-class ErrorEvent(Event):
+class ErrorEvent(Reply):
+    """A failure in a run, which is logged, or the reason why a command was not carried out."""
+
     type: Literal["error"] = "error"
     code: ErrorCode
     message: str
@@ -214,8 +223,14 @@ class CompleteEvent(Event):
     error: ErrorView | None = None
 
 
-class PongEvent(Event):
+class PongEvent(Reply):
     type: Literal["pong"] = "pong"
+
+
+class AckEvent(Reply):
+    """A command was carried out. Sent only for commands with an `id`."""
+
+    type: Literal["ack"] = "ack"
 
 
 LoggedEvent = (
@@ -237,6 +252,6 @@ LoggedEvent = (
     | ErrorEvent
     | CompleteEvent
 )
-ServerEvent = Annotated[SessionEvent | PongEvent | LoggedEvent, Field(discriminator="type")]
+ServerEvent = Annotated[SessionEvent | PongEvent | AckEvent | LoggedEvent, Field(discriminator="type")]
 
 server_event_adapter: TypeAdapter[ServerEvent] = TypeAdapter(ServerEvent)

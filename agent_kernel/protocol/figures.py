@@ -1,10 +1,8 @@
-"""How figures are written, the same on cards (widgets/src/text/format.ts), in records and in messages."""
+"""Formats token counts and costs for records and messages. Cards do the same in widgets/src/text/format.ts."""
 
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 
 from agent_kernel.protocol.views import Usage
-
-COST_NOTHING = "Cost nothing"
 
 
 def tokens(count: int) -> str:
@@ -28,11 +26,9 @@ def money(usd: float, *, at_least: bool = False) -> str:
     return f"{'≥ ' if at_least else ''}${said.removesuffix('0') if places == 3 else said}"
 
 
-def spent(usage: Usage, *, recorded: bool = False) -> list[str]:
-    """`["1.2k in", "340 out", "$0.004"]`, `["about 1.2k in", "340 out"]` where tokens are estimated; without the cost
-    where no price is known, or where there is none."""
-    if recorded:
-        return [COST_NOTHING]
+def spent(usage: Usage) -> list[str]:
+    """The parts of a usage line: `["1.2k in", "340 out", "$0.004"]`; `["about 1.2k in", "340 out"]` if tokens are
+    estimated. The cost is omitted if no price is known."""
     about = "about " if usage.estimated else ""
     parts = (
         [f"{about}{tokens(usage.input_tokens)} in", f"{tokens(usage.output_tokens)} out"] if usage.total_tokens else []
@@ -43,7 +39,7 @@ def spent(usage: Usage, *, recorded: bool = False) -> list[str]:
 
 
 def _rounded(value: float, places: int) -> Decimal:
-    """As JavaScript's `toFixed`."""
+    """Rounds as JavaScript's `toFixed` does, so that cards and records agree."""
     return Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
 
 

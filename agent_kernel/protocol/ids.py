@@ -1,4 +1,4 @@
-"""Identifiers. Each is its own type, so that a checker refuses a run's id where a call's is wanted."""
+"""Identifier types and their generators. Each kind is its own type, so that a type checker tells them apart."""
 
 import secrets
 import uuid
@@ -24,7 +24,7 @@ def new_message_id() -> MessageId:
 
 
 def new_tool_call_id() -> ToolCallId:
-    """For a call whose model sent no id, or one that can't be kept. Either is unique in its conversation only."""
+    """An id for a call to which the model gave none, or an unusable one. Unique within its conversation only."""
     return ToolCallId(f"call_{uuid.uuid4().hex}")
 
 
@@ -32,7 +32,11 @@ def new_pause_id() -> str:
     return f"pause_{uuid.uuid4().hex}"
 
 
+def new_question_id() -> str:
+    return f"ask_{uuid.uuid4().hex}"
+
+
 def new_approval_id() -> ApprovalId:
-    """Unguessable: whoever can name an approval could answer it. It is what a call goes by where other conversations'
-    calls are; the kernel learns it with the approved call."""
+    """A random id that can't be guessed, because whoever knows it could try to answer the approval. It identifies a
+    call across conversations; the kernel gets it with the approved call."""
     return ApprovalId(f"apr_{secrets.token_hex(16)}")

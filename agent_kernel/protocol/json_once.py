@@ -1,4 +1,4 @@
-"""JSON in which no object has a name twice: readers differ in which of the two they take."""
+"""Parses JSON and refuses objects with a repeated name, because parsers differ in which value they take."""
 
 import json
 from collections import Counter
@@ -6,11 +6,11 @@ from typing import Any
 
 
 class RepeatedName(ValueError):
-    """The message names it."""
+    """An object has the same name twice; the message gives the name."""
 
 
 def loads_once(text: str | bytes) -> Any:
-    """JSON as clients send it. Raises `ValueError` for what is no JSON, is nested too deep, or repeats a name."""
+    """Parse JSON. Raises `ValueError` for invalid JSON, nesting that is too deep, or a repeated name."""
     try:
         return json.loads(text, object_pairs_hook=unique)
     except RecursionError:
@@ -18,7 +18,7 @@ def loads_once(text: str | bytes) -> Any:
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An `object_pairs_hook`. Raises `RepeatedName`."""
+    """An `object_pairs_hook` for `json.loads`. Raises `RepeatedName`."""
     found = dict(pairs)
     if len(found) < len(pairs):
         name = Counter(name for name, _ in pairs).most_common(1)[0][0]

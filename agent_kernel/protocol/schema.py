@@ -1,4 +1,4 @@
-"""JSON Schema of the protocol, for faces in other languages: `python -m agent_kernel.protocol.schema`.
+"""Makes the JSON Schema of the protocol, for clients in other languages: `python -m agent_kernel.protocol.schema`.
 
 Events are described as they are written, so every field is present. Commands are described as they are read, so a
 field with a default may be left out, except the tag `type` that tells them apart.
@@ -19,7 +19,7 @@ _REF = "#/$defs/{model}"
 
 
 class _WireSchema(GenerateJsonSchema):
-    """Makes required what is always on the wire, whatever its default."""
+    """Marks fields as required that are always on the wire, also those with a default."""
 
     def field_is_required(
         self,
@@ -37,7 +37,7 @@ def _is_tag(field: Any) -> bool:
 
 
 def protocol_schema() -> dict[str, Any]:
-    """One schema document: `event` is what a server sends, `command` is what a face sends, models are in `$defs`."""
+    """One schema document with the properties `event` (from servers) and `command` (from clients)."""
     adapters: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
         ("event", "serialization", TypeAdapter(ServerEvent)),
         ("command", "validation", TypeAdapter(ClientCommand)),

@@ -1,4 +1,4 @@
-"""What a conversation, a run and a tool call look like from outside (HTTP bodies and the `session` event)."""
+"""Views of conversations, runs and tool calls, as HTTP bodies and the `session` event contain them."""
 
 from typing import Any, Literal
 
@@ -8,6 +8,7 @@ from agent_kernel.protocol.vocabulary import (
     ApiName,
     BudgetOf,
     CallState,
+    ChangeState,
     DecidedBy,
     Effort,
     ErrorCode,
@@ -21,7 +22,7 @@ from agent_kernel.protocol.vocabulary import (
 )
 
 ImageRefs = list[dict[str, Any]]
-"""Pictures that a message refers to, as it has them: `digest`, `media_type`, `width` and `height` of each."""
+"""References to pictures in a message: `digest` (SHA-256), `media_type`, `width` and `height` of each."""
 
 
 class View(BaseModel):
@@ -32,35 +33,34 @@ class Usage(View):
     """Tokens, calls and money spent so far."""
 
     input_tokens: int = 0
-    """All of it, from a cache or not."""
+    """The whole input, cached or not."""
     output_tokens: int = 0
-    """With what the model thought."""
+    """The whole output, reasoning included."""
     total_tokens: int = 0
     tool_calls: int = 0
     steps: int = 0
     cached_tokens: int = 0
-    """Of the input: read from the provider's cache."""
+    """The part of the input that was read from the provider's cache."""
     cache_write_tokens: int = 0
-    """Of the input: written to the provider's cache."""
+    """The part of the input that was written to the provider's cache."""
     reasoning_tokens: int = 0
-    """Of the output."""
+    """The part of the output that is reasoning."""
     cost: float | None = None
-    """US dollars; `None` where no price is known, or where there is none: a local model's."""
+    """US dollars; `None` if no price is known, or if there is none, as for local models."""
     cost_is_partial: bool = False
-    """Whether more was spent than `cost` says: a price is not known, or not in full, or a turn was broken off."""
+    """Whether `cost` is a lower bound: a price is unknown or incomplete, or a turn was cut off."""
     estimated: bool = False
-    """Whether some of the tokens are estimated from the text: a service did not say, or a turn was broken off."""
+    """Whether some of the tokens are estimated from the text, because a service reported none or a turn was cut off."""
     seconds: float = 0.0
-    """The time that the run has worked, as of its last turn: the time in which it only waited for a person is not
-    counted."""
+    """How long the run has worked, as of its last turn, without the time in which it only waited for a person."""
 
 
 STATS_DAYS, MOST_DAYS = 30, 3_660
-"""How many days of usage are told of where nobody says, and at most."""
+"""The default and the largest number of days in a usage report."""
 
 
 class UsageTotals(View):
-    """What turns of models took together. Recorded ones are not counted: no model was asked."""
+    """The summed usage of model turns. Recorded turns are not counted, because no model was asked."""
 
     turns: int = 0
     input_tokens: int = 0
@@ -76,7 +76,7 @@ class UsageTotals(View):
 class ModelUsage(UsageTotals):
     model: str
     host: str
-    """Of its endpoint; empty for a model without one."""
+    """The endpoint's host; empty for a model without an endpoint."""
 
 
 class DayUsage(UsageTotals):
@@ -86,7 +86,7 @@ class DayUsage(UsageTotals):
 
 class NotebookUsage(UsageTotals):
     notebook: str | None
-    """Its path; `None` for conversations that have none, and for those that were deleted."""
+    """The notebook's path; `None` for conversations without one and for deleted ones."""
 
 
 class ConversationUsage(NotebookUsage):
@@ -94,11 +94,11 @@ class ConversationUsage(NotebookUsage):
 
 
 class UsageReport(View):
-    """The body of `GET usage`: of each list the newest, no more than a hundred but for days."""
+    """The body of `GET usage`. Each list has its newest entries, at most a hundred, but for `by_day`."""
 
     days: int
     since: str
-    """The first of them, in UTC."""
+    """The first of these days, in UTC."""
     totals: UsageTotals
     by_model: list[ModelUsage] = Field(default_factory=list)
     by_day: list[DayUsage] = Field(default_factory=list)
@@ -107,49 +107,49 @@ class UsageReport(View):
 
 
 class BudgetLimits(View):
-    """Hard limits; `None` means no limit. `seconds` counts the time that a run works, not the time in which it only
+    """Hard limits; `None` means no limit. `seconds` counts the time in which a run works, not the time in which it only
     waits for a person."""
 
     tokens: int | None = None
     usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """US dollars. A run whose cost can't be known asks, or ends; a local model costs nothing."""
+    """US dollars. A run whose cost can't be known pauses or ends; a local model costs nothing."""
     tool_calls: int | None = None
     seconds: float | None = None
     steps: int | None = None
 
 
 class ConversationBudget(View):
-    """The hard limits of a conversation, over all of its runs, as they hold for one of them."""
+    """The hard limits over all runs of a conversation, as seen by one run."""
 
     limits: BudgetLimits
     spent: Usage
-    """By the runs before this one."""
+    """What the runs before this one have spent."""
     raised: BudgetLimits = Field(default_factory=BudgetLimits)
-    """What people have added to each limit, in all runs: it holds for the next ones as well."""
+    """What people have added to each limit, in all runs. It stays in force for later runs."""
     without_usd: bool = False
     """Whether a person has lifted the limit in US dollars."""
 
 
 class PauseView(View):
-    """A run that reached a budget, or repeats itself, and waits for a person before its next model call."""
+    """Why a run waits for a person before its next model request: it reached a budget, or it repeats itself."""
 
     pause_id: str
     reached: list[Limit]
-    """Empty where it repeats itself."""
+    """The limits that were reached; empty if the run repeats itself."""
     of: BudgetOf = "run"
-    """Whose budget it is."""
+    """Which budget was reached."""
     repeated: str = ""
-    """Where the run repeats itself: what, in words, such as `run_python gave the same result to the same arguments
-    three times`."""
+    """If the run repeats itself: what it repeats, such as `run_python gave the same result to the same arguments three
+    times`."""
     seconds: float
-    """The time that the run has taken, without its pauses."""
+    """How long the run has taken, without its pauses."""
     since: str
     unpriced: bool = False
-    """Whether what the run costs can't be known: its limit in US dollars can't be checked, only lifted."""
+    """Whether the run's cost is unknown, so that its limit in US dollars can't be checked, only lifted."""
 
 
 class BudgetRaise(View):
-    """What a person added to the budget of a run that was paused, or that they let it go on."""
+    """A person's answer to a pause: what they added to the budget, or that the run may go on."""
 
     pause_id: str
     add: BudgetLimits
@@ -157,7 +157,7 @@ class BudgetRaise(View):
     repeated: str = ""
     """As in `PauseView`."""
     without_usd: bool = False
-    """Whether the limit in US dollars holds no more."""
+    """Whether the limit in US dollars was lifted."""
     at: str
     decided_by: str | None = None
     steps: int
@@ -165,49 +165,49 @@ class BudgetRaise(View):
 
 
 class NoticeView(View):
-    """Something that was done otherwise than asked, in a sentence for people: the reasoning of an earlier model was
-    left out, a conversation was shortened."""
+    """A sentence for display about something that was done differently than asked, such as that the conversation was
+    shortened or that an earlier model's reasoning was left out."""
 
     content: str
     at: str
     steps: int
     """How many turns the model had had by then."""
     detail: str = ""
-    """More of it, for whoever opens it: the summary that stands in for older messages."""
+    """Details to unfold, such as the summary that replaces older messages."""
 
 
 class RuleView(View):
-    """A rule in force, whoever made it."""
+    """A rule in force, from any origin."""
 
     rule_id: str | None = None
-    """Of a saved rule, by which it is removed."""
+    """Set for a saved rule, which can be removed by it."""
     scope: Scope | None = None
-    """Where a saved rule counts."""
+    """Where a saved rule applies."""
     tool_name: str
-    """Or `*`."""
+    """The tool's name, or `*`."""
     text: str
     origin: RuleOrigin = "saved"
     made_by: str | None = None
-    """The person, where one is known, or the file."""
+    """The person, if known, or the file."""
     made_at: str | None = None
 
 
 class ListedRule(RuleView):
-    """A rule in the list of all that are in force on a host."""
+    """A rule in the list of all rules in force on a host."""
 
     conversation_id: str | None = None
-    """Of a rule that counts in one conversation."""
+    """Set for a rule that applies to one conversation."""
     folder: str | None = None
-    """Of a rule that counts for the notebooks of one folder."""
+    """Set for a rule that applies to the notebooks of one folder."""
 
 
 class RuleOffer(View):
-    """A rule that Always allow may save for a call."""
+    """A rule that Always allow can save for a call."""
 
     text: str
-    """As it will be saved."""
+    """The rule as it is saved."""
     label: str
-    """What it allows, in words: `CSV files in exports/`."""
+    """What it allows, for display: `CSV files in exports/`."""
     note: str = ""
 
 
@@ -217,25 +217,25 @@ class PolicyView(View):
     mode: PolicyMode
     rules: list[RuleView] = Field(default_factory=list)
     cap: PolicyMode | None = None
-    """The most permissive mode that the site allows; `None` where it allows every one."""
+    """The most permissive mode that the site allows; `None` if it allows all."""
     folder_cap: PolicyMode | None = None
     """The most permissive mode that files in the notebook's folder allow."""
     limited_by: str | None = None
-    """Files in the notebook's folder that tighten, and what by: `.agent-kernel.toml: plan, 2 rules`."""
+    """The files in the notebook's folder that tighten the policy, and how: `.agent-kernel.toml: plan, 2 rules`."""
     notes: list[str] = Field(default_factory=list)
-    """What else decides, or was asked for and is not in force, each in a sentence for people."""
+    """Sentences for display: what else decides, and what was asked for and is not in force."""
 
 
 class PolicySwitchView(View):
-    """What came of a switch of a conversation's policy: the body that `POST conversations/{id}/policy` answers with."""
+    """The result of switching a conversation's policy: the response body of `POST conversations/{id}/policy`."""
 
     conversation_id: str
     run_id: str | None
-    """The run that was under way."""
+    """The run that was under way, if there was one."""
     before: PolicyMode
     mode: PolicyMode
     waiting: int
-    """How many calls wait for a decision still."""
+    """How many calls still wait for a decision."""
 
 
 class ErrorView(View):
@@ -256,29 +256,29 @@ class MessageView(View):
     role: Role
     content: str
     tool_calls: list[str] = Field(default_factory=list)
-    """Ids of the calls that an assistant message asked for."""
+    """The ids of the calls that an assistant message asks for."""
     tool_call_id: str | None = None
     """The call that a tool message answers."""
     reasoning: str = ""
 
 
 class Preview(View):
-    """What a face shows in place of raw arguments."""
+    """What a client shows in place of the raw arguments."""
 
     kind: Literal["code", "diff", "text"]
     language: str = ""
-    """Of code. A diff has `diff`, or `piece` where its line numbers count within a piece of a file."""
+    """The language of code. A diff has `diff`, or `piece` if its line numbers count within a piece of a file."""
     text: str
     facts: list[str] = Field(default_factory=list)
-    """Of the file that the call would change, as it was when this was made: `Replaces 360 kB, 4,000 lines.`"""
+    """Facts about the file that the call would change, as it was at this time: `Replaces 360 kB, 4,000 lines.`"""
     left_out: str = ""
-    """What `text` leaves out of a long diff: `And 37 more changes.` The arguments have all of it."""
+    """What `text` omits of a long diff: `And 37 more changes.` The arguments contain all of it."""
     base: str = ""
-    """Names what the file held then. A call that a person approved writes over nothing else."""
+    """Identifies the file's content at this time. An approved call overwrites no other content."""
 
 
 class Warning(View):
-    """Something the call was seen to do, found by reading it: `Writes files:` + `exports/x.csv`."""
+    """Something that the call would do, found by reading its code: `Writes files:` + `exports/x.csv`."""
 
     title: str
     detail: str = ""
@@ -293,24 +293,24 @@ class OutputView(View):
     data: dict[str, Any] = Field(default_factory=dict)
     """MIME type to content; base64 for images."""
     display_id: str | None = None
-    """Set where a later output with the same id replaces this one."""
+    """Set if a later output with the same id replaces this one."""
     metadata: dict[str, Any] = Field(default_factory=dict)
-    """Of the bundle, as nbformat has it: some keys are MIME types (`{"image/png": {"width": 640}}`)."""
+    """The bundle's metadata as in nbformat; some keys are MIME types (`{"image/png": {"width": 640}}`)."""
 
 
 class Place(View):
-    """Where the path of a file tool's call leads, links followed. Found once for a call: it is judged by it, and opens
-    nothing else."""
+    """The resolved path of a file tool's call, with links followed. It is resolved once for a call, which is judged by
+    it and opens nothing else."""
 
     path: str = Field(max_length=8_192)
-    """Absolute; empty where it is not known."""
+    """The absolute path; empty if it is not known."""
     inside: str | None = Field(default=None, max_length=8_192)
-    """From the notebook's folder, with `/`; `None` outside of it."""
+    """The path relative to the notebook's folder, with `/`; `None` if it is outside."""
     linked: bool = False
-    """Whether a link leads there."""
+    """Whether the path as written goes through a link."""
 
     def spellings(self) -> tuple[str, ...]:
-        """What rules compare with, the shortest first."""
+        """The forms of the path that rules are compared with, the shortest first."""
         return (self.path,) if self.inside is None else (self.inside, self.path)
 
 
@@ -321,15 +321,15 @@ class ToolCallView(View):
     run_id: str
     tool_name: str
     tool_input: str
-    """The arguments as the JSON text that runs."""
+    """The arguments that run, as JSON text."""
     digest: str
     state: CallState
     reason: str | None = None
     by: DecidedBy | None = None
     result: str | None = None
-    # Beyond the public contract, for faces:
+    # Beyond the public contract, for clients:
     decided_by: str | None = None
-    """A person's name, where one is known."""
+    """The name of the person who decided, if known."""
     edited: bool = False
     recorded: bool = False
     read_only: bool = False
@@ -344,34 +344,34 @@ class ToolCallView(View):
     output_file: str | None = None
     outputs: list[OutputView] = Field(default_factory=list)
     scopes: list[Scope] = Field(default_factory=list)
-    """While it waits: where a decision may count."""
+    """While the call waits: the scopes that a decision may have."""
     rules: list[RuleOffer] = Field(default_factory=list)
-    """While it waits: what Always allow may save."""
+    """While the call waits: the rules that Always allow can save."""
     undo: str | None = None
-    """As `tool_complete` has it."""
+    """As in `ToolCompleteEvent`."""
     undone: bool = False
     waiting_behind: int | None = None
-    """As `tool_state` has it."""
+    """As in `ToolStateEvent`."""
     unknown_answer: UnknownAnswer | None = None
-    """What a person has said about an unknown outcome; the run waits for that."""
+    """A person's answer to an unknown outcome, for which the run waits."""
     seen_images: int = 0
-    """How many of the pictures that it showed the model was given."""
+    """How many of the pictures that the call displayed were given to the model."""
     place: Place | None = None
-    """Of a file tool's call: what it was judged by, and may open."""
+    """For a file tool's call: the place that it was judged by and may open."""
 
 
 class FileChangeView(View):
-    """A change of a file by a call that succeeded, whose kernel knows the way back, or has gone back."""
+    """A file change by a successful call that its kernel can undo, or has undone."""
 
     approval_id: str
     tool_call_id: str
     run_id: str
     tool_name: str
     path: str
-    state: Literal["as_left", "changed", "undone"]
-    """Of the file: as the call left it, so that it can be put back; changed since; or put back."""
+    state: ChangeState
+    """The file's state. It can be restored while it is as the call left it."""
     changed_at: str | None
-    """As `ToolCallView.undo`."""
+    """As in `ToolCallView.undo`."""
 
 
 class RunView(View):
@@ -381,11 +381,11 @@ class RunView(View):
     status: RunStatus
     model: str
     effort: Effort | None = None
-    """How much the model was asked to reason; `None` leaves it to the model."""
+    """How much the model is asked to reason; `None` leaves it to the model."""
     continues: int | None = None
-    """The number of the cell whose conversation it continues, as in `[2]`; `None` where it begins one."""
+    """The execution count of the cell whose conversation it continues, as in `[2]`; `None` if it begins one."""
     cell_id: str | None = None
-    """The cell that started it, where its front end names cells."""
+    """The cell that started it, if its front end names cells."""
     recorded: bool
     policy: PolicyView
     usage: Usage
@@ -394,18 +394,18 @@ class RunView(View):
     ended_at: str | None = None
     error: ErrorView | None = None
     paused: PauseView | None = None
-    """Set while it waits for a larger budget, or for word to go on; its status is `running` all the while."""
+    """Set while it waits for a larger budget, or for a decision to go on; its status stays `running`."""
     raises: list[BudgetRaise] = Field(default_factory=list)
     conversation_budget: ConversationBudget | None = None
-    """`None` where the conversation has none."""
+    """`None` if the conversation has none."""
     notices: list[NoticeView] = Field(default_factory=list)
 
 
 class ModelView(View):
-    """A model that an endpoint offers. `None` where nobody says."""
+    """A model that an endpoint offers. Fields are `None` if the endpoint does not say."""
 
     name: str
-    """As `--model` takes it."""
+    """The name as `--model` takes it."""
     tools: bool | None = None
     images: bool | None = None
     context_tokens: int | None = None
@@ -416,13 +416,13 @@ class EndpointView(View):
     api: ApiName | None = None
     models: list[ModelView] = Field(default_factory=list)
     left_out: int = 0
-    """How many more it offers."""
+    """How many more models it offers."""
     error: str = ""
-    """Why there are none, and what to do."""
+    """Why there are no models, and what to do."""
 
 
 class ModelsView(View):
-    """What `GET models` and `%agent models` say."""
+    """The models of all endpoints, for `GET models` and `%agent models`."""
 
     default: str | None = None
     default_reason: str = ""
@@ -430,45 +430,46 @@ class ModelsView(View):
 
 
 PROMPT_CHARACTERS = 1_000
-"""How much of its run's prompt a listed call has."""
+"""The most characters of its run's prompt that a listed call contains."""
 
 
 class ListedCall(ToolCallView):
-    """A call in the list of approvals, with the place that it belongs to."""
+    """A call in the list of approvals, with its notebook, kernel and cell."""
 
     notebook: str | None = None
-    """The notebook's path, where one is known."""
+    """The notebook's path, if known."""
     kernel_id: str | None = None
     cell_id: str | None = None
-    """The cell that started the run, where its front end names cells."""
+    """The cell that started the run, if its front end names cells."""
     prompt: str = ""
-    """What the run was asked: no more than the beginning of it."""
+    """The first `PROMPT_CHARACTERS` characters of the run's prompt."""
 
 
 class WaitView(View):
-    """Something that a run waits for: a decision on a call, an answer to its question, what is to become of its unknown
-    outcome; a larger budget; word to go on, because it repeats itself; the end of an earlier run."""
+    """Something that a run waits for: a decision on a call (`approval`), an answer to a call's question (`answer`) or
+    to its unknown outcome (`outcome`), a larger `budget`, a decision to go on although it repeats itself (`repeat`),
+    the end of an earlier `run`."""
 
     kind: Literal["approval", "answer", "outcome", "budget", "repeat", "run"]
     tool_call_id: str | None = None
     approval_id: str | None = None
     tool_name: str | None = None
     run_id: str | None = None
-    """The earlier run."""
+    """The id of the earlier run."""
 
 
 class ListedRun(RunView):
-    """A run in the list of runs, with the place that it belongs to."""
+    """A run in the list of runs, with its notebook and kernel."""
 
     notebook: str | None = None
-    """This and the next as in `ListedCall`."""
+    """The notebook's path, if known."""
     kernel_id: str | None = None
     waits_for: list[WaitView] = Field(default_factory=list)
     """Empty while it works, and once it has ended."""
 
     @property
     def waiting_tools(self) -> list[str]:
-        """The tools of the calls that wait for a person."""
+        """The names of the tools whose calls wait for a person."""
         return [wait.tool_name for wait in self.waits_for if wait.tool_name is not None]
 
 

@@ -1,4 +1,4 @@
-"""The words that both sides of the wire use, as closed sets."""
+"""The closed sets of words on the wire: states, statuses, codes, modes."""
 
 from typing import Literal
 
@@ -18,17 +18,23 @@ CallState = Literal[
     "expired",
     "unknown",
 ]
-"""The states of a tool call. `agent_kernel.log.ledger` owns the moves between them."""
+"""The states of a tool call. `agent_kernel.log.tool_calls` owns the transitions between them."""
 
 OutcomeStatus = Literal["success", "error", "denied", "cancelled", "unknown"]
-"""What a face or the model is told of a call that ended; finer states fold into these."""
+"""How a call ended, as clients and the model are told; finer states are reported as one of these."""
+
+ExecutionStatus = Literal["success", "error", "cancelled", "unknown"]
+"""How an executor says that a call ended."""
+
+ChangeState = Literal["as_left", "changed", "undone"]
+"""Whether a file is as a call left it, was changed since, or was put back."""
 
 UnknownAnswer = Literal["continue", "retry"]
-"""What a person wants of a call whose outcome is unknown: tell the model so, or have it ask for the call again."""
+"""A person's answer to an unknown outcome: tell the model that it is unknown, or have it ask for the call again."""
 
 StopCause = Literal["script", "cell_run_again", "cell_deleted", "interrupted"]
-"""Why a kernel stops one of its runs: the user's code asked for it, its cell was run again or deleted, or the kernel
-was interrupted."""
+"""Why a kernel stops one of its runs: the user's code asked for it (`script`), its cell was run again or deleted, or
+the kernel was interrupted."""
 
 RunStatus = Literal["queued", "running", "complete", "cancelled", "error"]
 DecidedBy = Literal["user", "policy", "script"]
@@ -42,10 +48,10 @@ Limit = Literal["tokens", "usd", "tool_calls", "steps", "seconds"]
 """What a budget limits."""
 
 BudgetOf = Literal["run", "conversation"]
-"""Whose budget is meant."""
+"""Which budget is meant: that of the run, or of its conversation."""
 
 Effort = Literal["low", "medium", "high"]
-"""How much a model should reason."""
+"""How much a model should reason, as providers name it."""
 
 ApiName = Literal["chat", "responses", "messages"]
 """The three APIs of models: OpenAI's Chat Completions and Responses, Anthropic's Messages."""
@@ -67,4 +73,4 @@ ErrorCode = Literal[
 ]
 
 RESULT_MARK = "agent_kernel"
-"""The key in the metadata of an output that is a result of a run: there stand the run and the number of its call."""
+"""The metadata key of outputs that show a run's results. Its value names the run and the number of the call."""

@@ -1,4 +1,4 @@
-"""The record that stays when a run has ended: readable with no kernel, no script and no style."""
+"""Renders the static record of a run that has ended, which needs no kernel, no script and no style."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,26 +6,26 @@ from dataclasses import dataclass, replace
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
 from agent_kernel.record.formats import to_html, to_markdown, to_plain
 from agent_kernel.record.results import Result
-from agent_kernel.record.story import Story, alone, tell
+from agent_kernel.record.story import Story, alone, make_story
 
 __all__ = ["Placed", "Result", "place_record", "render_record"]
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What stands in a notebook of a run that has ended."""
+    """A run's record and results, as they are placed in a notebook."""
 
     record: dict[str, str]
-    """A MIME bundle, of which the results are no part."""
+    """The record as a MIME bundle, without the results."""
     results: tuple[Result, ...]
-    """Outputs that stand after it: what the run's calls have shown, as the notebook draws it."""
+    """The displays of the run's calls, as outputs that follow the record."""
 
 
 def place_record(
     run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[ToolCallView], *, below_prompt: bool = False
 ) -> Placed:
-    """As `render_record`, for a notebook, where the run's results stand beside the record."""
-    story = tell(run, messages, tool_calls)
+    """As `render_record`, for a notebook, in which the run's results are outputs after the record."""
+    story = make_story(run, messages, tool_calls)
     return Placed(_bundle(story, below_prompt=below_prompt), story.results)
 
 
@@ -34,13 +34,13 @@ def render_record(
 ) -> dict[str, str]:
     """A run as a MIME bundle: `text/html`, `text/markdown` and `text/plain`.
 
-    `below_prompt`: it stands in the output of the cell whose source is the prompt, which is not said again.
+    `below_prompt` means that the record is in the output of the cell whose source is the prompt, which is then omitted.
 
     Everything that a model, a tool or a person wrote is sanitised or escaped. The plain text has no ids, times or
-    durations; for a recorded run the other two have none either, so that notebooks can be compared. Linear in the size
-    of the run, and bounded: long texts are shortened, what is too much is left out and said to be.
+    durations; for a run of a cassette the other two have none either, so that notebooks can be compared. Linear in the
+    size of the run, and bounded: long texts are shortened, and the record says what is left out.
     """
-    return _bundle(alone(tell(run, messages, tool_calls)), below_prompt=below_prompt)
+    return _bundle(alone(make_story(run, messages, tool_calls)), below_prompt=below_prompt)
 
 
 def _bundle(story: Story, *, below_prompt: bool) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A run's code as the cells of a notebook: what repeats it without an agent."""
+"""Turns a run into notebook cells that repeat it without an agent."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
 from agent_kernel.record import words
 from agent_kernel.record.markdown import code_span, escape_markdown, safe_markdown
 from agent_kernel.record.needed_names import needed_names
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 _SHELL_DONE = "Exit code: 0"
@@ -31,22 +31,22 @@ class Cell:
     kind: Literal["code", "markdown"]
     source: str
     comment: bool = False
-    """Whether it is code that is nothing but comments."""
+    """Whether it is a code cell that only has comments."""
 
 
 def code_cells(messages: Sequence[MessageView], calls: Sequence[ToolCallView]) -> list[Cell]:
-    """The code of the calls that succeeded, as it ran, in the order in which it ran.
+    """The code of the successful calls, as it ran, in the order in which it ran.
 
-    What did something that a cell can't repeat is a comment. Left out are the calls that failed, were denied or never
-    ran, and those that only read.
+    A call that a cell can't repeat becomes a comment. Calls that failed, were denied, never ran or only read are
+    omitted.
     """
     cells = (_cell(item) for item in _in_order(messages, calls) if isinstance(item, ToolCallView))
     return _merged(cell for cell in cells if cell is not None)
 
 
 def all_cells(run: RunView, messages: Sequence[MessageView], calls: Sequence[ToolCallView]) -> list[Cell]:
-    """The whole run: its prompt, what the model said and its answer as Markdown cells, the code of `code_cells`, and
-    each call that was left out there as a comment."""
+    """The whole run: the prompt, the model's texts and the answer as Markdown cells, the code of `code_cells`, and the
+    calls that are omitted there as comments."""
     cells: list[Cell] = []
     for item in _in_order(messages, calls):
         if isinstance(item, ToolCallView):
@@ -57,25 +57,25 @@ def all_cells(run: RunView, messages: Sequence[MessageView], calls: Sequence[Too
 
 
 def as_one(cells: Sequence[Cell]) -> str:
-    """Several code cells as the text of one, between lines with `# %%`, at which editors and people divide it."""
+    """Several code cells joined by `# %%` lines, at which editors can split them again."""
     if len(cells) == 1:
         return cells[0].source
     return "\n\n".join(f"# %%\n{_without_cell_magic(cell.source)}" for cell in cells)
 
 
 def as_node(cell: Cell) -> dict[str, Any]:
-    """A cell as nbformat 4.5 has it."""
+    """A cell in nbformat 4.5."""
     node: dict[str, Any] = {"cell_type": cell.kind, "id": uuid.uuid4().hex[:8], "metadata": {}, "source": cell.source}
     return node | {"execution_count": None, "outputs": []} if cell.kind == "code" else node
 
 
 def as_document(cells: Iterable[Cell]) -> dict[str, Any]:
-    """A notebook, as nbformat 4.5 has it."""
+    """A notebook in nbformat 4.5."""
     return {"cells": [as_node(cell) for cell in cells], "metadata": _METADATA, "nbformat": 4, "nbformat_minor": 5}
 
 
 def _in_order(messages: Sequence[MessageView], calls: Sequence[ToolCallView]) -> Iterator[str | ToolCallView]:
-    """What was said, as Markdown, and the calls; those of one step in the order in which they ran."""
+    """Texts as Markdown, and calls; those of one step in the order in which they ran."""
     open_calls = {call.tool_call_id: call for call in calls}
     for message in messages:
         if message.role == "assistant":
@@ -92,7 +92,7 @@ def _began(call: ToolCallView) -> str:
 
 
 def _cell(call: ToolCallView) -> Cell | None:
-    """What repeats a call; `None` where there is nothing to repeat."""
+    """The cell that repeats a call; `None` if there is nothing to repeat."""
     arguments = _arguments(call)
     if call.state != "success" or arguments is None or call.tool_name == "ask_user":
         return None
@@ -100,7 +100,7 @@ def _cell(call: ToolCallView) -> Cell | None:
         case "run_python":
             return Cell("code", str(arguments.get("code", "")))
         case "run_shell":
-            # A command that failed did not stop the run, so it does not stop the notebook.
+            # A failed command did not stop the run, so it must not stop the notebook.
             last = (call.result or "").rstrip().rpartition("\n")[2]
             option = "" if last == _SHELL_DONE else " --no-raise-error"
             return Cell("code", f"%%bash{option}\n{arguments.get('command', '')}")
@@ -139,7 +139,7 @@ def _called(call: ToolCallView, arguments: dict[str, Any] | None) -> str:
 
 
 def _arguments(call: ToolCallView) -> dict[str, Any] | None:
-    """`None` for a call that was not valid JSON."""
+    """The call's arguments; `None` if they were not valid JSON."""
     try:
         found = json.loads(call.tool_input)
     except (ValueError, RecursionError):
@@ -161,7 +161,7 @@ def _writing(path: str, content: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """A text as Python has it, on lines of its own where it has some."""
+    """A Python literal of a text, with line ends kept as such."""
     escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     if "\n" not in text or "\r" in text or reveal(text) != text or escaped.endswith('"'):
         return repr(text)
@@ -169,7 +169,7 @@ def _literal(text: str) -> str:
 
 
 def _merged(cells: Iterable[Cell]) -> list[Cell]:
-    """Comments that follow each other are one cell."""
+    """Join consecutive comment cells."""
     merged: list[Cell] = []
     for comment, group in groupby(cells, key=lambda cell: cell.comment):
         if comment:
@@ -181,7 +181,7 @@ def _merged(cells: Iterable[Cell]) -> list[Cell]:
 
 def _title(run: RunView) -> str:
     line = " ".join(run.prompt.split()).lstrip("#>-*+ ")
-    # Cut before it is made safe: half of an escape is none.
+    # Cut before escaping, so that no escape is cut in half.
     line = line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
     title = safe_markdown(line)
     return title if "\n" not in title else escape_markdown(line)
@@ -205,7 +205,7 @@ def _heading(run: RunView, cells: Sequence[Cell]) -> str:
 
 
 def _without_cell_magic(source: str) -> str:
-    """A cell magic must begin its cell: among others, it is called."""
+    """A cell magic as a call, because a magic must begin its cell."""
     found = _CELL_MAGIC.fullmatch(source)
     if found is None:
         return source

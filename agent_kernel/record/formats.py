@@ -1,4 +1,4 @@
-"""The record as HTML, as Markdown and as plain text. No script, no style: it is read in many places."""
+"""Renders the record as HTML, Markdown and plain text, without scripts or style sheets, for all kinds of readers."""
 
 import html
 from typing import assert_never
@@ -9,7 +9,7 @@ from agent_kernel.record.markdown import code_span, escape_markdown, fence, safe
 from agent_kernel.record.outputs import Shown
 from agent_kernel.record.safety import clean, escape, escape_prose, render
 from agent_kernel.record.story import Aside, Call, Story
-from agent_kernel.tools.hidden import reveal, reveal_in_prose
+from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 _CODE = TextLimits(characters=200_000, lines=10_000)
@@ -21,8 +21,8 @@ _BODIES = 2_000_000
 _PICTURES = 8_000_000
 _LEFT_OUT = f"<p>{words.LEFT_OUT}</p>"
 
-# Both survive JupyterLab's sanitiser, in notebooks that it does not trust too, and suit light and dark pages. Where no
-# style survives, as on GitHub, code and output are still told apart: only code is a `code` element.
+# Both survive JupyterLab's sanitiser, also in untrusted notebooks, and suit light and dark pages. Where no style
+# survives, as on GitHub, code and output still differ: only code is a `code` element.
 CODE_LOOK = ' style="background-color: rgba(128, 128, 128, 0.12); padding: 8px 10px"'
 _OUTPUT_LOOK = (
     ' style="font-family: var(--jp-code-font-family, monospace); border-left: 3px solid #888888; padding: 2px 10px; '
@@ -31,11 +31,11 @@ _OUTPUT_LOOK = (
 WITHIN_LOOK = ' style="background-color: rgba(0, 0, 0, 0)"'
 _CALL_LOOK = ' style="margin: 6px 0 8px"'
 _PLACE_LOOK = ' style="overflow-x: auto; overflow-y: hidden"'
-"""What is wider than the page is scrolled in its place, and nothing is painted over what stands beside it."""
+"""Wide content scrolls in its place and paints over nothing beside it."""
 
 
 class _Room:
-    """How much more a record may hold, in characters."""
+    """The characters that a record may still contain."""
 
     def __init__(self, characters: int) -> None:
         self._left = characters
@@ -74,7 +74,7 @@ def to_html(story: Story) -> str:
 
 
 def html_prompt(prompt: str) -> str:
-    """As it was written: what looks like Markdown or HTML in it was meant for the model."""
+    """The prompt as it was written, because Markdown or HTML in it was meant for the model."""
     text = truncate(prompt.strip("\n"), _PROMPT).text
     if "\n" not in text and len(text) <= _SHORT_PROMPT.characters:
         return f"<blockquote><p>{escape_prose(text)}</p></blockquote>"
@@ -94,7 +94,7 @@ def _html_prose(text: str, room: _Room) -> str:
 
 
 def _with_looks(rendered: str) -> str:
-    """Code blocks of Markdown look like the code of calls."""
+    """Style Markdown's code blocks as the code of calls."""
     return rendered.replace("<pre><code", f"<pre{CODE_LOOK}><code{WITHIN_LOOK}")
 
 
@@ -129,8 +129,8 @@ def _html_call(call: Call, room: _Room, pictures: _Room) -> str:
 
 
 def _html_code(call: Call) -> str:
-    """By its classes the JupyterLab extension finds what can be copied and become a cell, in a notebook that is not
-    trusted, too: `agent-cell-3` is the third of the run."""
+    """The code with CSS classes by which the JupyterLab extension finds what can be copied or become a cell, also in an
+    untrusted notebook: `agent-cell-3` is the third cell of the run."""
     code = truncate(call.code, _CODE)
     mark = ""
     if call.tool_name == "run_python" and not code.truncated:
@@ -165,7 +165,7 @@ def _html_text(text: str) -> str:
 
 
 def _why_never_begun(story: Story) -> list[str]:
-    """Nothing is folded where there is nothing else to read."""
+    """The lines of a run that never began, which are not folded, because there is nothing else to read."""
     return [*(item.text for item in story.transcript if isinstance(item, Aside)), words.NEVER_BEGUN]
 
 
@@ -251,7 +251,7 @@ def _markdown_output(output: Shown) -> str:
 
 
 def to_plain(story: Story) -> str:
-    """The same for the same run: no ids, times or durations, because notebooks are compared by it."""
+    """The plain text, without ids, times or durations, because notebooks are compared by it."""
     parts = [f"Agent run: {story.status}. {story.facts}"]
     if story.recorded:
         parts.append(words.RECORDED)

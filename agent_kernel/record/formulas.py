@@ -1,14 +1,14 @@
-r"""What a formula is in Markdown, and what is money or code.
+r"""Finds formulas in Markdown, and tells them from money and code.
 
-The cards have the same rule (widgets/src/text/formulas.ts), and the examples in tests/formulas.json hold both to it.
+The cards implement the same rule (widgets/src/text/formulas.ts), and tests/formulas.json has examples for both.
 
-- `$$...$$` and `\[...\]` are formulas on a line of their own, `$...$` and `\(...\)` within a line. None has a blank
-  line, an unbalanced brace or another of these marks in it.
-- A `$` begins one only where no letter, digit or `$` stands before it and no space after it. It ends one only where no
-  space stands before it and no digit, capital letter, `{` or `$` after it. So `$5 to $10` is money. What begins with
-  a number and goes on with words is money too.
-- Nothing in code is one.
-- What could be painted beyond its place, or would change other formulas, is refused: it is shown as its source.
+- `$$...$$` and `\[...\]` are display formulas, `$...$` and `\(...\)` inline ones. A formula contains no blank line, no
+  unbalanced brace and no other of these marks.
+- A `$` opens a formula only if no letter, digit or `$` precedes it and no space follows it. It closes one only if no
+  space precedes it and no digit, capital letter, `{` or `$` follows it. So `$5 to $10` is money, and so is a number
+  followed by words.
+- Code contains no formulas.
+- TeX that could paint beyond its place, or would change other formulas, is refused and shown as its source.
 """
 
 import re
@@ -34,7 +34,7 @@ REFUSED_COMMAND = (
     r"[gex]?def|let|futurelet|(?:re)?newcommand|providecommand|(?:re)?newenvironment|DeclareMathOperator|"
     r"DeclarePairedDelimiters?[A-Za-z]*|Newextarrow|begingroup|endgroup)(?![A-Za-z])"
 )
-"""Dimensions, boxes that take no room, styles and links; and definitions, which a page keeps for all its formulas."""
+"""Dimensions, boxes without size, styles, links, and definitions, which a page keeps for all its formulas."""
 _REFUSED = re.compile(rf"{REFUSED_COMMAND}|\[\s*-?[\d.]+\s*[a-z]{{2}}\s*\]")
 _SHIFT = re.compile(r"\\(?:!|neg(?:thin|med|thick)space)")
 _TOKEN = re.compile(r"`+|\\(?![(\[]).|[^\W_]?\$+|\\[(\[]", re.DOTALL)
@@ -45,7 +45,7 @@ class Formula:
     tex: str
     display: bool
     end: int
-    """Where the text goes on after it."""
+    """The index after the formula."""
 
     @property
     def is_refused(self) -> bool:
@@ -65,7 +65,7 @@ class Piece:
 
 
 def formula_at(text: str, start: int) -> Formula | None:
-    """The formula that begins at `start`, where one does."""
+    """The formula that begins at `start`, or `None`."""
     mark = next((mark for mark in _MARKS if text.startswith(mark, start)), None)
     if mark is None or (mark[0] == "$" and start > 0 and (text[start - 1].isalnum() or text[start - 1] == "$")):
         return None
@@ -80,7 +80,7 @@ def formula_at(text: str, start: int) -> Formula | None:
 
 
 def from_latex(latex: str) -> str:
-    """LaTeX as a display has it, as Markdown with formulas; empty where a page would not typeset it."""
+    """LaTeX of a display as Markdown with formulas; empty if a page would not typeset it."""
     text = latex.strip()
     if text.startswith("\\begin{"):
         text = f"$${text}$$"
@@ -88,7 +88,7 @@ def from_latex(latex: str) -> str:
 
 
 def pieces(text: str) -> Iterator[Piece]:
-    """A text without code blocks as ordinary text, code spans and formulas."""
+    """Split a text without code blocks into ordinary text, code spans and formulas."""
     shown = at = 0
     while (token := _TOKEN.search(text, at)) is not None:
         at = token.end()

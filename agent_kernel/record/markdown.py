@@ -1,8 +1,8 @@
-r"""Markdown of a record, for engines that check no address and let HTML through.
+r"""Makes Markdown safe for engines that check no address and let HTML through.
 
 Engines differ in what is code, a link or a formula, so outside of top-level code blocks nothing here relies on that: no
 `<` begins a tag but a `<code>` made here, and no `](` or `]:` stands before a refused address, whatever is around it.
-What an engine makes of the result is looked at again, and the whole becomes a code block where something is left.
+The result is parsed once more, and becomes a code block as a whole if anything active is left.
 """
 
 import html
@@ -14,14 +14,14 @@ from markdown_it.token import Token
 
 from agent_kernel.record.formulas import REFUSED_COMMAND, pieces
 from agent_kernel.record.safety import SCHEMES, is_hostile, readable, with_formulas
-from agent_kernel.tools.hidden import reveal, reveal_in_prose
+from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 
 _WINDOW = 300
-"""Within so many characters an address has to say its scheme, entities and all."""
+"""The most characters in which an address has to show its scheme, including entities."""
 _DEEPEST = 4
-"""Of entities within entities."""
+"""The most levels of entities within entities."""
 _BLOCKS = with_formulas(MarkdownIt("commonmark", {"html": False})).enable("table").disable("inline")
-"""Where blocks begin and end, without a look into them: that is nine tenths of the parser's time."""
+"""Parses blocks without their inline content, which would take nine tenths of the time."""
 _LIBERAL = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 _LIBERAL.validateLink = lambda url: True  # type: ignore[method-assign] # noqa: ARG005
 
@@ -32,20 +32,20 @@ _OPEN_TITLE = re.compile(
     r"""(?=[ \t]*(?:\n[\s>]*)?["'(])(?![ \t]*(?:"[^"\n]*"|'[^'\n]*'|\([^()\n]*\))[ \t]*(?:\n|$))"""
 )
 _FORMULA_MARK = re.compile(r"\\\\[(\[]|\\(?:begin|end)(?=\{)")
-"""nbconvert and JupyterLab know formulas by these as well as by dollars."""
+"""Further marks of formulas in nbconvert and JupyterLab."""
 _IN_DOLLARS = re.compile(f"{_FORMULA_MARK.pattern}|{REFUSED_COMMAND}")
 _MONEY = re.compile(r"(?<!\\)((?:\\\\)*)\$")
 _LANGUAGE = re.compile(r"[\w.+#-]{1,40}")
 _ODD = {"(": "\ue0f2", ":": "\ue0f3"}
-"""In place of the mark before an odd address, until it is known whether it stands in code. Else of no meaning."""
+"""Private-use characters that replace the mark before a refused address until it is known whether it is in code."""
 _WRITTEN = str.maketrans({"\ue0f2": "&#40;", "\ue0f3": "&#58;"})
 _AS_IT_WAS = str.maketrans({"\ue0f2": "(", "\ue0f3": ":"})
 
 
 def safe_markdown(markdown: str) -> str:
-    r"""Markdown that stays Markdown, without HTML, pictures and odd addresses, and whose blocks all end.
+    r"""Markdown without HTML, pictures and refused addresses, with all blocks closed.
 
-    Code stays as it is; elsewhere `<` before a name is written as `&lt;`, and `$` that is money as `\$`.
+    Code is unchanged; elsewhere `<` before a name becomes `&lt;`, and `$` of money becomes `\$`.
     """
     text = readable(markdown).replace("\r\n", "\n")
     if is_hostile(text):
@@ -73,12 +73,12 @@ def _made_safe(text: str) -> str:
 
 
 def _block(token: Token, before: str | bool, after: list[str]) -> Iterator[str]:
-    """A code block with its own marks, set apart, so that every engine sees the same one."""
+    """A code block with its own fences and blank lines around it, so that every engine sees the same block."""
     language = token.info.strip().split(" ", 1)[0]
     if not _LANGUAGE.fullmatch(language):
         language = ""
     if language.startswith("mermaid") and _TAG.search(token.content):
-        # nbconvert puts a diagram's source into the page as HTML.
+        # nbconvert inserts the source of a mermaid diagram into the page as HTML.
         language = "text"
     if before:
         yield ""
@@ -106,7 +106,7 @@ def _paragraph(text: str) -> str:
         elif piece.kind == "code" and not re.search(r"[\n|]", piece.text):
             parts.append(_span(piece.text))
         elif piece.kind == "code":
-            # Other engines may see none here.
+            # Other engines may see no formula here.
             parts.append(_quiet(piece.text))
         else:
             safe = _TAG.sub("&lt;", piece.text.translate(_WRITTEN)).replace("![", "&#33;[")
@@ -116,7 +116,7 @@ def _paragraph(text: str) -> str:
 
 
 def _formula(source: str) -> str:
-    # `<` before a letter would begin HTML in engines that do not know formulas, and `\\[` a formula in nbconvert.
+    # `<` before a letter begins HTML in engines without formulas, and `\\[` a formula in nbconvert.
     spaced = re.sub(r"(?:<|&lt;)(?=[A-Za-z/!?])", "< ", source)
     return re.sub(r"\\\\(?=[(\[])", r"\\\\{}", spaced).translate(_WRITTEN)
 
@@ -130,7 +130,7 @@ def _span(text: str) -> str:
 
 
 def _quiet(text: str) -> str:
-    """Code that another engine may take for text."""
+    """Escape code that another engine may take for text."""
     safe = _TAG.sub("&lt;", text.translate(_WRITTEN))
     return _FORMULA_MARK.sub(lambda found: f"&#92;{found[0][1:]}", safe).replace("$$", "&#36;&#36;")
 
@@ -143,7 +143,7 @@ def _without_links(text: str) -> str:
 
 
 def _is_odd(text: str, start: int, is_definition: bool) -> bool:
-    """Whether the address that begins here is one that a record does not link to, or not clearly another."""
+    """Whether the address that begins here is refused, or not clearly harmless."""
     window = text[start : start + _WINDOW]
     before = _BEFORE_ADDRESS.match(window)
     at = before.end() if before is not None else 0
@@ -170,7 +170,7 @@ def _has_odd_scheme(address: str, whole: bool) -> bool:
 
 
 def _is_inert(markdown: str) -> bool:
-    """Whether an engine that lets everything through finds nothing in it that could act."""
+    """Whether a permissive engine finds nothing active in the text."""
     if "](" not in markdown and "]:" not in markdown and "<" not in markdown:
         return True
     return all(map(_is_harmless, _all(_LIBERAL.parse(markdown))))
@@ -190,14 +190,14 @@ def _is_harmless(token: Token) -> bool:
 
 
 def escape_markdown(text: str) -> str:
-    """One line of plain text for Markdown."""
+    """Escape one line of plain text for Markdown."""
     line = " ".join(reveal_in_prose(text).split()).replace("&", "&amp;").replace("<", "&lt;")
     line = re.sub(r"([`*_\[\]|~$!])", r"\\\1", line.replace("\\", "&#92;"))
     return re.sub(r"^(\d*)([#+>=.)-])", r"\1\\\2", line)
 
 
 def code_span(text: str) -> str:
-    """A text in backticks, with a longer mark than any inside it."""
+    """A code span, with a longer run of backticks than any inside it."""
     line = " ".join(reveal(text).split())
     if not line:
         return ""
@@ -209,18 +209,18 @@ def code_span(text: str) -> str:
 
 
 def fence(text: str, language: str = "") -> str:
-    """A code block with a longer mark than any inside it."""
+    """A code block with a longer fence than any inside it."""
     mark = "`" * max(3, _longest_run(text) + 1)
     return f"{mark}{language}\n{reveal(text)}\n{mark}"
 
 
 def _is_formula_somewhere(code: str) -> bool:
-    """Nbconvert looks for formulas before it looks for code."""
+    """Escape dollars in code, because nbconvert looks for formulas before code."""
     return "$$" in code or _FORMULA_MARK.search(code) is not None
 
 
 def _code(text: str) -> str:
-    """Code in which no engine finds anything else."""
+    """An inline `<code>` element in which no engine finds anything but text."""
     return f"<code>{re.sub(r'[^A-Za-z0-9 .,;=+/-]', lambda found: f'&#{ord(found[0])};', text)}</code>"
 
 

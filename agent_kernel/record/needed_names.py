@@ -1,4 +1,4 @@
-"""Names that a run's code takes from the notebook around it: without them the code can't be repeated elsewhere."""
+"""Finds the names that a run's code takes from the notebook, without which it can't be repeated elsewhere."""
 
 import ast
 import builtins
@@ -13,9 +13,10 @@ _ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 
 def needed_names(sources: Iterable[str]) -> list[str]:
-    """What sources read, one after another, that none before has set; in order of appearance.
+    """The names that the sources read before any of them has set them, in order of appearance.
 
-    Found by reading: a name that only a magic or a `*` import sets counts as needed. What is no Python is passed over.
+    The analysis is static: a name that only a magic or a `*` import sets counts as needed. Sources that are not Python
+    are skipped.
     """
     needed: dict[str, None] = {}
     defined: set[str] = set(_GIVEN)
@@ -25,7 +26,7 @@ def needed_names(sources: Iterable[str]) -> list[str]:
         before = defined | hidden if isinstance(statement, _ASSIGNMENTS) else defined | hidden | bound
         unknown = [name for name in _read(statement) if name not in before]
         if isinstance(statement, _FUNCTIONS):
-            later += unknown  # what a function reads may be set between it and its call
+            later += unknown  # names that a function reads may be set before it is called
         else:
             needed |= dict.fromkeys(unknown)
         defined |= bound
@@ -43,7 +44,7 @@ def _statements(sources: Iterable[str]) -> Iterator[ast.stmt]:
 
 
 def _read(statement: ast.stmt) -> list[str]:
-    """In order of appearance."""
+    """The names in order of appearance."""
     found: list[tuple[int, int, str]] = []
     for node in ast.walk(statement):
         if isinstance(node, ast.AugAssign):
@@ -74,7 +75,7 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _hidden(statement: ast.stmt) -> Iterator[str]:
-    """The names that a function, a lambda or a comprehension in a statement has for itself."""
+    """The local names of functions, lambdas and comprehensions in a statement."""
     for node in ast.walk(statement):
         if isinstance(node, ast.arg):
             yield node.arg

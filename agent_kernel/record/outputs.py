@@ -1,4 +1,4 @@
-"""A call's outputs as the record keeps them: text, tables, formulas and pictures, each bounded."""
+"""Reduces a call's outputs to what the record contains: text, tables, formulas and pictures, each bounded."""
 
 import base64
 import re
@@ -17,7 +17,7 @@ _IMAGE = 2_000_000
 _IMAGES = ("image/png", "image/jpeg")
 _DRAWING = "image/svg+xml"
 _SVG_BEGINS = 5_000
-"""Characters before which a drawing begins: an XML declaration, a document type and comments may stand there."""
+"""The characters in which an `<svg>` has to begin, after an XML declaration, a document type and comments."""
 _NAMESPACE = re.compile(r"<svg[^>]{0,5000}\sxmlns=")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
@@ -27,14 +27,14 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 class Shown:
     kind: Literal["text", "error", "html", "markdown", "latex", "image"]
     text: str
-    """The content; of an image, what it is in words. Outputs are as the tool made them: not sanitised."""
+    """The content, or the description of an image. It is not sanitised."""
     image_type: str = ""
     image: str = ""
-    """Base64."""
+    """The image in base64, if it is one."""
     plain: str = ""
-    """What stands for HTML where there is no HTML."""
+    """The text for formats without HTML."""
     name: str = ""
-    """What a display is, in a word or two: `table`, `Plotly chart`."""
+    """The kind of display, for the reader: `table`, `Plotly chart`."""
     place: words.Place = "here"
 
     @property
@@ -43,7 +43,7 @@ class Shown:
 
 
 def settled_outputs(call: ToolCallView) -> list[OutputView]:
-    """What a call has shown, as it stands at its end: none where the result's text says it."""
+    """The displays of a call as they are at its end; none if the result's text contains them."""
     if call.state in ("denied", "invalid", "superseded", "expired", "awaiting_approval", "proposed"):
         return []
     return [] if call.tool_name == "run_shell" and call.result else list(_merged(_settled(call.outputs)))
@@ -52,7 +52,7 @@ def settled_outputs(call: ToolCallView) -> list[OutputView]:
 def shown_outputs(
     call: ToolCallView, call_number: int, outputs: Sequence[OutputView], results: Results
 ) -> Iterator[Shown]:
-    """The outputs, or the result's text where there are none or where it says more."""
+    """The outputs, or the result's text if there are none or it says more."""
     if call.state in ("denied", "invalid", "superseded", "expired", "awaiting_approval", "proposed"):
         return
     if not outputs and call.result:
@@ -64,7 +64,7 @@ def shown_outputs(
 
 
 def _settled(outputs: list[OutputView]) -> Iterator[OutputView]:
-    """What is left after clears and after displays that replaced an earlier one."""
+    """The outputs that remain after clears and replaced displays."""
     start = max((index + 1 for index, output in enumerate(outputs) if output.kind == "clear"), default=0)
     kept = outputs[start:]
     last = {output.display_id: output for output in kept if output.display_id}
@@ -78,7 +78,7 @@ def _settled(outputs: list[OutputView]) -> Iterator[OutputView]:
 
 
 def _merged(outputs: Iterable[OutputView]) -> Iterator[OutputView]:
-    """Neighbouring chunks of a stream are one text."""
+    """Join adjacent chunks of a stream."""
     texts: list[str] = []
     for output in outputs:
         if output.kind == "stream":
@@ -126,7 +126,7 @@ def _display(data: dict[str, Any]) -> Iterator[Shown]:
 
 
 def _image(data: dict[str, Any]) -> tuple[str, str] | None:
-    """Its type and its base64. A drawing is shown as an image too: what is active in it does nothing there."""
+    """The MIME type and base64 of an image. SVG is shown as an image too, in which scripts do not run."""
     for image_type in _IMAGES:
         image = "".join(_content(data, image_type).split())
         if image and len(image) <= _IMAGE and _BASE64.fullmatch(image):
@@ -151,7 +151,7 @@ def _bounded(text: str) -> str:
 
 
 def _on_screen(text: str) -> str:
-    """Text as a terminal leaves it: no colours, and of a line that was redrawn, the last state."""
+    """Text as a terminal would leave it: without colours, and with the last state of redrawn lines."""
     clean = _ANSI.sub("", text).replace("\r\n", "\n")
     if "\r" not in clean:
         return clean

@@ -1,7 +1,7 @@
-"""The results of a run: what its calls showed that stands in the notebook as outputs of its own, beside the record.
+"""The results of a run: displays of its calls that become outputs of the notebook, after the record.
 
-A notebook draws them with its own renderers, whatever their MIME types are. The log is read here as it is: what a tool
-has shown may be of any size and shape, and it must never be in the way of a notebook that is saved.
+The notebook draws them with its own renderers, whatever their MIME types. Displays in the log may have any size and
+shape, and must never prevent a notebook from being saved.
 """
 
 import json
@@ -16,7 +16,7 @@ from agent_kernel.record.words import Place
 
 MOST_RESULTS = 50
 MOST_BYTES = 16 * 1024 * 1024
-"""Most results of one run, and what they may take in the file. The script of Plotly has 4.8 MB."""
+"""The most results of a run, and the most bytes that they take in the file. Plotly's script alone has 4.8 MB."""
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 _MOST_TYPES = 20
@@ -24,17 +24,17 @@ _DEEPEST = 100
 _METADATA = 65_536
 _TYPE = re.compile(r"[\w!#$&^.+-]{1,100}/[\w!#$&^.+;=-]{1,150}")
 _JSON_TYPE = re.compile(r"application/(.*\+)?json")
-"""As nbformat says which MIME types may have more than text."""
+"""The MIME types whose data may be JSON by nbformat's rules; others are text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A display as nbformat has it."""
+    """A display in nbformat."""
 
     data: dict[str, Any]
     metadata: dict[str, Any]
     size: int
-    """In bytes, without the metadata."""
+    """The size of the data in bytes, without the metadata."""
 
     @property
     def output(self) -> dict[str, Any]:
@@ -42,11 +42,11 @@ class Result:
 
 
 class Results:
-    """Those of one run."""
+    """The results of one run."""
 
     def __init__(self, run: str, shown: Mapping[int, Sequence[OutputView]]) -> None:
-        """`shown`: what each call that succeeded has shown, by its number in the transcript. Where there is not room
-        for all, the last ones are kept: what a run came to is at its end."""
+        """`shown` are the displays of each successful call, by its number in the transcript. If there are too many, the
+        last ones are kept, because a run's conclusions are at its end."""
         rich = [
             (call, number, data, output.metadata)
             for call, outputs in shown.items()
@@ -75,14 +75,14 @@ class Results:
 
 
 def saved_data(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A bundle as a notebook's file may have it. A widget's view is not in it: its model goes with the kernel."""
+    """A bundle that a notebook's file may contain: without widget views, whose models end with the kernel."""
     kinds = [kind for kind in data if _TYPE.fullmatch(kind) and kind != WIDGET_VIEW][:_MOST_TYPES]
     saved = {kind: joined(data[kind]) for kind in kinds}
     return {kind: value for kind, value in saved.items() if isinstance(value, str) or _JSON_TYPE.fullmatch(kind)}
 
 
 def joined(value: Any) -> Any:
-    """A text as one: nbformat allows it as a list of lines."""
+    """A text, which nbformat allows to be a list of lines."""
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "".join(value)
     return value
@@ -94,7 +94,7 @@ def _saved_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bytes(value: Any) -> int | None:
-    """`None` for what a notebook's file can't hold, or what is nested so deeply that saving it might fail."""
+    """JSON data; `None` if it is invalid in a notebook's file or nested so deeply that saving might fail."""
     if _is_deep(value):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The gate for everything in a record that Agent Kernel did not write: models, tools and people wrote it."""
+"""Sanitises everything in a record that models, tools and people wrote."""
 
 import html
 import re
@@ -13,14 +13,14 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from agent_kernel.record.formulas import MOST, Formula, formula_at
-from agent_kernel.tools.hidden import reveal, reveal_in_prose
+from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 _PROSE = TextLimits(characters=50_000, lines=5_000)
 _BRACKETS = 5_000
 _NESTED = 400
 _LINES = 100
-"""Of one formula."""
+"""The most lines of one formula."""
 SCHEMES = {"http", "https", "mailto"}
 _TAGS = {
     *("table", "thead", "tbody", "tfoot", "tr", "th", "td", "caption", "colgroup", "col"),
@@ -46,9 +46,9 @@ _CLEANER = nh3.Cleaner(
 
 
 class _Renderer(RendererHTML):
-    """A picture becomes a link: loading it would tell its server of the reader, and whatever its address carries.
+    """Renders pictures as links, because loading one would report the reader, and data in the address, to a server.
 
-    For a formula stands its number until all else is cleaned.
+    A formula is replaced by a number until everything else is sanitised.
     """
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -83,7 +83,7 @@ def _inline_formula(state: StateInline, silent: bool) -> bool:
 
 
 def _block_formula(state: StateBlock, first: int, last: int, silent: bool) -> bool:
-    """One that begins a line and ends one, so that a line of it is not taken for a list or a heading."""
+    """A display formula on lines of its own, whose lines are not parsed as lists or headings."""
     begin = state.bMarks[first] + state.tShift[first]
     if not state.src.startswith(("$$", "\\["), begin) or state.is_code_block(first):
         return False
@@ -117,13 +117,13 @@ def with_formulas(parser: MarkdownIt) -> MarkdownIt:
 
 
 _PLACE = "\ue0f0", "\ue0f1"
-"""Around the number of a formula, until it is put there. Of no meaning in any text."""
+"""Private-use characters around the number of a formula, until the formula is inserted."""
 _MARKDOWN = with_formulas(MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer))
 _MARKDOWN.enable(["table", "strikethrough"]).inline.ruler.before("escape", "formula", _inline_formula)
 
 
 def escape(text: str) -> str:
-    """Text for HTML, hidden characters written out."""
+    """Escape text for HTML, with hidden characters written out."""
     return html.escape(reveal(text))
 
 
@@ -132,9 +132,10 @@ def escape_prose(text: str) -> str:
 
 
 def clean(markup: str) -> str:
-    """HTML with only harmless tags: no script, style, event handler, picture or odd address.
+    """Sanitise HTML: no script, style, event handler, picture or refused address.
 
-    Empty for HTML with so many tags that could nest that a parser would take seconds: its cost is quadratic in depth.
+    The result is empty for HTML with so many tags that parsing could take seconds, because its cost is quadratic in the
+    depth of nesting.
     """
     if sum(1 for _ in _NESTING_TAG.finditer(markup)) > _NESTED:
         return ""
@@ -142,7 +143,7 @@ def clean(markup: str) -> str:
 
 
 def render(markdown: str) -> str:
-    """Markdown as harmless HTML, at most 50,000 characters of it, whose formulas a page can typeset."""
+    """Render at most 50,000 characters of Markdown as safe HTML, with formulas that a page can typeset."""
     text = readable(markdown)
     if is_hostile(text):
         return f"<pre>{html.escape(text)}</pre>"
@@ -156,9 +157,10 @@ _BEGINS = re.compile(r"\$|\\(?=[\\()\[\]$]|(?:begin|end|ref|eqref)\b)")
 
 
 def _no_formulas(markup: str) -> str:
-    """Safe HTML in which a page's MathJax or KaTeX finds none: each reads one text at a time, and skips code.
+    """Prevent a page's MathJax or KaTeX from finding formulas in safe HTML, so that `$5 to $10` stays money.
 
-    So `$5 to $10` stays money. What begins a formula is put into an element of its own.
+    Both search one text node at a time and skip code, so each mark that could begin a formula gets an element of its
+    own.
     """
     if "$" not in markup and "\\" not in markup:
         return markup
@@ -189,5 +191,5 @@ def readable(markdown: str) -> str:
 
 
 def is_hostile(text: str) -> bool:
-    """Brackets without end are what a Markdown parser takes quadratic time for."""
+    """Whether a text has so many unclosed brackets that a Markdown parser would take quadratic time."""
     return max(text.count("["), text.count("]"), text.count("<")) > _BRACKETS

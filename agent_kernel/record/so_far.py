@@ -1,6 +1,6 @@
-"""What a saved notebook says of a run that has not ended: what waits for a person, with its code, and how far it is.
+"""Renders a run that has not ended for a saved notebook: what waits for a person, with its code, and the progress.
 
-It has no times and no durations, so that a notebook that is saved twice is the same file as long as nothing happens.
+It has no times or durations, so that a notebook that is saved twice is the same file as long as nothing happens.
 """
 
 import re
@@ -17,8 +17,8 @@ from agent_kernel.record.markdown import escape_markdown, fence, safe_markdown
 from agent_kernel.record.safety import escape, escape_prose
 from agent_kernel.record.story import code_of
 from agent_kernel.tools.arguments import parse
-from agent_kernel.tools.builtin import ASK_USER
-from agent_kernel.tools.hidden import reveal, reveal_in_prose
+from agent_kernel.tools.builtin.declarations import ASK_USER
+from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 _PROMPT = TextLimits(characters=5_000, lines=100)
@@ -26,7 +26,7 @@ _CODE = TextLimits(characters=20_000, lines=400)
 _NOTE = TextLimits(characters=2_000, lines=40)
 _ALL_CODE = 100_000
 _INTRAWORD = re.compile(r"(?<=\w)\\_(?=\w)")
-"""An underscore that means nothing in Markdown: names of tools can be searched for."""
+"""An escaped underscore within a word, which needs no escape; without it names of tools can be searched for."""
 _AHEAD = 60
 _MOST_CALLS = 20
 WAITING = words.STATES["awaiting_approval"]
@@ -35,16 +35,16 @@ AS_SAVED = "This is how it stood when the notebook was saved. It is answered in 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """The run that a queued one waits for."""
+    """The run that a queued run waits for."""
 
     prompt: str
     waits: bool
-    """Whether it waits for a person."""
+    """Whether that run waits for a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """Something that goes on or waits."""
+    """A call that runs or waits."""
 
     title: str
     notes: tuple[str, ...] = ()
@@ -61,8 +61,8 @@ def render_so_far(
     *,
     below_prompt: bool = False,
 ) -> dict[str, str]:
-    """An open run as a MIME bundle, as `render_record` makes it of one that has ended. `calls` are those that have not
-    ended, `ended` counts the others."""
+    """Render an open run as a MIME bundle, as `render_record` does for one that has ended. `calls` are those that have
+    not ended; `ended` counts the others by state."""
     if below_prompt:
         run = run.model_copy(update={"prompt": ""})
     found = sorted(_of_run(run, calls, ahead), key=attrgetter("is_yours"), reverse=True)
@@ -101,7 +101,7 @@ def _of_run(run: RunView, calls: Sequence[ToolCallView], ahead: Ahead | None) ->
         return
     if run.paused is not None:
         reached = words.paused(run.paused)
-        yield _Open(f"{WAITING}: {reached}", ("The run is paused before its next model call.",), is_yours=True)
+        yield _Open(f"{WAITING}: {reached}", (words.PAUSED_BEFORE,), is_yours=True)
     yield from map(_of_call, calls)
     if not calls and run.paused is None:
         yield _Open("Running: the model is at work")

@@ -1,4 +1,4 @@
-"""A run as the record tells it: what was asked, what was answered, and each tool call in the model's order."""
+"""The content of a record, independent of format: prompt, answer, and each tool call in the model's order."""
 
 import itertools
 import json
@@ -14,8 +14,8 @@ from agent_kernel.protocol.views import MessageView, RunView, ToolCallView, Warn
 from agent_kernel.record import words
 from agent_kernel.record.outputs import Shown, settled_outputs, shown_outputs
 from agent_kernel.record.results import Result, Results
-from agent_kernel.tools.hidden import reveal
-from agent_kernel.tools.preview import preview
+from agent_kernel.tools.review.hidden import reveal
+from agent_kernel.tools.review.preview import preview
 
 _SUMMARY = 80
 _PLAIN_NOTE = 500
@@ -34,7 +34,7 @@ _SUMMARIES = {
 }
 _CODE = ("run_python", "run_shell")
 _PREAMBLE = re.compile(r"#|import |from \S+ import\b")
-"""Comments and imports."""
+"""Matches lines that are comments or imports."""
 _ERROR_NAME = re.compile(r"([A-Za-z_][\w.]{0,80})(?::|$)")
 
 
@@ -43,28 +43,28 @@ class Call:
     tool_name: str
     summary: str
     ending: str
-    """The state's word and what follows it: `Done, 0.3 s, approved by ana 14:02:40`."""
+    """The state and its details: `Done, 0.3 s, approved by ana 14:02:40`."""
     plain_ending: str
-    """The same without times and durations."""
+    """As `ending`, without times and durations."""
     notes: tuple[str, ...]
     plain_notes: tuple[str, ...]
-    """The same on one line each, without the names of files made for the run."""
+    """As `notes`, on one line each, without the names of output files."""
     warnings: tuple[Warning, ...]
     language: str
     code: str
     outputs: tuple[Shown, ...]
     is_open: bool
     cell: int | None = None
-    """Its place among the code of the run that can become cells, in the order in which it ran."""
+    """Its index among the run's code that can become cells, in the order in which it ran."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What the model said between its calls, or the run about itself."""
+    """A text of the model between calls, or a notice of the run."""
 
     text: str
     detail: str = ""
-    """What it can be opened for: the summary that stands in for older messages."""
+    """Details to unfold, such as the summary that replaces older messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,23 +74,23 @@ class Story:
     facts: str
     """The model and the policy."""
     figures: str
-    """Date, duration, tokens and cost; empty for recorded runs, whose records are compared."""
+    """Date, duration, tokens and cost; empty for runs of cassettes, whose records are compared."""
     recorded: bool
     prompt: str
     answers: tuple[str, ...]
     error: str
-    """Why it failed, or was stopped."""
+    """Why the run failed or was stopped."""
     never_begun: bool
-    """It was stopped while it was queued."""
+    """Whether it was stopped while it was queued."""
     transcript: tuple[Call | Aside, ...]
     calls_line: str
     results: tuple[Result, ...]
-    """What may stand beside the record, as outputs of the notebook."""
+    """The displays that may follow the record as outputs of the notebook."""
 
 
 def alone(story: Story) -> Story:
-    """The same where nothing stands beside the record. Plots and tables are answers too: the last ones stand beside the
-    answer, the others in the transcript."""
+    """The story for a record without outputs after it: the last plots and tables are next to the answer, the others in
+    the transcript."""
     results = [
         (number, place)
         for number, item in enumerate(story.transcript)
@@ -110,11 +110,11 @@ def alone(story: Story) -> Story:
     return replace(story, transcript=tuple(transcript), results=())
 
 
-def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[ToolCallView]) -> Story:
+def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[ToolCallView]) -> Story:
     by_id = {call.tool_call_id: call for call in tool_calls}
     answers: list[str] = []
     items: list[ToolCallView | Aside] = []
-    # What happened between two turns of the model, by how many it had had.
+    # Notices by the number of the model's turns before them.
     between = [(step.steps, Aside(words.raised(step))) for step in run.raises]
     stopped = _why_stopped(run) if messages else ""
     between += [(one.steps, Aside(one.content, one.detail)) for one in run.notices if one.content != stopped]
@@ -135,7 +135,7 @@ def tell(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[Too
     items.extend(by_id.values())
     items.extend(aside for _, aside in reversed(between))
     run_id = "recorded" if run.recorded else run.run_id
-    transcript, results = _told(items, run_id, run.recorded)
+    transcript, results = _transcript(items, run_id, run.recorded)
     error = f"{words.error_words(run.error.code)} {run.error.message}".strip() if run.error else stopped
     return Story(
         run_id=run_id,
@@ -161,28 +161,30 @@ def _why_stopped(run: RunView) -> str:
     return reasons[-1] if run.status == "cancelled" and reasons else ""
 
 
-def _told(items: list[ToolCallView | Aside], run_id: str, recorded: bool) -> tuple[tuple[Call | Aside, ...], Results]:
+def _transcript(
+    items: list[ToolCallView | Aside], run_id: str, recorded: bool
+) -> tuple[tuple[Call | Aside, ...], Results]:
     calls = [item for item in items[:_MOST_CALLS] if isinstance(item, ToolCallView)]
     outputs = {number: settled_outputs(call) for number, call in enumerate(calls, 1)}
     done = {number: outputs[number] for number, call in enumerate(calls, 1) if call.state == "success"}
     results = Results(run_id, done)
     cells = _cells([item for item in items if isinstance(item, ToolCallView)])
-    told: list[Call | Aside] = []
+    transcript: list[Call | Aside] = []
     numbers = itertools.count(1)
     for item in items[:_MOST_CALLS]:
         if isinstance(item, ToolCallView):
             number = next(numbers)
             shown = tuple(shown_outputs(item, number, outputs[number], results))
-            told.append(replace(_call(item, shown, recorded), cell=cells.get(item.tool_call_id)))
+            transcript.append(replace(_call(item, shown, recorded), cell=cells.get(item.tool_call_id)))
         else:
-            told.append(item)
+            transcript.append(item)
     if len(items) > _MOST_CALLS:
-        told.append(Aside(f"{len(items) - _MOST_CALLS} more. {words.LEFT_OUT}"))
-    return tuple(told), results
+        transcript.append(Aside(f"{len(items) - _MOST_CALLS} more. {words.LEFT_OUT}"))
+    return tuple(transcript), results
 
 
 def _cells(calls: Sequence[ToolCallView]) -> dict[str, int]:
-    """By id, the order in which those calls ran whose code did what it should."""
+    """The order in which the successful calls ran, by id."""
     ran = [call for call in calls if call.tool_name == "run_python" and call.state == "success"]
     ran.sort(key=lambda call: call.started_at or call.ended_at or call.created_at)
     return {call.tool_call_id: number for number, call in enumerate(ran, start=1)}
@@ -215,7 +217,7 @@ def _call(call: ToolCallView, outputs: tuple[Shown, ...], recorded: bool) -> Cal
 
 
 def _summary(call: ToolCallView) -> str:
-    """Cut from the arguments, never written by the model."""
+    """A title cut from the arguments, never written by the model."""
     arguments = _arguments(call)
     if not arguments:
         return ""
@@ -224,7 +226,7 @@ def _summary(call: ToolCallView) -> str:
         value = next((item for item in arguments.values() if isinstance(item, str)), "")
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     line = reveal(_first_statement(text) if call.tool_name in _CODE else _first_line(text))
-    # What follows is set off by a colon, and so may the line end that begins a block of Python.
+    # A colon follows the title, so the colon of a Python block is dropped.
     return line.rstrip(" :") if len(line) <= _SUMMARY else f"{line[: _SUMMARY - 3]}..."
 
 
@@ -233,7 +235,7 @@ def _first_line(text: str) -> str:
 
 
 def _first_statement(code: str) -> str:
-    """The first line that does something: calls that all say `import pandas as pd` can't be told apart."""
+    """The first line that is no import or comment, because those do not tell calls apart."""
     lines = [line.strip() for line in code.split("\n") if line.strip()]
     at = 0
     while at < len(lines) and _PREAMBLE.match(lines[at]):
@@ -256,7 +258,7 @@ def code_of(call: ToolCallView) -> tuple[str, str]:
 
 
 def _arguments(call: ToolCallView) -> dict[str, object] | None:
-    """`None` for a call that was not valid JSON."""
+    """The call's arguments; `None` if they were not valid JSON."""
     try:
         found = json.loads(call.tool_input)
     except (ValueError, RecursionError):
@@ -265,7 +267,7 @@ def _arguments(call: ToolCallView) -> dict[str, object] | None:
 
 
 def _failure(call: ToolCallView) -> str:
-    """The name of the exception, where the last line of the error starts with one."""
+    """The name of the exception, if the last line of the error begins with one."""
     if call.state != "error":
         return ""
     texts = [output.text for output in call.outputs if output.kind == "error"] or [call.result or ""]
@@ -291,7 +293,7 @@ def _notes(call: ToolCallView, recorded: bool) -> list[str]:
         case "unknown":
             notes.append(f"{call.reason or ''} {words.MAY_HAVE_RUN}".strip())
         case _:
-            # A reason with an approval is what its person added to it.
+            # The reason of an approval is the person's comment.
             notes.append(reason)
     if call.preview is not None:
         notes += [*call.preview.facts, call.preview.left_out]
@@ -301,7 +303,7 @@ def _notes(call: ToolCallView, recorded: bool) -> list[str]:
 
 
 def _seen(call: ToolCallView, outputs: Sequence[Shown]) -> list[str]:
-    """Whether the model was given what the call drew; nothing where it was not."""
+    """A note that the model was given the call's pictures; none if it was not."""
     if not call.seen_images:
         return []
     return [words.seen_pictures(call.seen_images, sum(output.kind == "image" for output in outputs))]

@@ -1,12 +1,13 @@
-"""The words of the record. The cards use the same ones."""
+"""The texts of the record. `SHARED` has those of the cards as well, which `npm run types` writes to
+`widgets/src/text/words.gen.ts`."""
 
 from collections.abc import Mapping
-from typing import Literal, assert_never
+from typing import Any, Final, Literal, assert_never
 
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import BudgetRaise, PauseView, RuleView, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import CallState, ErrorCode, PolicyMode, RunStatus, Scope
-from agent_kernel.tools.hidden import reveal
+from agent_kernel.protocol.vocabulary import CallState, DecidedBy, ErrorCode, PolicyMode, RunStatus, Scope
+from agent_kernel.tools.review.hidden import reveal
 
 STATES: dict[CallState, str] = {
     "proposed": "Preparing",
@@ -32,10 +33,51 @@ COUNTED: tuple[CallState, ...] = (
     "expired",
     "unknown",
 )
-RECORDED = "Recorded demo: no model is called. It cost nothing."
+MODES: dict[PolicyMode, str] = {
+    "ask": "asks before acting",
+    "edit": "edits files here, asks for the rest",
+    "plan": "plan only: reads, never acts",
+    "allow": "acts without asking",
+    "deny": "denies every action",
+}
+RULES = {
+    "allows": "1 always-allow rule",
+    "allow": "{count} always-allow rules",
+    "stops": "1 rule that denies or asks",
+    "stop": "{count} rules that deny or ask",
+}
+SEEN = {
+    "one": "The model has seen this plot.",
+    "all": "The model has seen these {seen} plots.",
+    "some": "The model has seen {seen} of these {shown} plots.",
+}
+DECIDERS: dict[DecidedBy, str] = {"user": "you", "policy": "policy", "script": "a script"}
+ERRORS: dict[ErrorCode, str] = {
+    "LLM_ERROR": "The model did not answer.",
+    "KERNEL_DIED": "The kernel was lost.",
+    "INTERNAL_ERROR": "Something broke in Agent Kernel, not in your code.",
+}
+PAUSED = {
+    "repeats": "the agent repeats itself",
+    "run": "the budget is reached",
+    "conversation": "the conversation's budget is reached",
+    "unpricedRun": "the budget can't be checked",
+    "unpricedConversation": "the conversation's budget can't be checked",
+}
+PAUSED_BEFORE = "The run is paused before its next model call."
+RAISED = {
+    "run": "Budget raised by {by}",
+    "conversation": "Budget of the conversation raised by {by}",
+    "withoutUsd": "Limit in US dollars taken away by {by}",
+    "repeats": "The agent repeated itself: {repeated}. Told to go on by {by}",
+}
+MODEL_WITH_EFFORT = "{model} · effort {effort}"
+CONTINUES = "continues from [{cell}]"
+RECORDED_DEMO = "Recorded demo: no model is called"
+RECORDED = f"{RECORDED_DEMO}. It cost nothing."
 NOTHING_RAN = "Nothing ran."
 STOPPED = "Stopped, because "
-"""How the notice begins that says why a run was stopped: see `stop_for`."""
+"""The beginning of the notice that says why a run was stopped: see `stop_for`."""
 NEVER_BEGUN = "It was stopped before it began: no model was asked, and nothing ran."
 MAY_HAVE_RUN = "It may have finished, run in part, or not run at all."
 MODEL_TOLD = "The model was told."
@@ -60,24 +102,26 @@ def run_word(status: RunStatus) -> str:
 
 
 def model_words(run: RunView) -> str:
-    """`gpt-6-sol`, `gpt-6-sol · effort high`"""
-    return f"{run.model} · effort {run.effort}" if run.effort and not run.recorded else run.model
+    """The model and effort: `gpt-6-sol`, `gpt-6-sol · effort high`."""
+    if not run.effort or run.recorded:
+        return run.model
+    return MODEL_WITH_EFFORT.format(model=run.model, effort=run.effort)
 
 
 def continued_words(run: RunView) -> str:
-    """`continues from [2]`, or nothing."""
-    return "" if run.continues is None else f"continues from [{run.continues}]"
+    """The text `continues from [2]`, or nothing."""
+    return "" if run.continues is None else CONTINUES.format(cell=run.continues)
 
 
 def policy_words(run: RunView) -> str:
-    """`asks before acting, 2 always-allow rules, limited by .agent-kernel.toml: 1 rule`"""
+    """The policy: `asks before acting, 2 always-allow rules, limited by .agent-kernel.toml: 1 rule`."""
     allowing = sum(rule.text.startswith("allow") for rule in run.policy.rules)
     others = len(run.policy.rules) - allowing
-    parts = [_mode(run.policy.mode)]
+    parts = [MODES[run.policy.mode]]
     if allowing:
-        parts.append(f"{allowing} always-allow {'rule' if allowing == 1 else 'rules'}")
+        parts.append(RULES["allows" if allowing == 1 else "allow"].format(count=allowing))
     if others:
-        parts.append("1 rule that denies or asks" if others == 1 else f"{others} rules that deny or ask")
+        parts.append(RULES["stops" if others == 1 else "stop"].format(count=others))
     if run.policy.limited_by is not None:
         parts.append(f"limited by {reveal(run.policy.limited_by)}")
     return ", ".join(parts)
@@ -92,7 +136,7 @@ _WHERE: dict[Scope, str] = {
 
 
 def rule_words(rule: RuleView) -> str:
-    """Who made a rule: `all notebooks, saved by ana on 2026-11-22`, `this notebook's code`."""
+    """The origin of a rule: `all notebooks, saved by ana on 2026-11-22`, `this notebook's code`."""
     match rule.origin:
         case "saved":
             where = _WHERE[rule.scope] if rule.scope is not None else "saved"
@@ -108,74 +152,47 @@ def rule_words(rule: RuleView) -> str:
             assert_never(rule.origin)
 
 
-def _mode(mode: PolicyMode) -> str:
-    match mode:
-        case "ask":
-            return "asks before acting"
-        case "edit":
-            return "edits files here, asks for the rest"
-        case "plan":
-            return "plan only: reads, never acts"
-        case "allow":
-            return "acts without asking"
-        case "deny":
-            return "denies every action"
-        case _:
-            assert_never(mode)
-
-
 def error_words(code: ErrorCode) -> str:
-    """What an error is called, before its own message."""
-    match code:
-        case "BUDGET_EXCEEDED":  # its message says whether it was reached, or could not be checked
-            return ""
-        case "LLM_ERROR":
-            return "The model did not answer."
-        case "KERNEL_DIED":
-            return "The kernel was lost."
-        case "INTERNAL_ERROR":
-            return "Something broke in Agent Kernel, not in your code."
-        case "INVALID_FORMAT" | "ACCESS_DENIED" | "TOOL_ERROR" | "CONFLICT":
-            return "The run failed."
-        case _:
-            assert_never(code)
+    """The title of an error, before its message."""
+    if code == "BUDGET_EXCEEDED":  # its message says whether it was reached, or could not be checked
+        return ""
+    return ERRORS.get(code, "The run failed.")
 
 
 def paused(pause: PauseView) -> str:
-    """What a run waits for as a whole."""
+    """The wait of the run as a whole, in words."""
     if pause.repeated:
-        return f"the agent repeats itself: {pause.repeated}"
-    whose = "the conversation's budget" if pause.of == "conversation" else "the budget"
-    return f"{whose} can't be checked" if pause.unpriced else f"{whose} is reached"
+        return f"{PAUSED['repeats']}: {pause.repeated}"
+    if pause.unpriced:
+        return PAUSED["unpricedConversation" if pause.of == "conversation" else "unpricedRun"]
+    return PAUSED["conversation" if pause.of == "conversation" else "run"]
 
 
 def raised(step: BudgetRaise) -> str:
-    """`Budget raised by ana: 100,000 tokens, 10 min.`"""
+    """The sentence `Budget raised by ana: 100,000 tokens, 10 min.`"""
     by = step.decided_by or "you"
     if step.repeated:
-        return f"The agent repeated itself: {step.repeated}. Told to go on by {by}."
+        return f"{RAISED['repeats'].format(repeated=step.repeated, by=by)}."
     if step.without_usd:
-        return f"Limit in US dollars taken away by {by}."
+        return f"{RAISED['withoutUsd'].format(by=by)}."
     added = {"tokens": "tokens", "tool_calls": "tool calls", "steps": "steps"}
     parts = [f"{value:,} {unit}" for name, unit in added.items() if (value := getattr(step.add, name)) is not None]
     if step.add.usd is not None:
         parts.append(money(step.add.usd))
     if step.add.seconds is not None:
         parts.append(duration(step.add.seconds * 1000).removesuffix(" 0 s"))
-    whose = "Budget" if step.of == "run" else "Budget of the conversation"
-    return f"{whose} raised by {by}: {', '.join(parts)}."
+    return f"{RAISED[step.of].format(by=by)}: {', '.join(parts)}."
 
 
 def seen_pictures(seen: int, shown: int) -> str:
-    """`The model has seen this plot.`"""
-    if seen < shown:
-        return f"The model has seen {seen} of these {shown} plots."
-    return "The model has seen this plot." if seen == 1 else f"The model has seen these {seen} plots."
+    """The sentence `The model has seen this plot.`"""
+    which = "some" if seen < shown else "one" if seen == 1 else "all"
+    return SEEN[which].format(seen=seen, shown=shown)
 
 
 Place = Literal["here", "above", "below", "left out"]
-"""Where a display stands: in the transcript, beside the answer, or as an output of the notebook below the record; or it
-would stand there, were there room."""
+"""Where a display is: in the transcript, next to the answer, below the record as an output of the notebook, or left out
+for lack of room."""
 
 
 def elsewhere(place: Place, name: str) -> str:
@@ -206,7 +223,7 @@ _DISPLAYS = {
 
 
 def display_name(data: Mapping[str, object]) -> str:
-    """What a display is, in words that are the same for each run: its own plain text may have addresses in it."""
+    """A description of a display that is the same for each run, unlike its plain text, which may contain addresses."""
     for kind, name in _DISPLAYS.items():
         if kind in data:
             return name
@@ -218,10 +235,10 @@ def display_name(data: Mapping[str, object]) -> str:
 
 
 def decided(call: ToolCallView) -> str:
-    """Who decided, as it follows the state's word: `approved by ana`, `allowed by policy`, `by a script`."""
+    """Who decided, to follow the state: `approved by ana`, `allowed by policy`, `by a script`."""
     if call.by is None:
         return ""
-    who = {"policy": "policy", "script": "a script", "user": call.decided_by or "you"}[call.by]
+    who = (call.decided_by if call.by == "user" else None) or DECIDERS[call.by]
     if call.state in ("denied", "superseded", "expired", "invalid"):
         return f"by {who}" if call.state == "denied" else ""
     verb = "allowed" if call.by == "policy" else "approved"
@@ -229,7 +246,7 @@ def decided(call: ToolCallView) -> str:
 
 
 def duration(milliseconds: float) -> str:
-    """`< 0.1 s`, `0.3 s`, `41 s`, `1 min 42 s`, `2 h 5 min`."""
+    """A duration for display: `< 0.1 s`, `0.3 s`, `41 s`, `1 min 42 s`, `2 h 5 min`."""
     seconds = milliseconds / 1000
     if seconds < 0.05:
         return "< 0.1 s"
@@ -241,3 +258,22 @@ def duration(milliseconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+SHARED: Final[dict[str, Any]] = {
+    "states": STATES,
+    "modes": MODES,
+    "rules": RULES,
+    "seen": SEEN,
+    "deciders": DECIDERS,
+    "errors": ERRORS,
+    "paused": PAUSED,
+    "pausedBefore": PAUSED_BEFORE,
+    "raised": RAISED,
+    "modelWithEffort": MODEL_WITH_EFFORT,
+    "continues": CONTINUES,
+    "recordedDemo": RECORDED_DEMO,
+    "nothingRan": NOTHING_RAN,
+    "mayHaveRun": MAY_HAVE_RUN,
+}
+"""The texts that cards and record share. `{name}` is a placeholder."""

@@ -1,18 +1,18 @@
-"""Test doubles of the only thing that costs money: the model. Everything else is tested for real.
+"""Test doubles of the model, the only thing that costs money. Everything else is tested for real.
 
-`ScriptedModel`     a model in this process that says written turns, and fails on unexpected and on unconsumed ones
-`FakeOpenAI`        a real HTTP server that speaks Chat Completions and Responses, with every fault that servers have
+`ScriptedModel`     a model in this process that plays written turns, and fails on unexpected and unconsumed ones
+`FakeOpenAI`        a real HTTP server that speaks Chat Completions and Responses, with the faults of real servers
 `FakeAnthropic`     the same for Anthropic's Messages API, as strict as the service
-`say, call, calls`  turns, for both of them
-`record_cassette`   wraps a real model and writes what it says as a cassette, to be played with `replay:PATH`
-`VirtualClock`      time for retries that a test moves
-`approve_all, deny_all, script`  decisions for runs that nobody watches
+`say, call, calls`  turns, for all of them
+`record_cassette`   wraps a real model and records its answers as a cassette, for `replay:PATH`
+`VirtualClock`      a clock for retries that a test advances
+`approve_all, deny_all, script`  decisions for headless runs
 """
 
 from typing import TYPE_CHECKING, Any
 
+from agent_kernel.approvals.scripted import approve_all, deny_all, script
 from agent_kernel.models.recorder import record_cassette
-from agent_kernel.testing.approver import approve_all, deny_all, script
 from agent_kernel.testing.clock import VirtualClock
 from agent_kernel.testing.scripted_model import ScriptedModel, ScriptMismatch
 from agent_kernel.testing.turns import call, calls, requested, say

@@ -1,4 +1,4 @@
-"""What Anthropic's service refuses in a request, in its words: a double that takes anything would hide it."""
+"""Checks requests by the rules of Anthropic's service and refuses them with its messages."""
 
 import json
 import re
@@ -16,17 +16,17 @@ _FIELDS = {
 
 
 class Refused(Exception):
-    """The words of a 400."""
+    """A refused request; the message is that of the service's 400."""
 
 
 class Transcripts:
-    """What was thought after what: thinking comes back unchanged, behind the same beginning, or not at all."""
+    """Remembers thinking, which must come back unchanged after the same messages, or not at all."""
 
     def __init__(self) -> None:
         self._after: dict[str, list[Any]] = {}
 
     def remember(self, request: dict[str, Any], answer: bytes) -> None:
-        """Take note of the thinking in a streamed answer to `request`."""
+        """Remember the thinking in a streamed answer to `request`."""
         blocks: dict[int, Block] = {}
         for line in answer.splitlines():
             if not line.startswith(b"data: {"):
@@ -57,7 +57,7 @@ class Transcripts:
 
 
 def check_request(request: dict[str, Any], headers: Mapping[str, str]) -> None:
-    """Raises `Refused`."""
+    """Check a request. Raises `Refused`."""
     if "anthropic-version" not in headers:
         raise Refused("anthropic-version: header is required")
     for field in ("model", "max_tokens", "messages"):
@@ -122,7 +122,7 @@ def _check_block(place: str, block: Block) -> None:
 
 
 def _check_turns(messages: list[dict[str, Any]]) -> None:
-    """Every call is answered in the next message, before anything else there."""
+    """Check that every call is answered in the next message, before anything else there."""
     if messages[0]["role"] != "user":
         raise Refused('messages: first message must use the "user" role')
     seen: set[str] = set()
@@ -161,7 +161,7 @@ def _placed(request: dict[str, Any]) -> Iterator[tuple[str, Block]]:
 
 
 def _transcript(request: dict[str, Any]) -> list[Any]:
-    """Who said what, in order; marks for the cache are no part of it."""
+    """The roles and content in order, without marks for the cache."""
     head = [_bare(request.get("system", [])), _bare(request.get("tools", []))]
     return head + [(message["role"], _bare(block)) for message in request["messages"] for block in message["content"]]
 

@@ -1,4 +1,4 @@
-"""Time that a test moves."""
+"""A clock that a test advances."""
 
 import asyncio
 import heapq
@@ -6,8 +6,8 @@ from itertools import count
 
 
 class VirtualClock:
-    """A clock for retries and budgets. By default a sleep ends at once and moves the time on; with `auto=False` it
-    waits until the test calls `advance`. `slept` holds the seconds of every sleep."""
+    """A clock for retries and budgets. By default a sleep ends at once and advances the time; with `auto=False` it
+    waits for `advance`. `slept` lists the seconds of all sleeps."""
 
     def __init__(self, start: float = 1_750_000_000.0, *, auto: bool = True) -> None:
         self._now = start
@@ -36,7 +36,7 @@ class VirtualClock:
         return sum(not future.done() for _, _, future in self._sleepers)
 
     def advance(self, seconds: float) -> None:
-        """Move the time on and wake, in order, every sleep that is then over."""
+        """Advance the time and wake, in order, every sleep that is over by then."""
         self._now += seconds
         while self._sleepers and self._sleepers[0][0] <= self._now:
             future = heapq.heappop(self._sleepers)[2]

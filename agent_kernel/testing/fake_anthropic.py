@@ -1,4 +1,4 @@
-"""A fake of Anthropic's service, as strict as the real one: what that refuses is refused here, in the same words.
+"""A fake of Anthropic's service that refuses what the real one refuses, with the same messages.
 
 In a test:
 
@@ -38,7 +38,7 @@ class FakeAnthropic(FakeService):
         return self.url.removesuffix("/v1")
 
     def environment(self, model: str = "fake") -> dict[str, str]:
-        """The variables that make this the default endpoint."""
+        """The environment variables that make this the default endpoint."""
         return {
             "ANTHROPIC_BASE_URL": self.address,
             "ANTHROPIC_API_KEY": FAKE_ANTHROPIC_KEY,

@@ -40,7 +40,7 @@ class FakeOpenAI(FakeService):
     checks: ClassVar = {"/v1/chat/completions": check_chat_request, "/v1/responses": check_responses_request}
 
     def environment(self, model: str = "fake") -> dict[str, str]:
-        """The variables that make this the default endpoint."""
+        """The environment variables that make this the default endpoint."""
         return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": FAKE_KEY, "AGENT_KERNEL_MODEL": model}
 
     def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:
@@ -53,7 +53,7 @@ class FakeOpenAI(FakeService):
 
 
 def read_script(path: Path) -> list[Scripted]:
-    """Read a script file. Raises `ValueError` for an entry that is none of the shapes in the module's docstring."""
+    """Read a script file. Raises `ValueError` for an entry in none of the forms in the module's docstring."""
     return [_entry(entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
 
 
@@ -78,7 +78,7 @@ def _turn(requested_calls: list[dict[str, Any]], entry: dict[str, Any]) -> Model
 
 
 def serve(module: str, description: str | None, make: type[FakeService], arguments: Sequence[str] | None) -> None:
-    """The program that a fake service is by itself: it prints its address, and runs until it is interrupted."""
+    """Run a fake service as a program: print its address and serve until interrupted."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--port", type=int, default=0)

@@ -5,6 +5,7 @@ It runs in a thread of its own, so that the code under test may block or use ano
 
 import asyncio
 import re
+import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,19 +23,19 @@ Scripted = ModelTurn | Reply | Callable[[dict[str, Any]], ModelTurn | Reply]
 
 
 Page = dict[str, Any] | Reply | Callable[[dict[str, Any]], Any]
-"""What a service answers beside its turns: JSON, a whole answer, or a function of the request's JSON."""
+"""An answer on other paths: JSON, a whole HTTP answer, or a function of the request's JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
     path: str
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """The headers, with names in lower case."""
     body: dict[str, Any]
 
 
 class FakeService:
-    """Answers from a script and records what it was asked. Subclasses say which API is spoken on which path.
+    """Answers from a script and records the requests. Subclasses define which API is spoken on which path.
 
     As a context manager it starts, stops and raises `ScriptMismatch` if the script and the requests did not match;
     `repeat=True` begins the script again instead of failing. `pages` are answered on other paths, the list of models
@@ -42,7 +43,7 @@ class FakeService:
     """
 
     routes: ClassVar[Mapping[str, Callable[[ModelTurn], Reply]]] = {}
-    """Path -> how a turn is sent there."""
+    """The paths of APIs, each with the function that encodes a turn."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class FakeService:
         self._port = port
         self._repeat = repeat
         self._position = 0
-        self._said = 0  # how often the current entry was said
+        self._said = 0  # how often the current entry was sent
         self._unexpected = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
@@ -67,27 +68,29 @@ class FakeService:
         self._pages: dict[str, Page] = {"/v1/models": {"object": "list", "data": [{"id": "fake", "object": "model"}]}}
         self._pages |= pages or {}
         self.asked: list[ReceivedRequest] = []
-        """What was asked beside turns."""
+        """The requests on other paths."""
         self.wrong: list[str] = []
-        """What was wrong with requests."""
+        """Descriptions of invalid requests."""
         self.abandoned = 0
-        """How many answers the client left before they ended."""
+        """The number of answers that the client abandoned."""
 
     @property
     def url(self) -> str:
-        """The base URL, its version included."""
+        """The base URL with the version."""
         return f"http://127.0.0.1:{self._port}/v1"
 
     @property
     def address(self) -> str:
-        """The base URL as the variable of its provider holds it."""
+        """The base URL in the form that the provider's environment variable has."""
         return self.url
 
-    def add(self, *scripted: Scripted) -> None:
-        self._script.extend(scripted)
+    def add(self, *scripted: Scripted, first: bool = False) -> None:
+        """More answers, after those that are left, or `first`."""
+        place = self._position if first else len(self._script)
+        self._script[place:place] = scripted
 
     def start(self) -> Self:
-        """Raises `OSError` if the port is taken."""
+        """Start the server. Raises `OSError` if the port is taken."""
         self._thread.start()
         self._ready.wait()
         if self._failure is not None:
@@ -147,13 +150,17 @@ class FakeService:
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, "127.0.0.1", self._port)
-            await site.start()
-            self._port = runner.addresses[0][1]
+            listener = socket.create_server(("127.0.0.1", self._port))
+            await web.SockSite(runner, listener).start()
+            self._port = listener.getsockname()[1]
             self._ready.set()
             await self._closing.wait()
+            # asyncio loses a connection that it has accepted but not set up when its server is closed.
+            self._loop.remove_reader(listener)
+            for _ in range(3):
+                await asyncio.sleep(0)
         finally:
-            # A client that left in the middle of an answer leaves a connection that would first send the rest.
+            # A connection that a client left in the middle of an answer would first send the rest.
             left = [one.transport for one in (runner.server.connections if runner.server is not None else ())]
             await runner.cleanup()
             for transport in left:
@@ -173,7 +180,7 @@ class FakeService:
             raise
 
     def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:  # noqa: ARG002
-        """What to answer to a request: the script's next entry."""
+        """The answer to a request: the script's next entry."""
         return self._next(body, self.routes[path])
 
     async def _show(self, request: web.Request) -> web.StreamResponse:
@@ -208,7 +215,7 @@ class FakeService:
         await response.prepare(request)
         for piece in _pieces(reply.body[:end], reply.split_every):
             await response.write(piece)
-            await asyncio.sleep(reply.pause)  # lets the event loop send each piece by itself
+            await asyncio.sleep(reply.pause)  # lets the event loop send each piece separately
         if reply.hang_after is not None:
             await self._silence()
         if reply.cut_after is not None and request.transport is not None:

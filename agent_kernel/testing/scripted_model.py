@@ -1,6 +1,7 @@
-"""A model that says what a test wrote, and fails where the test and the loop disagree."""
+"""A model that plays a test's script, and fails if the requests do not match it."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import aclosing
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -15,19 +16,25 @@ from agent_kernel.models.base import (
     ToolCallDelta,
 )
 
-ScriptedTurn = ModelTurn | Exception | Callable[[ModelRequest], ModelTurn]
-"""A turn to say, an error to raise instead, or a function that looks at the request and decides."""
+ScriptedTurn = ModelTurn | Exception | Callable[[ModelRequest], ModelTurn | AsyncGenerator[ModelItem, None]]
+"""A turn, an error to raise, or a function of the request that returns a turn.
+
+An async generator function is also allowed: its items are streamed as they come, so that a turn may wait, break off
+with an error or never end.
+"""
 
 
 class ScriptMismatch(AssertionError):
-    """The loop asked for a turn that nobody wrote, or never asked for one that was written."""
+    """A turn was requested that is not in the script, or one in the script was not requested."""
 
 
 class ScriptedModel:
-    """Says `turns` one after another, its text in odd pieces.
+    """Plays `turns` one after another, with text in odd pieces.
 
-    `requests` holds every request as it was when it was made. Leaving it as a context manager, or
-    `assert_consumed()`, raises `ScriptMismatch` if a turn was not asked for or a request had no turn.
+    `requests` has every request as it was when it was made. Leaving the context manager, or `assert_consumed()`, raises
+    `ScriptMismatch` if a turn was not requested or a request had no turn. `repeat=True` begins the turns again instead
+    of failing. `summary` answers the requests without tools that summarise a long conversation; they are in
+    `summary_requests` and take no turn.
     """
 
     def __init__(
@@ -37,13 +44,18 @@ class ScriptedModel:
         name: str = "scripted",
         recorded: bool = False,
         facts: ModelFacts | None = None,
+        repeat: bool = False,
+        summary: ScriptedTurn | None = None,
     ) -> None:
         self._turns = list(turns)
+        self._repeat = repeat
+        self._summary = summary
         self._name = name
         self._recorded = recorded
         self.facts = facts or ModelFacts()
         self._unexpected = 0
         self.requests: list[ModelRequest] = []
+        self.summary_requests: list[ModelRequest] = []
 
     @property
     def name(self) -> str:
@@ -54,18 +66,31 @@ class ScriptedModel:
         return self._recorded
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        scripted = self._next(replace(request, messages=tuple(request.messages), tools=tuple(request.tools)))
+        if isinstance(scripted, Exception):
+            raise scripted
+        said = scripted if isinstance(scripted, ModelTurn) else scripted(request)
+        if not isinstance(said, ModelTurn):
+            async with aclosing(said):
+                async for item in said:
+                    yield item
+            return
+        for item in deltas(said):
+            yield item
+        yield said
+
+    def _next(self, request: ModelRequest) -> ScriptedTurn:
+        if self._summary is not None and not request.tools:
+            self.summary_requests.append(request)
+            return self._summary
         taken = len(self.requests) - self._unexpected
-        self.requests.append(replace(request, messages=tuple(request.messages), tools=tuple(request.tools)))
+        self.requests.append(request)
+        if self._repeat:
+            return self._turns[taken % len(self._turns)]
         if taken >= len(self._turns):
             self._unexpected += 1
             raise ScriptMismatch(self._describe_unexpected(request))
-        scripted = self._turns[taken]
-        if isinstance(scripted, Exception):
-            raise scripted
-        turn = scripted if isinstance(scripted, ModelTurn) else scripted(request)
-        for item in deltas(turn):
-            yield item
-        yield turn
+        return self._turns[taken]
 
     async def aclose(self) -> None:
         pass
@@ -74,7 +99,7 @@ class ScriptedModel:
         if self._unexpected:
             raise ScriptMismatch(f"The model was asked for {self._unexpected} more turns than were written.")
         left = len(self._turns) - len(self.requests)
-        if left:
+        if left > 0:
             raise ScriptMismatch(f"{left} of {len(self._turns)} written turns were never asked for.")
 
     def __enter__(self) -> Self:
@@ -104,7 +129,7 @@ def deltas(turn: ModelTurn) -> list[ModelItem]:
 
 
 def odd_pieces(text: str) -> list[str]:
-    """`text` cut at places that no word or character boundary explains."""
+    """`text` cut at places unrelated to word boundaries."""
     sizes = (1, 2, 3, 5, 8, 13, 1, 4)
     pieces: list[str] = []
     start = 0

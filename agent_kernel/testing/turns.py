@@ -1,4 +1,4 @@
-"""Short ways to write what a model says."""
+"""Shorthands for writing a model's turns in tests."""
 
 import json
 from typing import Any

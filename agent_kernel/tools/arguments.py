@@ -1,4 +1,4 @@
-"""A call's arguments: parsed once at the edge, held as canonical JSON text, and named by a digest of that text."""
+"""Parses the arguments of calls, and makes their canonical JSON text and its digest."""
 
 import hashlib
 import json
@@ -12,9 +12,9 @@ _ADVICE = "Send the arguments as one JSON object."
 
 
 def canonical(arguments: dict[str, Any]) -> str:
-    """The one text of these arguments: sorted keys, compact, unescaped, integers of any size kept.
+    """The canonical JSON of arguments: sorted keys, compact, unescaped, integers of any size.
 
-    Raises `InvalidArguments` for what JSON or UTF-8 can't hold (NaN, infinity, lone surrogates, other objects).
+    Raises `InvalidArguments` for values that JSON or UTF-8 can't represent (NaN, infinity, lone surrogates, others).
     """
     try:
         text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -29,16 +29,16 @@ def canonical(arguments: dict[str, Any]) -> str:
 
 
 def digest(canonical_text: str) -> str:
-    """SHA-256 of the canonical text, in hexadecimal. An approval is bound to it."""
+    """The SHA-256 of the canonical text, in hexadecimal, to which an approval is bound."""
     return hashlib.sha256(canonical_text.encode()).hexdigest()
 
 
 def parse(raw: str | dict[str, Any]) -> dict[str, Any]:
-    """Read arguments as models send them. Raises `InvalidArguments`, whose message the model can act on.
+    """Parse arguments as models send them. Raises `InvalidArguments`, with a message that the model can act on.
 
-    Tolerated: an empty text or `null` for no arguments, and a JSON string that holds the object's JSON. Half a
-    surrogate pair becomes U+FFFD. Refused: a name given twice, because readers differ on which one counts and
-    what a person approves must be what runs; NaN and infinity, which JSON does not have; other things than an object.
+    Accepted: an empty text or `null` for no arguments, and a JSON string that contains the object's JSON. A lone
+    surrogate becomes U+FFFD. Refused: a repeated name, because parsers differ on which value counts and what a person
+    approves must be what runs; NaN and infinity, which are not JSON; anything but an object.
     """
     if isinstance(raw, dict):
         raw = _dump(raw)

@@ -1,34 +1,11 @@
-"""What a tool is to the brain: a declaration. The function behind it lives with the hands."""
+"""Declarations of tools, which is all that the runtime knows of them. Their functions are with the executor."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
 
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.protocol.tools import MOST_SECONDS, DeclaredApproval, ToolDeclaration
 
-DeclaredApproval = Literal["ask", "allow", "deny", "dynamic"]
-"""`dynamic`: the tool's own callable judges each call's arguments; it runs with the hands, and anything but a clear
-answer counts as `ask`."""
-
-MOST_SECONDS = 10**9
-"""Of a timeout."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolDeclaration:
-    name: str
-    description: str
-    parameters: dict[str, Any]
-    """A JSON Schema of type object."""
-    approval: DeclaredApproval = "ask"
-    read_only: bool = False
-    """Read-only calls may run beside each other and are allowed in plan mode."""
-    runs_in: Literal["kernel", "page"] = "kernel"
-    """`page`: a face answers it with a `tool_result` command (`ask_user`)."""
-    timeout: Annotated[float | None, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] = None
-    """Seconds that a call may run until it is interrupted; `None` means no limit."""
+__all__ = ["DeclaredApproval", "ToolDeclaration", "checked_timeouts", "is_timeout"]
 
 
 def is_timeout(value: object) -> bool:
@@ -36,7 +13,7 @@ def is_timeout(value: object) -> bool:
 
 
 def checked_timeouts(timeouts: Mapping[str, object], named: str) -> dict[str, float]:
-    """Seconds that calls may run, by the name of the tool, as somebody wrote them. `named` is where they stand.
+    """Validate timeouts in seconds by tool name. `named` says in the message where they come from.
 
     Raises `ConfigurationError`, which names the tool.
     """

@@ -1,4 +1,4 @@
-"""Python functions as tools: `@tool`, and `as_tool` for what users pass as a tool."""
+"""Makes tools of Python functions: the decorator `@tool`, and `as_tool` for everything that users pass as a tool."""
 
 import dataclasses
 import inspect
@@ -12,10 +12,10 @@ from agent_kernel.errors import InvalidArguments, ToolDeclarationError
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools import langchain, schema
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration, is_timeout
-from agent_kernel.tools.hands import ToolVerdict
+from agent_kernel.tools.executor import ToolVerdict
 
-Judge = Callable[[dict[str, Any]], Approval]
-"""Given a call's arguments, as the model sent them, says whether it may run."""
+ApprovalFunction = Callable[[dict[str, Any]], Approval]
+"""Says whether a call may run, from its arguments as the model sent them."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__agent_tool__"
@@ -25,25 +25,25 @@ _MARK = "__agent_tool__"
 class Tool:
     declaration: ToolDeclaration
     function: Callable[..., Any]
-    approval: Judge | None = None
-    """Judges each call where the declaration's approval is `dynamic`."""
+    approval: ApprovalFunction | None = None
+    """Asked about each call if the declared approval is `dynamic`."""
     arguments: type[BaseModel] | None = None
-    """Coerces JSON to the hinted types. `None`: the function takes the JSON values as they are."""
-    verdict: Callable[[dict[str, Any]], ToolVerdict] | None = None
-    """Of the built-in tools: in place of `approval`, with where a path leads."""
+    """Coerces JSON to the hinted types; `None` if the function takes JSON values unchanged."""
+    builtin_verdict: Callable[[dict[str, Any]], ToolVerdict] | None = None
+    """For built-in tools, in place of `approval`: the verdict with the resolved place."""
 
     @property
     def needs_await(self) -> bool:
-        """Whether `call` returns an awaitable, or an asynchronous generator, for sure."""
+        """Whether `call` is known to return an awaitable or an asynchronous generator."""
         return inspect.iscoroutinefunction(self.function) or inspect.isasyncgenfunction(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
     def call(self, arguments: dict[str, Any]) -> Any:
-        """Call the function with JSON values coerced to its type hints; a coroutine where it is asynchronous.
+        """Call the function with JSON values coerced to its type hints. Returns a coroutine if it is asynchronous.
 
-        Raises `InvalidArguments` where a value does not fit, and whatever the function raises.
+        Raises `InvalidArguments` for a value that does not fit, and whatever the function raises.
         """
         if self.arguments is None:
             return self.function(**arguments)
@@ -55,10 +55,10 @@ class Tool:
         fields = type(values).model_fields
         return self.function(**{str(f.alias): getattr(values, key) for key, f in fields.items() if key in given})
 
-    def judge(self, arguments: dict[str, Any]) -> ToolVerdict:
-        """What the tool itself says of a call. Anything but a clear answer counts as `ask`."""
-        if self.verdict is not None:
-            return self.verdict(arguments)
+    def verdict(self, arguments: dict[str, Any]) -> ToolVerdict:
+        """The tool's own verdict on a call. Any answer but `ask`, `allow` or `deny` counts as `ask`."""
+        if self.builtin_verdict is not None:
+            return self.builtin_verdict(arguments)
         if self.declaration.approval != "dynamic":
             return ToolVerdict(self.declaration.approval)
         answer = self.approval(arguments) if self.approval is not None else "ask"
@@ -70,7 +70,7 @@ def tool(
     function: F,
     /,
     *,
-    approval: Approval | Judge = "ask",
+    approval: Approval | ApprovalFunction = "ask",
     read_only: bool = False,
     name: str | None = None,
     timeout: float | None = None,
@@ -78,7 +78,7 @@ def tool(
 @overload
 def tool(
     *,
-    approval: Approval | Judge = "ask",
+    approval: Approval | ApprovalFunction = "ask",
     read_only: bool = False,
     name: str | None = None,
     timeout: float | None = None,
@@ -87,19 +87,19 @@ def tool(
     function: F | None = None,
     /,
     *,
-    approval: Approval | Judge = "ask",
+    approval: Approval | ApprovalFunction = "ask",
     read_only: bool = False,
     name: str | None = None,
     timeout: float | None = None,
 ) -> F | Callable[[F], F]:
-    """Make a function a tool. It stays the plain function that it was.
+    """Declare a function as a tool. It remains the same plain function.
 
-    Of a generator, each value is shown as it comes, and the result is all of them, one a line. A LangChain tool is
-    taken as `tool(langchain_tool, approval="allow", read_only=True)`, which gives a tool to pass on.
+    The values of a generator are shown as they come; the result is all of them, one a line. For a LangChain tool,
+    `tool(langchain_tool, approval="allow", read_only=True)` returns a tool with these settings.
     `approval`: "ask", "allow", "deny", or a callable that takes the arguments and returns one of these.
-    `read_only`: the call changes nothing, so it may run in plan mode. Asynchronous functions that only read run
-    beside each other, ten at once; others one after another, on the kernel's main thread.
-    `timeout`: seconds that a call may run; then it is interrupted, and the model is told so. `None` is no limit.
+    `read_only`: calls change nothing, so they may run in plan mode. Asynchronous read-only functions run concurrently,
+    ten at once; all others run one after another on the kernel's main thread.
+    `timeout`: seconds after which a call is interrupted and the model is told so. `None` means no limit.
     Raises `ToolDeclarationError`, which names the tool, the fault and what to do.
     """
 
@@ -122,13 +122,13 @@ def tool(
 
 
 def as_tool(candidate: Any) -> Tool:
-    """Take a `Tool`, a function (decorated or plain) or a LangChain `BaseTool`. Raises `ToolDeclarationError`."""
+    """A tool from a `Tool`, a function (decorated or not) or a LangChain `BaseTool`. Raises `ToolDeclarationError`."""
     if isinstance(candidate, Tool):
         schema.check(candidate.declaration)
         return candidate
     marked = getattr(candidate, _MARK, None)
     if isinstance(marked, Tool):
-        # A wrapper made with functools.wraps carries the mark of the function inside; it must be what runs.
+        # functools.wraps copies the declaration of the inner function; the wrapper must be what runs.
         return marked if marked.function is candidate else dataclasses.replace(marked, function=candidate)
     if langchain.is_langchain(candidate):
         return _from_langchain(candidate)
@@ -143,7 +143,7 @@ def as_tool(candidate: Any) -> Tool:
 def _from_function(
     function: Callable[..., Any],
     *,
-    approval: Approval | Judge,
+    approval: Approval | ApprovalFunction,
     read_only: bool,
     name: str | None,
     timeout: float | None,
@@ -169,7 +169,7 @@ def _from_function(
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The description, and each parameter's, from a Google, NumPy, Sphinx or Epydoc docstring."""
+    """The descriptions of the function and its parameters, from a Google, NumPy, Sphinx or Epydoc docstring."""
     from docstring_parser import ParseError, parse
 
     try:
@@ -183,7 +183,7 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
 def _from_langchain(
     candidate: Any,
     *,
-    approval: Approval | Judge = "ask",
+    approval: Approval | ApprovalFunction = "ask",
     read_only: bool = False,
     name: str | None = None,
     timeout: float | None = None,
@@ -202,7 +202,7 @@ def _from_langchain(
     return Tool(declaration, langchain.function_of(candidate), approval if callable(approval) else None)
 
 
-def _declared(name: str, approval: Approval | Judge) -> DeclaredApproval:
+def _declared(name: str, approval: Approval | ApprovalFunction) -> DeclaredApproval:
     if not callable(approval) and approval not in get_args(Approval):
         raise schema.refuse(name, f"its approval is {approval!r}", 'Use "ask", "allow", "deny" or a callable.')
     if inspect.iscoroutinefunction(approval):

@@ -1,4 +1,4 @@
-"""LangChain's tools as tools. LangChain is not imported: who passes one has it."""
+"""Adapts LangChain tools. LangChain is not imported here: a user who passes one of its tools has it."""
 
 import inspect
 import typing
@@ -9,7 +9,7 @@ from typing import Any, cast
 from agent_kernel.tools.schema import refuse
 
 current_tool_call_id: ContextVar[str] = ContextVar("agent_kernel_tool_call_id", default="call")
-"""The model's id of the call that runs, for tools that take it."""
+"""The model's id of the running call, for tools with an injected call id."""
 
 _CALL_ID = "InjectedToolCallId"
 
@@ -20,7 +20,8 @@ def is_langchain(candidate: Any) -> bool:
 
 
 def function_of(tool: Any) -> Callable[..., Any]:
-    """What a call runs. Raises `ToolDeclarationError` where the tool takes what only LangChain's own agents have."""
+    """The function that a call runs. Raises `ToolDeclarationError` if the tool needs what only LangChain's agents
+    have."""
     as_call = _takes_call_id(tool)
 
     def given(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -39,12 +40,12 @@ def function_of(tool: Any) -> Callable[..., Any]:
 
 
 def parameters_of(tool: Any) -> dict[str, Any]:
-    """The JSON Schema of what the model gives."""
+    """The JSON Schema of the arguments that the model gives."""
     source = getattr(tool, "tool_call_schema", None) or tool.args_schema or tool.get_input_schema()
     found = dict(source) if isinstance(source, dict) else cast("dict[str, Any]", source.model_json_schema())
     single = getattr(tool, "args", None)
     if tool.args_schema is None and isinstance(single, dict) and set(single) != set(found.get("properties", {})):
-        # A one-text tool has no schema of its own: LangChain derives one from its generic signature.
+        # A tool with one text argument has no schema: LangChain would derive one from its generic signature.
         found = {"properties": single, "required": list(single)}
     return {"type": "object", **{key: value for key, value in found.items() if key not in ("title", "description")}}
 
@@ -64,7 +65,7 @@ def _takes_call_id(tool: Any) -> bool:
 
 
 def _injected(tool: Any) -> dict[str, tuple[str, bool]]:
-    """The arguments that the model does not give: what each is, and whether the tool does without."""
+    """The injected arguments: what each is, and whether it is optional."""
     found: dict[str, tuple[str, bool]] = {}
     for name, field in getattr(tool.args_schema, "model_fields", {}).items():
         if kind := _injection(field.annotation, field.metadata):
@@ -85,7 +86,7 @@ def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def _injection(hint: Any, metadata: Any) -> str:
-    """The name of what LangChain fills in, by the classes that mark it; empty for an ordinary argument."""
+    """What LangChain injects for an argument, by its marker class; empty for an ordinary argument."""
     for mark in (hint, typing.get_origin(hint), *metadata, *getattr(hint, "__metadata__", ())):
         kind = mark if inspect.isclass(mark) else type(mark)
         names = [one.__name__ for one in kind.__mro__]
@@ -95,5 +96,5 @@ def _injection(hint: Any, metadata: Any) -> str:
 
 
 def _value(result: Any, as_call: bool) -> Any:
-    """What the tool returned, out of the message that LangChain makes of it for a call."""
+    """The tool's return value, unpacked from LangChain's message."""
     return getattr(result, "content", result) if as_call else result

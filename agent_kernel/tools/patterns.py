@@ -1,7 +1,7 @@
-"""Regular expressions of a JSON Schema, matched in time that is proportional to the text.
+"""Matches the regular expressions of JSON Schemas in linear time.
 
-A schema comes from a notebook and arguments come from a model, and they are compared on the server's event loop, which
-neither may hold. Python's own engine takes exponential time for some patterns; this is the one that pydantic uses.
+Schemas come from notebooks and arguments from models, and they are compared on the server's event loop, which neither
+may block. Python's own engine takes exponential time for some patterns; this one is pydantic's (Rust's `regex`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_sc
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the pattern is found anywhere in the text. Raises `SchemaError` for one that `fault_of` names."""
+    """Whether the pattern matches anywhere in the text. Raises `SchemaError` for a pattern that `fault_of` refuses."""
     try:
         _engine(pattern).validate_python(text)
     except ValidationError:
@@ -21,7 +21,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def fault_of(schema: Mapping[str, Any]) -> str:
-    """Why no text can be compared with this schema in bounded time; "" where it can."""
+    """Why texts can't be compared with this schema in bounded time; "" if they can."""
     pending: list[Any] = [schema]
     keys: set[str] = set()
     while pending:

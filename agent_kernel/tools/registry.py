@@ -1,4 +1,4 @@
-"""The tools that one run offers, and the check of each call's arguments against them."""
+"""The tools of one run, and the validation of calls against them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
@@ -43,7 +43,7 @@ class ToolRegistry:
         return name in self._declarations
 
     def declaration(self, name: str) -> ToolDeclaration:
-        """The tool of this name. Raises `InvalidArguments`, which lists the tools on offer."""
+        """The tool of this name. Raises `InvalidArguments`, which lists the available tools."""
         found = self._declarations.get(name)
         if found is None:
             names = ", ".join(list(self._declarations)[:_NAMES]) or "none"
@@ -51,7 +51,7 @@ class ToolRegistry:
         return found
 
     def validate(self, name: str, raw: str | dict[str, Any]) -> str:
-        """The canonical JSON text of arguments that fit the tool.
+        """Validate arguments and return their canonical JSON.
 
         Raises `InvalidArguments` with at most three faults, each naming the field and what is wrong with it.
         """
@@ -63,10 +63,10 @@ class ToolRegistry:
         return canonical(arguments)
 
     def openai_format(self) -> list[dict[str, Any]]:
-        """The tools as an OpenAI-compatible request sends them. Made once; do not change it.
+        """The tools in the format of an OpenAI-compatible request. The list is cached; do not change it.
 
-        Raises `ToolDeclarationError` for parameters that are not a JSON Schema. That check loads jsonschema, which
-        takes a second beside some of its optional packages, so a kernel that only declares tools never makes it.
+        Raises `ToolDeclarationError` for parameters that are not a JSON Schema. That check loads jsonschema, which can
+        take a second with its optional packages, so a kernel that only declares tools does not do it.
         """
         return self._openai_format
 
@@ -83,7 +83,7 @@ class ToolRegistry:
         ]
 
     def _misfits(self, declaration: ToolDeclaration, arguments: dict[str, Any]) -> list["ValidationError"]:
-        from agent_kernel.tools.fitting import misfits, validator_of
+        from agent_kernel.tools.validation import misfits, validator_of
 
         found = self._validators.get(declaration.name)
         if found is None:
@@ -129,7 +129,7 @@ def _sentence(error: "ValidationError") -> str:
 
 
 def _named(message: str, missing: list[str]) -> str:
-    """Each missing name is an error of its own, and only the message says which it is."""
+    """The missing name of a `required` error, which only its message contains."""
     return next((name for name in missing if message.startswith(repr(name))), missing[0])
 
 
@@ -147,7 +147,7 @@ def _type(value: Any) -> str:
 
 
 def _clip(text: str, length: int) -> str:
-    """Cut in the middle: the end of a message often says what was expected."""
+    """Shorten a message in the middle, because its end often says what was expected."""
     if len(text) <= length:
         return text
     head = length // 2

@@ -1,4 +1,4 @@
-"""Turns at the kernel: one call at a time, in order of approval; read-only calls may share a turn."""
+"""Schedules calls on the kernel: one at a time, in order of approval; read-only calls may share a turn."""
 
 import asyncio
 from collections import deque
@@ -9,20 +9,19 @@ READ_ONLY_AT_ONCE = 10
 
 
 class CallScheduler:
-    """A first-come, first-served queue. A read-only call that comes after a waiting writer waits behind it.
+    """A fair reader-writer lock: first come, first served, so a read-only call waits behind an earlier writer.
 
-    For one event loop. A call that is cancelled while it waits leaves the queue; one that holds its turn gives it up.
+    For one event loop. A call that is cancelled leaves the queue, or releases its turn.
     """
 
-    def __init__(self, read_only_at_once: int = READ_ONLY_AT_ONCE) -> None:
-        self._most = read_only_at_once
+    def __init__(self) -> None:
         self._readers = 0
         self._writing = False
         self._waiting: deque[tuple[asyncio.Future[None], bool]] = deque()
 
     @asynccontextmanager
     async def slot(self, read_only: bool) -> AsyncIterator[None]:
-        """Wait for a turn, hold it for the block."""
+        """Wait for a turn and hold it for the block."""
         await self._acquire(read_only)
         try:
             yield
@@ -30,7 +29,7 @@ class CallScheduler:
             self.release(read_only)
 
     def take(self, read_only: bool) -> bool:
-        """Take a turn, if one can be had at once. Whoever took it gives it back with `release`."""
+        """Take a turn if one is free now. The caller gives it back with `release`."""
         if self._waiting or not self._is_free(read_only):
             return False
         self._give(read_only)
@@ -45,7 +44,7 @@ class CallScheduler:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                # The turn was given in the same moment: pass it on.
+                # The turn was granted at the same moment: pass it on.
                 self.release(read_only)
             else:
                 self._waiting.remove(entry)
@@ -60,7 +59,7 @@ class CallScheduler:
         self._wake()
 
     def _wake(self) -> None:
-        """Give turns from the front of the queue, as many as may run together."""
+        """Grant turns from the front of the queue, as many as may run together."""
         while self._waiting:
             turn, read_only = self._waiting[0]
             if not self._is_free(read_only):
@@ -73,7 +72,7 @@ class CallScheduler:
             turn.set_result(None)
 
     def _is_free(self, read_only: bool) -> bool:
-        return not self._writing and (self._readers < self._most if read_only else self._readers == 0)
+        return not self._writing and (self._readers < READ_ONLY_AT_ONCE if read_only else self._readers == 0)
 
     def _give(self, read_only: bool) -> None:
         if read_only:

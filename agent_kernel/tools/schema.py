@@ -1,4 +1,4 @@
-"""JSON Schemas of tools: made from a function's signature, and checked before a tool is offered to a model."""
+"""Makes JSON Schemas from function signatures, and checks schemas before a tool is offered to a model."""
 
 import inspect
 import json
@@ -24,7 +24,7 @@ _SAYS_TYPE = {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"}
 
 
 class _Plain(GenerateJsonSchema):
-    """Titles only repeat names; a default that JSON can't hold is left out."""
+    """Omits titles, which only repeat names, and defaults that are not JSON."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
@@ -53,8 +53,8 @@ def check(declaration: ToolDeclaration) -> None:
 
 
 def check_schema(name: str, schema: dict[str, Any]) -> None:
-    """Refuse what is not a JSON Schema, or can't be checked in bounded time. The first call loads jsonschema, which can
-    take a second."""
+    """Refuse invalid JSON Schemas and those that can't be checked in bounded time. The first call loads jsonschema,
+    which can take a second."""
     fault = _schema_fault(json.dumps(schema, sort_keys=True, default=repr))
     if fault:
         raise refuse(name, f"its parameters {fault}", "Correct them.")
@@ -62,7 +62,7 @@ def check_schema(name: str, schema: dict[str, Any]) -> None:
 
 @lru_cache(maxsize=512)
 def _schema_fault(schema: str) -> str:
-    """Each run offers much the same tools, and checking ten of them takes 10 ms."""
+    """Cached, because runs offer much the same tools and checking ten of them takes 10 ms."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 

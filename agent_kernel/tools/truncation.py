@@ -1,8 +1,20 @@
-"""Long results, shortened for the model: the start, a line that says what is left out, and the end."""
+"""Shortens long texts for the model, and writes long outputs to files that the shortened text names."""
 
+import contextlib
+import os
+import re
+import secrets
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import BinaryIO
 
+SPILL_BYTES = 50 * 1024 * 1024
+KEPT_AGE = timedelta(days=7)
+KEPT_BYTES = 500 * 1024 * 1024
+_MOST_FILES = 10_000
+_PIECE = 1024 * 1024
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}-[0-9a-f]{16}\.txt")
 _LINE = 2000
 _CUT = "..."
 
@@ -20,15 +32,15 @@ class Truncated:
 
 
 def truncate(text: str, limits: TextLimits = TextLimits(), output_file: Path | str | None = None) -> Truncated:
-    """Shorten a text to its limits, the separator line included. Linear in the text's size.
+    """Shorten a text to its limits, including the separator line. Linear in the text's size.
 
     One fifth of what is kept is the start and four fifths the end, where errors and results are. Over-long lines are
-    cut with `...`. A text that would not get shorter is returned as it is.
+    cut with `...`. A text that would not get shorter is returned unchanged.
     """
     lines = text.split("\n")
     if len(text) <= limits.characters and len(lines) <= limits.lines:
         return Truncated(text, False)
-    # The separator with the largest counts that it can hold bounds its own length.
+    # The separator's length is bounded by its text with the largest possible counts.
     room = max(0, limits.characters - len(_separator(len(lines), len(text), output_file)) - 2)
     keep = max(2, limits.lines - 1)
     head_lines = max(1, keep // 5)
@@ -71,3 +83,88 @@ def _last(lines: list[str], room: int, longest: int) -> str:
         kept.append(line)
         room -= len(line) + 1
     return "\n".join(reversed(kept))
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    text: str
+    truncated: bool
+    output_file: Path | str | None = None
+    """The file with the whole output, if one was written."""
+
+
+def shorten(
+    tool_name: str, text: str, limits: TextLimits, directory: Path | None = None, output_file: str | None = None
+) -> Shortened:
+    """The text of an output for the model: all of it, or its start and end with the name of a file that has the rest.
+
+    `output_file` names a file that has the whole output already. Otherwise one is written to `directory`, by default
+    the user's cache folder. If that fails, the text is shortened without a file. It blocks: call it in a thread.
+    """
+    if not text.strip():
+        return Shortened(f"({tool_name} completed with no output)", False)
+    short = truncate(text, limits, output_file)
+    if output_file is not None:
+        return Shortened(short.text, True, output_file)
+    if not short.truncated:
+        return Shortened(short.text, False)
+    try:
+        path = spill(tool_name, text, directory)
+    except OSError:
+        return Shortened(short.text, True)
+    return Shortened(truncate(text, limits, path).text, True, path)
+
+
+def spill(tool_name: str, text: str, directory: Path | None = None) -> Path:
+    """Write at most 50 MB of the text to a new file with mode 0600. Raises `OSError`."""
+    path, file = new_file(tool_name, directory)
+    with file:
+        room = SPILL_BYTES
+        for start in range(0, len(text), _PIECE):
+            piece = text[start : start + _PIECE].encode("utf-8", "replace")
+            file.write(piece[:room].decode("utf-8", "ignore").encode() if len(piece) > room else piece)
+            room -= len(piece)
+            if room <= 0:
+                break
+    return path
+
+
+def new_file(name: str, directory: Path | None = None) -> tuple[Path, BinaryIO]:
+    """Create a new file with mode 0600 for one output. Raises `OSError`.
+
+    Without a directory it is in the user's cache folder, which keeps at most a week's files and 500 MB.
+    """
+    if directory is None:
+        directory = outputs_directory()
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _prune(directory)
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    stem = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "output"
+    path = directory / f"{stem}-{secrets.token_hex(8)}.txt"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    return path, os.fdopen(descriptor, "wb", buffering=262_144)
+
+
+def outputs_directory() -> Path:
+    """The folder for long outputs, the same for servers and kernels."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("agent-kernel", appauthor=False) / "outputs"
+
+
+def _prune(directory: Path) -> None:
+    """Remove the oldest outputs beyond the limits."""
+    found: list[tuple[float, int, str]] = []
+    with os.scandir(directory) as entries:
+        for _, entry in zip(range(_MOST_FILES), entries, strict=False):
+            if _NAME.fullmatch(entry.name):
+                with contextlib.suppress(OSError):
+                    about = entry.stat(follow_symlinks=False)
+                    found.append((about.st_mtime, about.st_size, entry.path))
+    oldest = (datetime.now(UTC) - KEPT_AGE).timestamp()
+    room = KEPT_BYTES - SPILL_BYTES
+    for changed, size, path in sorted(found, reverse=True):
+        room -= size
+        if changed < oldest or room < 0:
+            with contextlib.suppress(OSError):
+                os.unlink(path)  # noqa: PTH108 -- as `scandir` names it

@@ -1,1 +1,1 @@
-"""Contenders: each drives the same conversation through one library. One contender lives in one process."""
+"""Contenders: each runs the same conversation through one library, in a process of its own."""

@@ -1,4 +1,4 @@
-"""What a contender can be asked to do, and the tool that all of them call."""
+"""The interface of contenders, and the tool that all of them call."""
 
 import sqlite3
 import time
@@ -9,9 +9,9 @@ from pydoc_data.topics import topics
 from typing import Any
 
 ENTERED: list[int] = []
-"""When the tool was entered, in nanoseconds of the performance counter."""
+"""The times at which the tool was entered, in nanoseconds of the performance counter."""
 PROSE = " ".join(" ".join(topics.values()).split())
-"""Python's own manual: text that compresses as well as what people and models write."""
+"""Python's manual, because it compresses as text of people and models does."""
 _places = count(0, 1_009)
 PROBE_SCHEMA = {
     "type": "object",
@@ -25,7 +25,7 @@ PROBE_WIRE = {
 
 
 def prose(characters: int) -> str:
-    """So many characters of prose, another passage each time."""
+    """A passage of prose of this many characters, a different one each time."""
     start = next(_places) % (len(PROSE) - characters)
     return PROSE[start : start + characters]
 
@@ -41,7 +41,7 @@ async def probe(x: int) -> str:  # noqa: ARG001
 
 
 def history(messages: int) -> list[dict[str, Any]]:
-    """About so many messages of finished turns, then a prompt: each turn asks, calls the tool, and answers."""
+    """A history of about this many messages in finished turns, each with a call of the tool, and then a prompt."""
     turns: list[dict[str, Any]] = []
     for number in range(messages // 4):
         call_id = f"call_h{number:011d}"
@@ -60,7 +60,7 @@ def history(messages: int) -> list[dict[str, Any]]:
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """As durable as our own log: every commit is on the disk before it returns."""
+    """Open SQLite with the durability of our own log: a commit is on disk before it returns."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -68,7 +68,7 @@ def open_database(path: Path) -> sqlite3.Connection:
 
 
 class Contender:
-    """A contender implements what its scenarios ask for. `directory` is empty and its own."""
+    """The base class. A contender implements what its scenarios use. `directory` is empty and its own."""
 
     def __init__(self, base_url: str, directory: Path) -> None:
         self.base_url = base_url
@@ -85,22 +85,22 @@ class Contender:
         raise NotImplementedError
 
     async def steps(self, model: str) -> None:
-        """A fresh conversation, its tool calls allowed, to its end."""
+        """Run a new conversation to its end, with its tool calls allowed."""
         raise NotImplementedError
 
     async def pause(self, conversation: str, model: str, messages: int) -> None:
-        """Up to the approval of the first call, after so many messages of history."""
+        """Run up to the approval of the first call, after a history of this many messages."""
         raise NotImplementedError
 
     async def settle(self) -> None:
-        """Wait until paused conversations hold no more than they will hold from then on."""
+        """Wait until paused conversations have released the memory that they can."""
 
     async def approve(self, conversation: str) -> None:
-        """Approve the call that waits, and go on to the end."""
+        """Approve the waiting call and run to the end."""
         raise NotImplementedError
 
     async def turn(self, conversation: str, model: str) -> None:
-        """One more turn of a conversation, its call allowed."""
+        """Run one more turn of a conversation, with its call allowed."""
         raise NotImplementedError
 
     def bytes_on_disk(self) -> int:
@@ -108,7 +108,7 @@ class Contender:
 
 
 def database_bytes(path: Path) -> int:
-    """The pages of a database, also those that still stand in its write-ahead log."""
+    """The bytes of a database, including pages in its write-ahead log."""
     with closing(sqlite3.connect(path)) as connection:
         (count,) = connection.execute("PRAGMA page_count").fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()

@@ -29,7 +29,7 @@ class CreateAgent(Contender):
         await self._saver_context.__aexit__(None, None, None)
 
     def _agent(self, model: str, *, asks: bool) -> Any:
-        """The middleware is there in both cases, as in a product that can ask."""
+        """The agent, always with the middleware, as in a product that can ask."""
         if (model, asks) not in self._agents:
             chat = ChatOpenAI(model=model, base_url=self.base_url, api_key="none", max_retries=0, streaming=True)
             gate = HumanInTheLoopMiddleware(interrupt_on={"probe": True} if asks else {"another": True})

@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK, the state of a paused run as text in SQLite."""
+"""The OpenAI Agents SDK, with the state of a paused run as text in SQLite."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class OpenAIAgents(Contender):
         return self._agents[model, asks]
 
     async def _to_end(self, agent: Any, request: Any) -> tuple[int, Any]:
-        """How many characters came, and the run."""
+        """The number of characters received, and the run."""
         received = 0
         run = Runner.run_streamed(agent, request, run_config=self._config, max_turns=10_000)
         async for event in run.stream_events():

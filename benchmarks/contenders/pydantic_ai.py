@@ -1,4 +1,4 @@
-"""pydantic-ai, its messages as JSON in SQLite."""
+"""pydantic-ai, with its messages as JSON in SQLite."""
 
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class PydanticAI(Contender):
         return self._agents[model, asks]
 
     async def _to_end(self, agent: Any, prompt: str | None = None, **options: Any) -> tuple[int, Any]:
-        """How many characters came, and the result."""
+        """The number of characters received, and the result."""
         received, result = 0, None
         limits = UsageLimits(request_limit=None)
         async with agent.run_stream_events(prompt, usage_limits=limits, **options) as events:

@@ -1,4 +1,4 @@
-"""The floors: a loop by hand over an HTTP client, with the messages in memory or appended to SQLite."""
+"""The baselines: a hand-written loop over an HTTP client, with messages in memory or appended to SQLite."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +13,7 @@ Message = dict[str, Any]
 
 
 class Raw(Contender):
-    """`aiohttp` or `httpx`. With `log`, every message is committed before the loop goes on."""
+    """A loop over `aiohttp` or `httpx`. With `log`, every message is committed before the loop continues."""
 
     def __init__(self, base_url: str, directory: Path, client: str = "aiohttp", *, log: bool = False) -> None:
         super().__init__(base_url, directory)
@@ -121,7 +121,7 @@ class Raw(Contender):
         self._paused[conversation] = model
 
     async def approve(self, conversation: str) -> None:
-        """The decision is on the disk before the tool is entered."""
+        """Commit the decision to disk before the tool is entered."""
         self._keep(conversation, {"role": "decision", "approved": True})
         self._conversations[conversation].pop()
         await self._act(conversation)

@@ -1,7 +1,7 @@
 """From a click on Approve in JupyterLab to the first line of the call in the kernel.
 
-Beside it, in turns: JupyterLab's own way from Ctrl+Enter to the first line of a cell. Both begin when the browser had
-the press (`event.timeStamp`). A person looks before acting and holds a button for a moment, so the page is at rest.
+It alternates with JupyterLab's own way from Ctrl+Enter to the first line of a cell. Both begin when the browser gets
+the input (`event.timeStamp`). The page is idle before each press, as it is for a person, who reads before acting.
 """
 
 import time
@@ -24,7 +24,7 @@ def run(rounds: int) -> Report:
     with stage(f"run:clock:{calls}:5:0", [LOAD, "%%agent\nTell the time.", CLOCK]) as on:
         on.notebook.run_through(CELL)
         for number in range(calls):
-            # The call before has ended, and nothing else goes on.
+            # The previous call has ended and nothing else runs.
             on.notebook.wait_for_state("awaiting_approval", card=number)
             cells.append(_run_cell(on))
             clicks.append(_approve(on, number))
@@ -42,7 +42,7 @@ def run(rounds: int) -> Report:
 
 
 def _way(call: dict[str, Any], clicked: float) -> dict[str, float]:
-    """Where the time goes, by what the log says of the call and what the call printed."""
+    """The parts of the time, from the log's timestamps and the call's output."""
     decided, started = (datetime.fromisoformat(call[name]).timestamp() * 1e3 for name in ("decided_at", "started_at"))
     runs = int("".join(output["text"] for output in call["outputs"])) / 1e6
     return {
@@ -54,7 +54,7 @@ def _way(call: dict[str, Any], clicked: float) -> dict[str, float]:
 
 
 def _approve(on: Stage, number: int) -> float:
-    """When the browser had the click, in milliseconds since the epoch."""
+    """The time at which the browser got the click, in milliseconds since the epoch."""
     time.sleep(LOOK_SECONDS)
     button = on.notebook.card(number).get_by_role("button", name="Approve", exact=True)
     button.click(delay=HOLD_SECONDS * 1000)

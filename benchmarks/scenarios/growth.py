@@ -1,4 +1,4 @@
-"""Every cost as a conversation or a log grows. The exponent says how: 1 is linear."""
+"""All costs as a conversation or log grows, with the exponent of growth: 1 is linear."""
 
 import asyncio
 import math
@@ -11,15 +11,9 @@ from typing import Any
 import orjson
 
 from agent_kernel.log import runs
-from agent_kernel.log.journal import append_message
+from agent_kernel.log.events import append_message
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
-from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.clients.snapshots import session_frame
-from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.run import Commit
-from agent_kernel.loop.runs.specs import stored
-from agent_kernel.loop.settings import BrainSettings, RunSpec
 from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn, RequestedCall
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
@@ -27,18 +21,24 @@ from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.ids import new_conversation_id, new_message_id, new_run_id
 from agent_kernel.protocol.views import BudgetLimits, OutputView, PolicyView, RunView, Usage
 from agent_kernel.record import render_record
-from agent_kernel.tools.hands import ApprovedCall, Outcome, OutputSink
+from agent_kernel.runtime.clients.snapshot import session_frame
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.specs import stored
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.state.run import Commit
+from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
 from benchmarks.contenders.base import history, prose, user_text
-from benchmarks.contenders.ours import ALLOWED, ProbeHands
+from benchmarks.contenders.ours import ALLOWED, ProbeExecutor
 from benchmarks.frame import Figure, Goal, ModelServer, Report, Series, median
 
 TURNS = (50, 100, 200, 400, 800)
 CONVERSATIONS = (100, 1_000, 10_000)
 UNFINISHED = 20
-"""Runs that the server before had left open, among all those conversations."""
+"""The runs that an earlier server left open among all conversations."""
 PAGE = 50
 SAMPLES = 5
-"""Of which the least counts: whatever else the machine does only adds."""
+"""Samples, of which the least counts, because other load only adds time."""
 LINEAR = Goal(1.2, "linear: 1, and a fifth for noise")
 
 
@@ -56,14 +56,14 @@ class InstantModel:
             yield ModelTurn(content="", tool_calls=(RequestedCall("", "probe", '{"x":1}'),))
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def resolve(self, name: str | None) -> Model:  # noqa: ARG002
         return self
 
 
-class PrintingHands(ProbeHands):
-    """A call prints what it returns, so that there are live outputs as well."""
+class PrintingExecutor(ProbeExecutor):
+    """Prints what a call returns, so that there are live outputs as well."""
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         outcome = await super().execute(call, emit)
@@ -81,7 +81,7 @@ def run(rounds: int) -> Report:  # noqa: ARG001
 
 
 def exponent(series: Series) -> float:
-    """The slope over the last three sizes, on logarithmic scales: before them, what is fixed or kept at hand weighs."""
+    """The slope over the last three sizes on logarithmic scales. At smaller sizes fixed costs and caches dominate."""
     (small, cheap), (large, dear) = ((series.sizes[place], series.costs[place]) for place in (-3, -1))
     return math.log(dear / cheap) / math.log(large / small)
 
@@ -109,8 +109,8 @@ async def _measure(report: Report, base_url: str, directory: Path) -> None:
 
 async def _conversation(path: Path) -> dict[str, list[float]]:
     await asyncio.to_thread(warm_up)
-    brain = await Brain.open(path, InstantModel(), BrainSettings())
-    conversation = await brain.create_conversation()
+    runtime = await Runtime.open(path, InstantModel(), RuntimeSettings())
+    conversation = await runtime.create_conversation()
     costs: dict[str, list[float]] = {}
     done = 0
     for size in TURNS:
@@ -123,7 +123,7 @@ async def _conversation(path: Path) -> dict[str, list[float]]:
             ("the static record of a run with so many calls", await _record(conversation)),
         ):
             costs.setdefault(what, []).append(min([await _timed(measure) for _ in range(SAMPLES)]))
-    await brain.aclose()
+    await runtime.aclose()
     return costs
 
 
@@ -135,11 +135,11 @@ async def _timed(work: Callable[[], Awaitable[object]]) -> float:
 
 async def _turn(conversation: Conversation) -> None:
     spec = RunSpec(run_id=new_run_id(), prompt=user_text(), tools=(ALLOWED,))
-    await (await conversation.start_run(spec, PrintingHands())).wait()
+    await (await conversation.start_run(spec, PrintingExecutor())).wait()
 
 
 async def _snapshot(conversation: Conversation) -> None:
-    """As a face is greeted."""
+    """Make a snapshot, as for a client that connects."""
     session_frame(await conversation.snapshot(), [])
 
 
@@ -154,7 +154,7 @@ async def _resume(conversation: Conversation) -> None:
 
 
 async def _record(conversation: Conversation) -> Callable[[], Awaitable[object]]:
-    """All of the conversation's messages and calls as those of one run."""
+    """The conversation's messages and calls as those of one run."""
     view = await conversation.view()
     run = view.runs[0]
     messages = [message.model_copy(update={"run_id": run.run_id}) for message in view.messages]
@@ -183,32 +183,32 @@ async def _requests(base_url: str) -> list[float]:
 
 
 async def _logged(path: Path, conversations: int) -> tuple[float, float, float]:
-    """Milliseconds until a new server's brain has taken up what an earlier one left; of the whole list of
-    conversations; and of the last page of it."""
+    """Milliseconds until a new runtime has recovered the open runs, for the list of all conversations, and for its last
+    page."""
     log = await Log.open(path)
     every = conversations // UNFINISHED
     await log.write(lambda transaction: _fill(transaction, conversations, every))
     await log.aclose()
     begun = time.perf_counter()
-    brain = await Brain.open(path, InstantModel())
-    recovered = await brain.recover(_no_hands)
+    runtime = await Runtime.open(path, InstantModel())
+    recovered = await runtime.recover(_no_executor)
     start = (time.perf_counter() - begun) * 1e3
     assert len(recovered.ended) == UNFINISHED
-    listed = orjson.loads(await brain.list_conversations())
+    listed = orjson.loads(await runtime.list_conversations())
     assert len(listed) == conversations
     last = listed[-1 - PAGE]["conversation_id"]
-    whole = min([await _timed(brain.list_conversations) for _ in range(SAMPLES)])
-    page = min([await _timed(lambda: brain.list_conversations(after=last, limit=PAGE)) for _ in range(SAMPLES)])
-    await brain.aclose()
+    whole = min([await _timed(runtime.list_conversations) for _ in range(SAMPLES)])
+    page = min([await _timed(lambda: runtime.list_conversations(after=last, limit=PAGE)) for _ in range(SAMPLES)])
+    await runtime.aclose()
     return start, whole, page
 
 
-async def _no_hands(conversation: Conversation, spec: RunSpec) -> None:  # noqa: ARG001
+async def _no_executor(conversation: Conversation, spec: RunSpec) -> None:  # noqa: ARG001
     return None
 
 
 def _fill(transaction: Transaction, conversations: int, every: int) -> None:
-    """Conversations of one run each; one in `every` is still under way."""
+    """Make conversations of one run each, of which one in `every` is still open."""
     for number in range(conversations):
         row = runs.add_conversation(transaction.sql, new_conversation_id(), "kernel", None, "notebook.ipynb")
         spec = RunSpec(run_id=new_run_id(), prompt=user_text(), tools=(ALLOWED,))

@@ -5,7 +5,7 @@ import sys
 
 from benchmarks.frame import ROOT, Figure, Goal, Report, environment, median
 
-# What is there before, and what is timed.
+# The modules imported before, and those whose import is timed.
 STATEMENTS = {
     "agent_kernel": ("pass", "import agent_kernel"),
     "graph": ("pass", "import langgraph.graph, openai"),

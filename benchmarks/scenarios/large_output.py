@@ -1,4 +1,4 @@
-"""A call that prints 100 MB: how long it takes, and what the log, the model and the server's memory get of it."""
+"""A call that prints 100 MB: its duration, and the sizes in the log, in the request and in the server's memory."""
 
 import json
 import subprocess
@@ -10,8 +10,6 @@ from benchmarks.contenders.base import database_bytes
 from benchmarks.frame import Figure, Goal, Report
 from benchmarks.lab import LOAD, stage
 from benchmarks.model_server import CODE
-
-MEGABYTES = 100
 
 
 def run(rounds: int) -> Report:  # noqa: ARG001
@@ -51,7 +49,7 @@ def _server_pid(home: Path) -> int:
 
 
 def _peak(pid: int) -> int:
-    """Bytes; Linux only."""
+    """Resident memory in bytes; Linux only."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024

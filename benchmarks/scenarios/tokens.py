@@ -9,9 +9,9 @@ BURST = 5_000
 PACED = 1_500
 MICROS = 2_000
 CHARACTERS = 5
-"""Of one token of the fake model."""
+"""The length of the fake model's tokens."""
 ADAPTERS = {"ours": "", "ours, responses": "Responses: ", "ours, messages": "Messages: "}
-"""Ours, asked in each API, and how its figures begin. The others speak Chat Completions, and so do the floors."""
+"""Our contender in each API, with the prefix of its figures. Peers and baselines speak Chat Completions."""
 CONTENDERS = (
     *ADAPTERS,
     "raw aiohttp",
@@ -40,7 +40,7 @@ def run(rounds: int) -> Report:
 
 
 def _figures(name: str, burst: Found, paced: Found) -> Iterator[Figure]:
-    """What one of our adapters does, against the same goals, and what others do beside it."""
+    """The figures of one of our adapters against the same goals, and the others' beside them."""
     begins = ADAPTERS[name]
     speed = {one: BURST / seconds for one, seconds in medians(burst, "wall").items()}
     micros = medians(paced, "cpu", 1e6 / PACED)

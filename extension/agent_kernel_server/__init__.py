@@ -1,12 +1,8 @@
-"""The Jupyter server extension of Agent Kernel: it hosts the brain and links it to the server's kernels."""
+"""The Jupyter server extension of Agent Kernel: it hosts the runtime and links it to the server's kernels."""
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-try:
-    __version__ = version("agent-kernel")
-except PackageNotFoundError:
-    __version__ = "unknown"  # run from a source tree that is not installed
+from agent_kernel.version import __version__
 
 
 def _jupyter_server_extension_points() -> list[dict[str, Any]]:

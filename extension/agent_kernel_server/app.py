@@ -1,4 +1,4 @@
-"""AgentKernelServer wires traits to the service, and the service to Jupyter's managers."""
+"""`AgentKernelServer`: the extension app. It passes its traits and Jupyter's managers to the service."""
 
 import os
 from dataclasses import replace
@@ -12,23 +12,23 @@ from traitlets import Bool, Dict, Enum, Float, Integer, List, TraitError, Unicod
 
 from agent_kernel.approvals.folder_file import FolderLimits, read_limits
 from agent_kernel.approvals.limits import checked_limits
-from agent_kernel.approvals.rule_check import check_rules
+from agent_kernel.approvals.rules import check_rules
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.loop.settings import BrainSettings
 from agent_kernel.models.endpoints import ENVIRONMENT_KEYS, BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.runtime.settings import RuntimeSettings
 from agent_kernel.tools.declaration import checked_timeouts
 from agent_kernel_server.handlers import HANDLERS
 from agent_kernel_server.service import Service
 
 SERVER_PID_VARIABLE = "AGENT_KERNEL_SERVER_PID"
-"""A kernel is served by this extension exactly when this equals its own `JPY_PARENT_PID`."""
+"""A kernel is served by this extension exactly if this variable equals its `JPY_PARENT_PID`."""
 
 LOG_NAME = "agent-kernel.sqlite"
 
-_DEFAULTS = BrainSettings()
+_DEFAULTS = RuntimeSettings()
 
 
 class AgentKernelServer(ExtensionApp):
@@ -202,7 +202,7 @@ class AgentKernelServer(ExtensionApp):
         self.service = Service(
             log_path=Path(self.data_dir) / LOG_NAME,
             models=self._models(Path(server.root_dir)),
-            settings=self._brain_settings(),
+            settings=self._runtime_settings(),
             kernel_manager=server.kernel_manager,
             session_manager=server.session_manager,
             contents_manager=server.contents_manager,
@@ -222,7 +222,7 @@ class AgentKernelServer(ExtensionApp):
                 self.log.warning("%s Everything else works.", endpoint.fault)
         if self.hide_keys:
             endpoints = [_with_its_key(endpoint) for endpoint in endpoints]
-        # A provider of identities that is a site's own may have no token.
+        # A site's own identity provider may have no token.
         token = getattr(self.serverapp.identity_provider, "token", "") if self.serverapp is not None else ""
         models = ModelResolver.from_environment(
             default=self.default_model, endpoints=endpoints, base_directory=root, other_secrets=[token] if token else []
@@ -233,15 +233,15 @@ class AgentKernelServer(ExtensionApp):
             self._hidden = {name: os.environ.pop(name) for name in names if name is not None and name in os.environ}
         return models
 
-    def _brain_settings(self) -> BrainSettings:
-        return BrainSettings(
+    def _runtime_settings(self) -> RuntimeSettings:
+        return RuntimeSettings(
             default_model=self.default_model,
             policy_cap=cast("PolicyMode | None", self.policy_cap),
             result_characters=self.result_characters,
             result_lines=self.result_lines,
             step_characters=self.step_characters,
             site_rules=tuple(self.site_rules),
-            read_limits=partial(_read_limits, Path(self.serverapp.root_dir)) if self.serverapp is not None else None,
+            read_limits=partial(read_limits_of, Path(self.serverapp.root_dir)) if self.serverapp is not None else None,
             approval_seconds=self.approval_seconds,
             output_directory=Path(self.output_dir) if self.output_dir is not None else None,
             stop_seconds=self.stop_seconds,
@@ -256,7 +256,7 @@ class AgentKernelServer(ExtensionApp):
 
     async def _start_jupyter_server_extension(self, _: Any) -> None:
         assert self.service is not None
-        self.service.kernels.attach_running()
+        self.service.kernels.serve_running()
         self.service.start_recovery()
         if self.warm_up:
             self.service.start_warm_up()
@@ -270,19 +270,19 @@ class AgentKernelServer(ExtensionApp):
             os.environ.update(self._hidden)
 
     def current_activity(self) -> dict[str, int] | None:
-        """What keeps the server from being culled: runs that are under way."""
+        """The number of open runs, which keep the server from being culled; `None` if there are none."""
         runs = self.service.kernels.active_runs() if self.service is not None else 0
         return {"runs": runs} if runs else None
 
 
-def _read_limits(root: Path, notebook: str | None) -> FolderLimits:
-    """What the files in a notebook's folder ask for; of a run without a notebook, those of the server's folder."""
+def read_limits_of(root: Path, notebook: str | None) -> FolderLimits:
+    """The limits in the files of a notebook's folder; for a run without a notebook, of the server's root folder."""
     path = notebook.partition(":")[2] if notebook is not None and notebook.startswith("RTC:") else notebook
     return read_limits((root / path).parent if path else root, root)
 
 
 def _with_its_key(endpoint: Endpoint | BrokenEndpoint) -> Endpoint | BrokenEndpoint:
-    """With the key as it is now, because the variable is about to go."""
+    """The endpoint with its present key, because the environment variable will be removed."""
     if isinstance(endpoint, BrokenEndpoint) or endpoint.api_key_env is None:
         return endpoint
     key = os.environ.get(endpoint.api_key_env)

@@ -1,10 +1,10 @@
-"""Approvals and outcomes on Jupyter's event log, for sites that collect them. The schemas are in `event_schemas`."""
+"""Emits approvals and outcomes to Jupyter's event log, for sites that collect them. The schemas: `event_schemas`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.log.audit import Entry
+from agent_kernel.log.audit.chain import Entry
 
 APPROVAL_EVENT = "https://agent-kernel.org/events/approval/v1"
 OUTCOME_EVENT = "https://agent-kernel.org/events/outcome/v1"
@@ -16,8 +16,8 @@ _OUTCOME = ("state", "started_at", "duration_ms")
 
 
 def emitter(event_logger: Any) -> Callable[[Sequence[Entry]], None]:
-    """Register the schemas with a server's event logger. The result emits entries of the audit trail, which are on
-    disk already; it is for the event loop."""
+    """Register the schemas with a server's event logger. Returns a function, for the event loop, that emits entries of
+    the audit trail, which are on disk already."""
     for schema in ("approval", "outcome"):
         event_logger.register_event_schema(_SCHEMAS / schema / "v1.yaml")
 
@@ -32,7 +32,7 @@ def emitter(event_logger: Any) -> Callable[[Sequence[Entry]], None]:
 
 
 def event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
-    """The schema's id and the event. Arguments and results stay in the log."""
+    """The schema's id and the event's data, without arguments and results."""
     fields = entry.fields
     data = {name: fields[name] for name in _CALL} | {"audit_number": entry.number, "audit_hash": entry.hash}
     if fields["kind"] == "decision":

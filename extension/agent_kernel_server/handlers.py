@@ -1,4 +1,7 @@
-"""The HTTP routes. Each is thin: it checks who asks, reads the body, asks the brain and dumps a view."""
+"""The HTTP routes. Each handler checks authorization, reads the body, calls the runtime and sends a view.
+
+Clients without a channel, such as scripts, can do everything by these routes that a card can.
+"""
 
 from typing import Any, NoReturn, get_args
 
@@ -8,31 +11,32 @@ from jupyter_server.services.contents.handlers import ContentsHandler
 from pydantic import BaseModel, ConfigDict, Field
 from tornado import web
 
-from agent_kernel.loop.clients.greeting import tool_views
-from agent_kernel.loop.clients.lists import ENDED_RUNS
-from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS, RunView
-from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus
-from agent_kernel.tools.builtin import BUILTIN_TOOLS
-from agent_kernel_server.answers import (
-    ApprovalHandler,
-    BudgetHandler,
-    CancelHandler,
-    OutcomeHandler,
-    PolicyHandler,
-    RetryHandler,
-    UndoHandler,
+from agent_kernel.errors import InvalidArguments
+from agent_kernel.protocol.commands import (
+    BudgetAnswer,
+    BudgetCommand,
+    CancelCommand,
+    Decision,
+    PolicyChoice,
+    RunRetryCommand,
 )
+from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS, RunView
+from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus, UnknownAnswer
+from agent_kernel.runtime.clients.commands import handle_command
+from agent_kernel.runtime.clients.lists import ENDED_RUNS
+from agent_kernel.runtime.clients.snapshot import tool_views
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel_server.channel import ChannelHandler
-from agent_kernel_server.page_contents import PageContents
+from agent_kernel_server.notebooks.contents import PageContents
 from agent_kernel_server.requests import AgentKernelHandler, Refusal
 from agent_kernel_server.service import Service
 
 EXTENSION = "agent_kernel_server"
 CALL_STATES: frozenset[str] = frozenset({*get_args(CallState), "unanswered"})
-"""What the list of approvals can be asked for. `unanswered`: see `Brain.approvals`."""
+"""The states that the list of approvals accepts. `unanswered`: see `Runtime.approvals`."""
 RUN_STATUSES: frozenset[str] = frozenset(get_args(RunStatus))
 RUN_STATES: frozenset[str] = RUN_STATUSES | {"paused", "open"}
-"""What the list of runs can be asked for: a run that is paused is not `running` then; `open` are all that have not
+"""The states that the list of runs accepts. A paused run is `paused` and not `running`; `open` are all that have not
 ended."""
 
 
@@ -52,8 +56,16 @@ class NewRun(BaseModel):
 
     content: str = Field(min_length=1)
     watched: bool = Field(default=False, strict=True)
-    """Whether whoever asks also answers: see `RunSpec`."""
+    """Whether the caller also answers questions: see `RunSpec`."""
     effort: Effort | None = None
+
+
+class OutcomeAnswer(BaseModel):
+    """The body of `POST approvals/{approval_id}/outcome`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    answer: UnknownAnswer
 
 
 class StatusHandler(AgentKernelHandler):
@@ -81,8 +93,8 @@ class ConversationsHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        after, limit = self.get_query_argument("after", None), self.wanted_number("limit", -1)
-        self.send(await (await self.brain()).list_conversations(after=after, limit=limit))
+        after, limit = self.get_query_argument("after", None), self.query_number("limit", -1)
+        self.send(await (await self.runtime()).list_conversations(after=after, limit=limit))
 
     @web.authenticated
     @authorized
@@ -98,13 +110,13 @@ class ConversationHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self, conversation_id: str) -> None:
-        conversation = await (await self.brain()).conversation(conversation_id)
+        conversation = await (await self.runtime()).conversation(conversation_id)
         self.send((await conversation.snapshot()).text)
 
     @web.authenticated
     @authorized
     async def delete(self, conversation_id: str) -> None:
-        await (await self.brain()).delete_conversation(conversation_id, decided_by=self.person)
+        await (await self.runtime()).delete_conversation(conversation_id, decided_by=self.person)
         self.set_status(204)
         self.finish()
 
@@ -124,8 +136,8 @@ class OpenRunsHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        state, status = self.wanted("state", RUN_STATES), self.wanted("status", RUN_STATUSES)
-        runs = await self.service.list_runs(self.wanted_number("limit", ENDED_RUNS))
+        state, status = self.query_word("state", RUN_STATES), self.query_word("status", RUN_STATUSES)
+        runs = await self.service.list_runs(self.query_number("limit", ENDED_RUNS))
         if state is not None:
             runs = [run for run in runs if state in _states(run)]
         if status is not None:
@@ -137,7 +149,7 @@ class ApprovalsHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        state, status = self.wanted("state", CALL_STATES), self.wanted("status", CALL_STATES)
+        state, status = self.query_word("state", CALL_STATES), self.query_word("status", CALL_STATES)
         calls = await self.service.list_calls(state or status)
         if state is not None and status is not None:
             alike = {call.approval_id for call in await self.service.list_calls(status)}
@@ -146,7 +158,7 @@ class ApprovalsHandler(AgentKernelHandler):
 
 
 class ChangesHandler(AgentKernelHandler):
-    """The changes of files by a kernel's calls that can be undone, or were."""
+    """The file changes by a kernel's calls that can be undone, or were."""
 
     @web.authenticated
     @authorized
@@ -155,25 +167,25 @@ class ChangesHandler(AgentKernelHandler):
 
 
 class RulesHandler(AgentKernelHandler):
-    """The site's rules and those that people saved. None is made here: a rule comes from an answer to a card."""
+    """The site's rules and the saved ones. Rules can't be created here: a person saves one by an answer to a card."""
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        self.send(await (await self.brain()).list_rules())
+        self.send(await (await self.runtime()).list_rules())
 
 
 class RuleHandler(AgentKernelHandler):
     @web.authenticated
     @authorized("execute")
     async def delete(self, rule_id: str) -> None:
-        await (await self.brain()).remove_rule(rule_id, decided_by=self.person)
+        await (await self.runtime()).remove_rule(rule_id, decided_by=self.person)
         self.set_status(204)
         self.finish()
 
 
 def _states(run: RunView) -> set[str]:
-    """What the list of runs can be asked for to have this one."""
+    """The states by which the list of runs includes this one."""
     if run.status not in ("queued", "running"):
         return {run.status}
     return {"open", "paused" if run.paused else run.status}
@@ -183,14 +195,14 @@ class UsageHandler(AgentKernelHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        days = self.wanted_number("days", STATS_DAYS)
+        days = self.query_number("days", STATS_DAYS)
         if not 1 <= days <= MOST_DAYS:
             raise Refusal(400, f"days: {days} is not a number from 1 to {MOST_DAYS}", field="days")
-        self.send(await (await self.brain()).usage(days))
+        self.send(await (await self.runtime()).usage(days))
 
 
 class PageContentsHandler(ContentsHandler):
-    """Jupyter's own, in its place: a page that loads a notebook gets the widgets of the runs that go on there."""
+    """Replaces Jupyter's handler, so that a page that loads a notebook gets the widgets of its open runs."""
 
     @property
     def contents_manager(self) -> Any:
@@ -199,8 +211,83 @@ class PageContentsHandler(ContentsHandler):
         return manager if service is None else PageContents(manager, service.records)
 
 
+class ApprovalHandler(AgentKernelHandler):
+    @web.authenticated
+    @authorized("execute")
+    async def post(self, approval_id: str) -> None:
+        decision = self.read_body(Decision)
+        self.send(await (await self.runtime()).route_decision(approval_id, decision, decided_by=self.person))
+
+
+class OutcomeHandler(AgentKernelHandler):
+    """Answers `Run again` or `Continue` for a call whose outcome is unknown."""
+
+    @web.authenticated
+    @authorized("execute")
+    async def post(self, approval_id: str) -> None:
+        answer = self.read_body(OutcomeAnswer).answer
+        self.send(await (await self.runtime()).answer_unknown(approval_id, answer, decided_by=self.person))
+
+
+class UndoHandler(AgentKernelHandler):
+    """Puts back the file that a call replaced, during its run or after it."""
+
+    @web.authenticated
+    @authorized("execute")
+    async def post(self, approval_id: str) -> None:
+        self.send(await (await self.runtime()).undo(approval_id, decided_by=self.person))
+
+
+class PolicyHandler(AgentKernelHandler):
+    """Switches the policy of a conversation."""
+
+    @web.authenticated
+    @authorized("execute")
+    async def post(self, conversation_id: str) -> None:
+        choice = self.read_body(PolicyChoice)
+        conversation = await (await self.runtime()).conversation(conversation_id)
+        try:
+            switched = await conversation.switch_policy(choice.mode, decided_by=self.person)
+        except InvalidArguments as error:
+            raise Refusal(400, str(error), field="mode") from error
+        self.send(switched)
+
+
+class RunAnswerHandler(AgentKernelHandler):
+    async def act(self, conversation_id: str, command: BudgetCommand | RunRetryCommand | CancelCommand) -> None:
+        """Handle a command for a run, and send the run as it is afterwards."""
+        runtime = await self.runtime()
+        await handle_command(command, await runtime.conversation(conversation_id), self.person)
+        self.send(await runtime.run(command.run_id))
+
+
+class BudgetHandler(RunAnswerHandler):
+    @web.authenticated
+    @authorized("execute")
+    async def post(self, conversation_id: str, run_id: str) -> None:
+        answer = self.read_body(BudgetAnswer)
+        try:
+            await self.act(conversation_id, BudgetCommand(run_id=run_id, **dict(answer)))
+        except InvalidArguments as error:
+            raise Refusal(400, str(error), field="add") from error
+
+
+class RetryHandler(RunAnswerHandler):
+    @web.authenticated
+    @authorized("execute")
+    async def post(self, conversation_id: str, run_id: str) -> None:
+        await self.act(conversation_id, RunRetryCommand(run_id=run_id))
+
+
+class CancelHandler(RunAnswerHandler):
+    @web.authenticated
+    @authorized("execute")
+    async def post(self, conversation_id: str, run_id: str) -> None:
+        await self.act(conversation_id, CancelCommand(run_id=run_id))
+
+
 class UnknownRouteHandler(AgentKernelHandler):
-    """Any other path below `agent-kernel/api` gets JSON, not the server's page."""
+    """Answers any other path below `agent-kernel/api` with JSON instead of the server's 404 page."""
 
     @web.authenticated
     @authorized

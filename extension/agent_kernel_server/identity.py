@@ -1,4 +1,4 @@
-"""Who asks, and what they may do."""
+"""The person behind a request, and what they are authorized to do."""
 
 from typing import Any, Literal
 
@@ -6,15 +6,16 @@ from jupyter_core.utils import ensure_async
 from jupyter_server.base.handlers import JupyterHandler
 
 AUTH_RESOURCE = "agent-kernel"
-"""The resource that a site's Authorizer is asked about: `read` to look, `write` to make and delete conversations,
-`execute` to start runs and to decide."""
+"""The resource name for a site's Authorizer. Its actions are `read`, `write` (create and delete conversations) and
+`execute` (start runs and decide)."""
 
 
 def person_of(user: Any) -> str | None:
-    """A person's name, where the identity provider knows one; with the account's, where that is another. A person may
-    choose the former, and the audit trail must tell two of the same name apart.
+    """The name of a Jupyter user for the log, with the account's name if that differs: people may choose their display
+    names, and the audit trail must distinguish two that are equal.
 
-    With a shared token or password Jupyter makes up `Anonymous Io` for each browser: that names nobody.
+    `None` where the identity provider knows no name. With a shared token or password Jupyter makes up one for each
+    browser, such as `Anonymous Io`, which counts as none.
     """
     account = getattr(user, "username", None)
     name = getattr(user, "display_name", None) or getattr(user, "name", None) or account
@@ -24,6 +25,7 @@ def person_of(user: Any) -> str | None:
 
 
 async def may(handler: JupyterHandler, action: Literal["read", "write", "execute"]) -> bool:
+    """Whether the Authorizer permits the request's user this action."""
     allowed: bool = await ensure_async(
         handler.authorizer.is_authorized(handler, handler.current_user, action, AUTH_RESOURCE)
     )

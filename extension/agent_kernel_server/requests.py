@@ -1,4 +1,4 @@
-"""What all routes share: who asks, the body as a model, answers as JSON, and the brain's errors as refusals."""
+"""The base class of the HTTP handlers: authentication, validated bodies, JSON answers, and errors as statuses."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -15,20 +15,15 @@ from agent_kernel.errors import (
     AgentKernelError,
     AlreadyDecided,
     ConfigurationError,
-    DigestMismatch,
-    IllegalTransition,
     InvalidArguments,
-    KernelGone,
     LogUnavailable,
-    NotFound,
-    TooManyConversations,
-    UndoRefused,
 )
-from agent_kernel.loop.brain import Brain
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.json_once import loads_once
+from agent_kernel.runtime.clients.commands import reply_for
+from agent_kernel.runtime.runtime import Runtime
 from agent_kernel_server.identity import AUTH_RESOURCE, person_of
-from agent_kernel_server.places import ListedT
+from agent_kernel_server.notebooks.paths import ListedT
 from agent_kernel_server.service import Service
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
@@ -45,27 +40,25 @@ class Refusal(Exception):
 
 
 def refusal_for(error: AgentKernelError) -> Refusal:
-    """What HTTP says of an error of the brain."""
-    message = str(error)
-    if isinstance(error, NotFound):
-        return Refusal(404, message)
-    if isinstance(error, AlreadyDecided):
-        return Refusal(409, message, **error.first)
-    if isinstance(error, DigestMismatch | IllegalTransition | KernelGone | UndoRefused):
-        return Refusal(409, message)
-    if isinstance(error, InvalidArguments):
-        return Refusal(400, message, field="edited_input")
-    if isinstance(error, TooManyConversations):
-        return Refusal(429, message)
-    if isinstance(error, LogUnavailable):
-        return Refusal(503, message)
-    if isinstance(error, ConfigurationError):
-        return Refusal(400, message, field="model")
-    return Refusal(500, message)
+    """The HTTP answer to an error of the runtime."""
+    reply = reply_for(error)
+    return Refusal(reply.status, reply.message, **_fields(error))
+
+
+def _fields(error: AgentKernelError) -> dict[str, Any]:
+    """The fields of the body besides the message: the first decision, or the invalid field."""
+    match error:
+        case AlreadyDecided():
+            return error.first
+        case InvalidArguments():
+            return {"field": "edited_input"}
+        case ConfigurationError() if not isinstance(error, LogUnavailable):
+            return {"field": "model"}
+    return {}
 
 
 def invalid_body(error: ValidationError) -> Refusal:
-    """Names the first field that does not validate, and lists all of them."""
+    """The answer to a body that does not validate: names the first invalid field, and lists all."""
     faults = [
         {"field": ".".join(str(part) for part in fault["loc"]) or "body", "message": fault["msg"]}
         for fault in error.errors(include_url=False, include_context=False, include_input=False)
@@ -76,8 +69,8 @@ def invalid_body(error: ValidationError) -> Refusal:
 
 @web.stream_request_body
 class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
-    """Bodies come in pieces, so that one that is refused is neither read to its end nor kept: who asks, and how long
-    the body says it is, is looked at when the headers are there."""
+    """Bodies are streamed, so that a refused one is neither read to its end nor kept: the user and the declared length
+    are checked when the headers have come."""
 
     auth_resource = AUTH_RESOURCE
 
@@ -86,7 +79,7 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         self._body = bytearray()
 
     async def prepare(self) -> None:  # type: ignore[override]
-        """Raises 403 for strangers, `Refusal` 413."""
+        """Raises `HTTPError` 403 without a user, `Refusal` 413 for a body that is too long."""
         await super().prepare()
         if self._finished:
             return
@@ -97,7 +90,7 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
             self._refuse_size()
 
     def data_received(self, chunk: bytes) -> None:
-        """One piece of the body. One more than the largest body is kept, to tell that there was more."""
+        """One piece of the body. The first one beyond the limit is kept, as a sign of it; later ones are dropped."""
         if len(self._body) <= MAX_FRAME_BYTES:
             self._body += chunk
 
@@ -111,14 +104,14 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
 
     @property
     def person(self) -> str | None:
-        """Whom the log names."""
+        """The user's name for the log."""
         return person_of(self.current_user)
 
-    async def brain(self) -> Brain:
-        return await self.service.brain()
+    async def runtime(self) -> Runtime:
+        return await self.service.runtime()
 
     def read_body(self, model: type[BodyT]) -> BodyT:
-        """The validated body. Raises `Refusal` 400 with the field, or 413."""
+        """The validated body. Raises `Refusal` 400, which names the field, or 413."""
         if len(self._body) > MAX_FRAME_BYTES:
             self._refuse_size()
         body = bytes(self._body) or b"{}"
@@ -129,15 +122,15 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         except ValueError as error:
             raise Refusal(400, f"body: it is no JSON that can be read: {error}", field="body") from error
 
-    def wanted(self, name: str, known: Collection[str]) -> str | None:
-        """The word that a list is asked for by. Raises `Refusal` 400."""
+    def query_word(self, name: str, known: Collection[str]) -> str | None:
+        """The query argument `name`, one of `known`; `None` without one. Raises `Refusal` 400."""
         word = self.get_query_argument(name, None)
         if word is not None and word not in known:
             raise Refusal(400, f"{name}: {word[:40]!r} is none of {', '.join(sorted(known))}", field=name)
         return word
 
-    def wanted_number(self, name: str, default: int) -> int:
-        """A number that a list is asked for by. Raises `Refusal` 400."""
+    def query_number(self, name: str, default: int) -> int:
+        """The query argument `name` as a number. Raises `Refusal` 400."""
         text = self.get_query_argument(name, None)
         if text is None:
             return default
@@ -146,15 +139,16 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         return int(text)
 
     def of_notebook(self, listed: Sequence[ListedT]) -> Sequence[ListedT]:
-        """Those of the notebook that is asked for, or all."""
+        """The items of the notebook in the query argument `notebook`; without one, all."""
         path = self.get_query_argument("notebook", None, strip=False)
         return listed if path is None else [one for one in listed if one.notebook == path.strip("/")]
 
     def send(self, body: bytes | BaseModel | Mapping[str, Any] | Sequence[BaseModel], status: int = 200) -> None:
-        """An answer; `bytes` are JSON already."""
+        """Send an answer. `bytes` must be JSON already."""
         self.set_status(status)
-        # An answer that is too long for the line is written on by the event loop, which keeps the context variables of
-        # this moment as long as the browser keeps its connection; Jupyter has this handler among them.
+        # The event loop writes the rest of a long answer, and keeps the present context as long as the browser keeps
+        # its connection. In an empty context it does not keep this handler, which Jupyter has put into a context
+        # variable.
         Context().run(self.finish, body if isinstance(body, bytes) else orjson.dumps(body, default=_dump))
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
@@ -167,7 +161,7 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         self.send(error.body, error.status)
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        """A refusal is an answer, not a fault of the server."""
+        """Refusals are not logged: they are answers, not faults of the server."""
         if not isinstance(value, Refusal | AgentKernelError):
             super().log_exception(typ, value, tb)
 

@@ -1,42 +1,53 @@
-"""Service owns what the extension runs: the brain, the kernels it serves, the open channels and the tasks."""
+"""`Service`: owns the runtime, the served kernels, the open channels, the records and the background tasks."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from logging import Logger
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
 from agent_kernel.log.opening import LOCAL
-from agent_kernel.loop.brain import Brain, Recovered
-from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.settings import BrainSettings, RunSpec
-from agent_kernel.loop.tasks import TaskOwner
-from agent_kernel.loop.tool_calls.undoing import file_change
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import FileChangeView, ListedCall, ListedRun, ModelsView
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort
-from agent_kernel.tools.builtin import BUILTIN_TOOLS
-from agent_kernel.tools.hands import Hands
-from agent_kernel_server import __version__
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runtime import Recovered, Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel.runtime.tool_calls.undo import file_change
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.executor import ToolExecutor
+from agent_kernel.version import __version__
 from agent_kernel_server.events import emitter
-from agent_kernel_server.kernels.bridge import KERNEL_ACTIONS, KernelBridge
-from agent_kernel_server.notebooks import CONTENTS_ACTIONS, RecordKeeper
-
-if TYPE_CHECKING:
-    from agent_kernel_server.channel import ChannelHandler
+from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
+from agent_kernel_server.notebooks.records import CONTENTS_ACTIONS, RecordKeeper
 
 PAGE_SECONDS = 60.0
+"""How long a page that was left open over a restart may take to connect again."""
+
+
+class Channel(Protocol):
+    """An open connection to a client."""
+
+    conversation: Conversation
+
+    def shows(self, run_id: str) -> bool: ...
+
+    def close(self, code: int | None = None, reason: str | None = None) -> None: ...
 
 
 class Service:
+    """One per server. `gateway_seconds` is how long a kernel's gateway may be unreachable before its runs end."""
+
     def __init__(
         self,
         *,
         log_path: Path,
         models: ModelResolver,
-        settings: BrainSettings,
+        settings: RuntimeSettings,
         kernel_manager: Any,
         session_manager: Any,
         contents_manager: Any,
@@ -49,80 +60,88 @@ class Service:
         self._settings = settings
         self._logger = logger
         self._opening = asyncio.Lock()
-        self._brain: Brain | None = None
+        self._runtime: Runtime | None = None
         self._failure: ConfigurationError | None = None
         self._failures = 0
         self._warmed = False
         self._event_logger = event_logger
         self._emit_audit = emitter(event_logger)
         self.tasks = TaskOwner()
-        self.channels: set[ChannelHandler] = set()
+        self.channels: set[Channel] = set()
         self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
-        self.kernels = KernelBridge(
-            self.brain, self.list_models, self.is_shown, self.records, kernel_manager, logger, gateway_seconds
+        self.kernels = ServedKernels(
+            self.runtime, self.list_models, self.is_shown, self.records, kernel_manager, logger, gateway_seconds
         )
+        self._listeners: list[tuple[str, Callable[..., Coroutine[Any, Any, None]]]] = [
+            (KERNEL_ACTIONS, self.kernels.on_kernel_action),
+            (CONTENTS_ACTIONS, self.records.on_contents_action),
+            (CONTENTS_ACTIONS, self.records.paths.on_contents_action),
+            (CONTENTS_ACTIONS, self._on_contents_action),
+        ]
 
-    async def brain(self) -> Brain:
-        """The brain; the first caller opens its log. Raises `ConfigurationError` where that can't be done: those who
-        waited for the same attempt hear the same, so that they do not all wait for one more, one after another."""
+    async def runtime(self) -> Runtime:
+        """The runtime; the first call opens its log. Raises `ConfigurationError` if that fails.
+
+        Calls that waited for a failed attempt raise its error, instead of each making another attempt in turn.
+        """
         failures = self._failures
         async with self._opening:
-            if self._brain is None:
+            if self._runtime is None:
                 if self._failure is not None and self._failures > failures:
                     raise self._failure
-                brain = await self._open_brain()
+                runtime = await self._open_runtime()
                 try:
-                    brain.listen_to_audit(self._emit_audit)
-                    await self._take_up(await brain.recover(self._hands_after_restart))
+                    runtime.listen_to_audit(self._emit_audit)
+                    await self._resume(await runtime.recover(self._executor_after_restart))
                 except BaseException:
-                    await brain.aclose()  # two brains over one log would each take up the same runs
+                    await runtime.aclose()  # two runtimes on one log would both continue the same runs
                     raise
-                self._brain = brain
-            return self._brain
+                self._runtime = runtime
+            return self._runtime
 
-    async def _open_brain(self) -> Brain:
+    async def _open_runtime(self) -> Runtime:
         try:
-            brain = await Brain.open(self._log_path, self._models, self._settings)
+            runtime = await Runtime.open(self._log_path, self._models, self._settings)
         except ConfigurationError as error:
             self._failure, self._failures = error, self._failures + 1
             raise
         self._failure = None
-        if brain.has_log_alone:
+        if runtime.has_log_alone:
             self._logger.warning(
                 "This server holds the log at %s alone, because its file system has no memory that processes share "
                 "(a network home, some FUSE mounts). Another server can't use it meanwhile: there, %s.",
                 self._log_path,
                 LOCAL,
             )
-        return brain
+        return runtime
 
     def start_recovery(self) -> None:
-        """Take up what an earlier server left open, without waiting for somebody to ask."""
+        """Continue the runs that an earlier server left open, in the background."""
         self.tasks.spawn(self._recover(), "recovery")
 
     async def _recover(self) -> None:
         try:
-            await self.brain()
-        except ConfigurationError as error:  # whoever asks for something is told the same
+            await self.runtime()
+        except ConfigurationError as error:  # each request gets the same error
             self._logger.error("Agent Kernel can't work yet: %s", error)
 
-    async def _hands_after_restart(self, conversation: Conversation, spec: RunSpec) -> Hands | None:
+    async def _executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> ToolExecutor | None:
         try:
-            return await self.kernels.hands_after_restart(conversation, spec)
+            return await self.kernels.executor_after_restart(conversation, spec)
         except KernelGone:
             return None
 
-    async def _take_up(self, recovered: Recovered) -> None:
+    async def _resume(self, recovered: Recovered) -> None:
         for spec, conversation, handle in recovered.continued:
-            self.kernels.follow(spec, conversation, handle)
+            self.kernels.sync_run(spec, conversation, handle)
         for spec, conversation, result in recovered.ended:
             path = spec.notebook_path or conversation.row.notebook_path
             await self.records.keep(spec, result, path)
-            self.records.open_runs.ended(spec)
+            self.records.open_runs.on_end(spec)
             self.tasks.spawn(self._place_unless_watched(spec, conversation), f"record of {spec.run_id}")
 
     async def _place_unless_watched(self, spec: RunSpec, conversation: Conversation) -> None:
-        """A page that was left open over the restart comes back within this time; its next save places the record."""
+        """Write the record into the notebook, unless its page connects again: then its next save does that."""
         await asyncio.sleep(PAGE_SECONDS)
 
         async def is_watched() -> bool:
@@ -131,7 +150,7 @@ class Service:
         await self.records.place(spec.widget_model_id, is_watched)
 
     def start_warm_up(self) -> None:
-        """Import the model client and the graph in a thread, so that the first run does not wait for them."""
+        """Import the model client and the graph in a thread, before the first run needs them."""
         self.tasks.spawn(self._warm_up(), "warm-up")
 
     async def _warm_up(self) -> None:
@@ -139,18 +158,18 @@ class Service:
         self._warmed = True
 
     async def status(self) -> dict[str, Any]:
-        """What `GET status` says. It holds no key and no endpoint's address; `trouble` is why there is no log, or none
-        that is written any more."""
+        """The body of `GET status`, without keys and addresses of endpoints. `trouble` is why the log can't be opened
+        or written."""
         trouble = str(self._failure) if self._failure is not None else None
         return {
             "version": __version__,
             "protocol": PROTOCOL_VERSION,
             "model": await self._model_name(),
             "warmed": self._warmed,
-            "kernels": self.kernels.attached(),
+            "kernels": self.kernels.kernel_ids(),
             "channels": len(self.channels),
             "policy_cap": self._settings.policy_cap,
-            "trouble": trouble or (self._brain.log_fault if self._brain is not None else None),
+            "trouble": trouble or (self._runtime.log_fault if self._runtime is not None else None),
         }
 
     async def _model_name(self) -> str | None:
@@ -160,34 +179,34 @@ class Service:
             return None
 
     async def list_models(self) -> ModelsView:
-        """What the endpoints offer. It holds no key."""
+        """The models of the endpoints. It has no keys."""
         return await self._models.listed()
 
     async def list_changes(self, kernel_id: str) -> list[FileChangeView]:
-        """What a kernel's calls changed in files, as long as the kernel knows the way back. The oldest come first."""
-        brain = await self.brain()
+        """The file changes of a kernel's calls that can be undone or were, the oldest first."""
+        runtime = await self.runtime()
         listed: list[FileChangeView] = []
         for change in await self.kernels.changes(kernel_id):
-            with suppress(UnknownApproval):  # a conversation that was deleted
-                call = await brain.find_call(change.approval_id)
-                if (await brain.conversation(call.conversation_id)).kernel_id == kernel_id:
+            with suppress(UnknownApproval):  # its conversation was deleted
+                call = await runtime.find_call(change.approval_id)
+                if (await runtime.conversation(call.conversation_id)).kernel_id == kernel_id:
                     listed.append(file_change(call, change.state))
         return listed
 
     def is_shown(self, run_id: str) -> bool:
-        """Whether a page that is open shows a run just now."""
-        return any(run_id in channel.runs_shown for channel in self.channels)
+        """Whether an open page shows a run now."""
+        return any(channel.shows(run_id) for channel in self.channels)
 
     def has_kernel(self, kernel_id: str) -> bool:
         return self.kernels.knows(kernel_id)
 
     async def create_conversation(self, *, kernel_id: str | None, model: str | None) -> Conversation:
-        """A new conversation. Raises `ConfigurationError` for a model that the configuration does not know."""
+        """Create a conversation. Raises `ConfigurationError` for a model that is not configured."""
         if model is not None:
             await asyncio.to_thread(self._models.resolve, model)
-        brain = await self.brain()
+        runtime = await self.runtime()
         path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
-        return await brain.create_conversation(kernel_id=kernel_id, model=model, notebook_path=path)
+        return await runtime.create_conversation(kernel_id=kernel_id, model=model, notebook_path=path)
 
     async def start_run(
         self,
@@ -198,55 +217,55 @@ class Service:
         effort: Effort | None = None,
         asked_by: str | None = None,
     ) -> str:
-        """Start a run that nobody's cell announced. It has the built-in tools where there is a kernel to do them."""
-        conversation = await (await self.brain()).conversation(conversation_id)
-        await conversation.refuse_elsewhere()  # before its kernel, which this server does not have, is missed
+        """Start a run that no cell has announced, and return its id. It has the built-in tools if there is a kernel.
+
+        Raises `UnknownConversation`, `ConfigurationError`, and `CarriedOutElsewhere` if another server on the same log
+        has an open run of the conversation.
+        """
+        conversation = await (await self.runtime()).conversation(conversation_id)
+        await conversation.refuse_elsewhere()  # before the error that this server does not have its kernel
         run_id = new_run_id()
-        hands = await self.kernels.hands(conversation, run_id)
-        tools = BUILTIN_TOOLS if hands is not None else ()
+        executor = await self.kernels.executor(conversation, run_id)
+        tools = BUILTIN_TOOLS if executor is not None else ()
         kernel_id = conversation.kernel_id
         path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
         spec = RunSpec(run_id=run_id, prompt=content, tools=tools, watched=watched, effort=effort, notebook_path=path)
-        handle = await conversation.start_run(spec, hands, asked_by=asked_by)
+        handle = await conversation.start_run(spec, executor, asked_by=asked_by)
         return handle.run_id
 
     def listen(self) -> None:
-        """Hear of kernels that start and end, and of notebooks that are renamed."""
-        self._event_logger.add_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
-        self._event_logger.add_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
-        self._event_logger.add_listener(schema_id=CONTENTS_ACTIONS, listener=self.on_contents_action)
-        self._event_logger.add_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.places.on_contents_action)
+        """Listen to Jupyter's events for kernels that start and end, and for notebooks that are renamed."""
+        for schema_id, listener in self._listeners:
+            self._event_logger.add_listener(schema_id=schema_id, listener=listener)
 
-    async def on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
-        """A listener of Jupyter's contents events: what the log says of a notebook follows its rename."""
+    async def _on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
+        """A listener of Jupyter's contents events: updates the paths in the log after a rename."""
         old, new = str(data.get("source_path", "")).strip("/"), str(data.get("path", "")).strip("/")
-        if data.get("action") == "rename" and old and new and self._brain is not None:
+        if data.get("action") == "rename" and old and new and self._runtime is not None:
             try:
-                await self._brain.rename_notebooks(old, new)
+                await self._runtime.rename_notebooks(old, new)
             except LogUnavailable as error:
                 self._logger.warning("The log does not know yet that %s is %s now: %s", old, new, error)
 
     async def list_calls(self, state: str | None) -> list[ListedCall]:
-        """Calls of all conversations with the places they belong to, as those are now."""
-        return await self.records.places.follow(await (await self.brain()).list_calls(state))
+        """The calls of all conversations in a state (`None`: in any), with the present paths of their notebooks."""
+        return await self.records.paths.follow(await (await self.runtime()).list_calls(state))
 
     async def list_runs(self, ended: int) -> list[ListedRun]:
-        """The same of runs; `ended` is how many of those that are over, the newest."""
-        return await self.records.places.follow(await (await self.brain()).list_runs(ended))
+        """The runs of all conversations: the open ones, and the latest `ended` that have ended."""
+        return await self.records.paths.follow(await (await self.runtime()).list_runs(ended))
 
     async def aclose(self) -> None:
-        """End everything: channels, kernels, tasks, then the brain, which ends its runs honestly."""
-        self._event_logger.remove_listener(schema_id=KERNEL_ACTIONS, listener=self.kernels.on_kernel_action)
-        self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.on_contents_action)
-        self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.on_contents_action)
-        self._event_logger.remove_listener(schema_id=CONTENTS_ACTIONS, listener=self.records.places.on_contents_action)
+        """Close the channels, kernels and tasks, then the runtime, which gives open runs and calls a final state."""
+        for schema_id, listener in self._listeners:
+            self._event_logger.remove_listener(schema_id=schema_id, listener=listener)
         for channel in list(self.channels):
             channel.close(1001, "The server is shutting down.")
         await self.kernels.aclose()
         await self.tasks.aclose()
         self.records.close()
         async with self._opening:
-            if self._brain is not None:
-                await self._brain.aclose()
-                self._brain = None
+            if self._runtime is not None:
+                await self._runtime.aclose()
+                self._runtime = None
         await self._models.aclose()

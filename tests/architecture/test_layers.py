@@ -1,9 +1,10 @@
-"""Every module belongs to one role, and imports point inward (ARCHITECTURE.md)."""
+"""Every module belongs to one role and stands on one floor: imports point inward and down (ARCHITECTURE.md)."""
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,38 @@ JUPYTER = {
     "traitlets",
     "zmq",
 }
-OURS = {"agent_kernel", "agent_kernel_server", "agent_kernel_widgets"}
+PACKAGES = {"agent_kernel": CORE, "agent_kernel_server": SERVER, "agent_kernel_widgets": WIDGETS}
+OURS = set(PACKAGES)
 ENTRY_POINTS = {CORE / name for name in ("__init__.py", "cli.py", "doctor.py")}
 """They reach outward by design, and only when called."""
 HEAVY = {"PIL", "aiohttp", "anthropic", "genai_prices", "httpx", "httpx2", "langchain_core", "langgraph", "openai"}
+
+FLOORS: dict[str, list[tuple[str, ...]]] = {
+    "agent_kernel": [
+        ("protocol", "version"),
+        ("errors",),
+        ("tools",),
+        ("approvals",),
+        ("log",),
+        ("models",),
+        ("runtime",),
+        ("record",),
+        ("notebook", "testing", "cli", "doctor", "export"),
+    ],
+    "agent_kernel.runtime": [
+        ("settings",),
+        ("state",),
+        ("tasks", "offload", "batches"),
+        ("clients.feed", "clients.snapshot", "clients.lists"),
+        ("tool_calls",),
+        ("turns",),
+        ("graph",),
+        ("runs",),
+        ("conversation",),
+        ("runtime", "clients"),
+    ],
+}
+"""From the bottom to the top. What stands on one floor may import from it and from those below."""
 
 
 def modules(directory: Path) -> list[Path]:
@@ -74,13 +103,74 @@ def offenders(paths: list[Path], forbidden: set[str], *, eager_only: bool = Fals
     ]
 
 
+@cache
+def named_modules() -> dict[str, Path]:
+    found = {}
+    for package, directory in PACKAGES.items():
+        for path in modules(directory):
+            parts = [package, *path.relative_to(directory).with_suffix("").parts]
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def imported(module: str) -> dict[str, int]:
+    """Our modules that a module imports, anywhere in it, each with the line of the first import."""
+    found: dict[str, int] = {}
+    for name, line in imports(named_modules()[module]):
+        target = name
+        while target and target not in named_modules():
+            target = target.rpartition(".")[0]
+        if target and target != module:
+            found.setdefault(target, line)
+    return found
+
+
+def floor_of(module: str, package: str) -> int | None:
+    """The number of a module's floor in a package; `None` for the package itself and for what is not in it."""
+    if not module.startswith(f"{package}."):
+        return None
+    rest = module.removeprefix(f"{package}.")
+    rooms = {room: number for number, floor in enumerate(FLOORS[package]) for room in floor}
+    fitting = [room for room in rooms if rest == room or rest.startswith(f"{room}.")]
+    assert fitting or rest in {room.partition(".")[0] for room in rooms}, f"{module} has no floor"
+    return rooms[max(fitting, key=len)] if fitting else None
+
+
+def circles_among(names: Iterable[str]) -> list[list[str]]:
+    """Groups of modules that reach each other by imports: strongly connected components, by Tarjan's algorithm."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        order[name] = lowest[name] = len(order)
+        stack.append(name)
+        for target in imported(name):
+            if target not in order:
+                visit(target)
+            if target in stack:
+                lowest[name] = min(lowest[name], lowest[target])
+        if lowest[name] == order[name]:
+            circle = stack[stack.index(name) :]
+            del stack[stack.index(name) :]
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    for name in names:
+        if name not in order:
+            visit(name)
+    return found
+
+
 def test_the_core_imports_no_jupyter() -> None:
     inner = [path for path in core_modules() if path not in ENTRY_POINTS]
     assert offenders(inner, JUPYTER) == []
     assert offenders(core_modules(), JUPYTER, eager_only=True) == []
 
 
-def test_the_core_imports_neither_of_its_hosts_nor_the_face() -> None:
+def test_the_core_imports_neither_of_its_hosts_nor_the_client() -> None:
     outward = {"agent_kernel.notebook", "agent_kernel_server", "agent_kernel_widgets"}
     assert offenders([path for path in core_modules() if path not in ENTRY_POINTS], outward) == []
     assert offenders(core_modules(), outward, eager_only=True) == []
@@ -96,7 +186,7 @@ def test_the_core_brings_in_langgraph_and_openai_only_when_they_are_needed() -> 
     assert offenders([path for path in core_modules() if path != lazy], HEAVY, eager_only=True) == []
 
 
-def test_the_server_reaches_the_core_but_not_the_hands_or_the_face() -> None:
+def test_the_server_reaches_the_core_but_not_the_executor_or_the_client() -> None:
     assert offenders(modules(SERVER), {"agent_kernel.notebook", "agent_kernel_widgets", "ipykernel", "IPython"}) == []
 
 
@@ -104,13 +194,29 @@ def test_the_server_extension_loads_without_langgraph_and_openai() -> None:
     assert offenders(modules(SERVER), HEAVY, eager_only=True) == []
 
 
-def test_the_hands_do_not_reach_the_server() -> None:
+def test_the_executor_does_not_reach_the_server() -> None:
     assert offenders(modules(CORE / "notebook"), {"agent_kernel_server", "jupyter_server", "tornado.web"}) == []
 
 
-def test_the_face_knows_the_protocol_and_nothing_else() -> None:
+def test_the_client_knows_the_protocol_and_nothing_else() -> None:
     others = {f"agent_kernel.{path.stem}" for path in CORE.iterdir()} - {"agent_kernel.protocol"}
     assert offenders(modules(WIDGETS), others | {"agent_kernel_server"}) == []
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_imports_go_down_never_up(package: str) -> None:
+    up = []
+    for module in named_modules():
+        own = floor_of(module, package)
+        for target, line in imported(module).items() if own is not None else ():
+            other = floor_of(target, package)
+            if own is not None and other is not None and other > own:
+                up.append(f"{module}:{line} imports {target}")
+    assert up == []
+
+
+def test_no_modules_import_each_other() -> None:
+    assert circles_among(named_modules()) == []
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 """Fixtures of the core's tests."""
 
-from tests.core.brain_fixtures import stages
+from tests.core.runtime.runtime_fixtures import stages
 
 __all__ = ["stages"]

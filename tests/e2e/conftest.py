@@ -1,7 +1,7 @@
 """One JupyterLab and one browser for all browser tests; a page, a notebook and a model's script for each."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -33,13 +33,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if report.when == "call" and report.failed and isinstance(page := getattr(item, "funcargs", {}).get("page"), Page):
+    given: dict[str, object] = getattr(item, "funcargs", {})
+    if report.when == "call" and report.failed and isinstance(page := given.get("page"), Page):
         RESULTS.mkdir(exist_ok=True)
         page.screenshot(path=RESULTS / f"{re.sub(r'[^A-Za-z0-9]+', '-', item.name)}.png", full_page=True)
         report.sections.append(("browser console and channel", "\n".join(getattr(page, "console_lines", []))))
-        if isinstance(lab := item.funcargs.get("lab"), LabServer):
+        if isinstance(lab := given.get("lab"), LabServer):
             report.sections.append(("server log", lab.log_text()[-6000:]))
     return report
 

@@ -238,7 +238,8 @@ class NotebookPage:
     def save(self) -> nbformat.NotebookNode:
         """Save as the user does, and read the file."""
         self.command("docmanager:save")
-        return nbformat.read(self.path, as_version=4)
+        saved: nbformat.NotebookNode = nbformat.read(self.path, as_version=4)
+        return saved
 
     def cards(self) -> Locator:
         return self.page.locator("[data-tool-call-id][role=group]")

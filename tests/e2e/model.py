@@ -46,8 +46,8 @@ class WrittenModel:
         """The messages of each request of this test."""
         return [request.body["messages"] for request in self.server.requests[self._first :]]
 
-    def heard(self) -> list[str]:
-        """What the model was told of its calls, in order: the tool messages of the last request."""
+    def tool_results(self) -> list[str]:
+        """The results of the calls as the model got them, in order: the tool messages of the last request."""
         return [message["content"] for message in self.requests()[-1] if message["role"] == "tool"]
 
     def _answer(self, body: dict[str, Any]) -> ModelTurn | Reply:

@@ -29,7 +29,7 @@ def test_approve_runs_the_call_and_the_answer_follows(open_notebook: OpenNoteboo
     answer.open()
     expect(notebook.page.get_by_text("Six times seven is 42.")).to_be_visible()
     expect(notebook.record()).to_be_visible()
-    assert model.heard() == ["the product is 42"]
+    assert model.tool_results() == ["the product is 42"]
 
 
 def test_deny_with_a_reason_reaches_the_model_and_nothing_runs(
@@ -51,7 +51,7 @@ def test_deny_with_a_reason_reaches_the_model_and_nothing_runs(
     expect(notebook.record()).to_contain_text("Then I leave the table as it is.")
     notebook.run(3)
     assert notebook.text(3) == "[1, 2, 3]"
-    (heard,) = model.heard()
+    (heard,) = model.tool_results()
     assert "I still need these rows" in heard
     assert "Nothing ran" in heard
 
@@ -76,7 +76,7 @@ def test_edit_then_approve_runs_the_edited_code_and_the_model_is_told(
     expect(notebook.record()).to_contain_text("Done, with your change.")
     notebook.run(2)
     assert notebook.text(2) == "25"
-    (heard,) = model.heard()
+    (heard,) = model.tool_results()
     assert "changed the arguments" in heard
     assert "limit = 25" in heard
 
@@ -100,7 +100,7 @@ def test_two_parallel_calls_are_answered_differently(open_notebook: OpenNotebook
     expect(notebook.record()).to_contain_text("The first ran, the second did not.")
     notebook.run(2)
     assert notebook.text(2) == "(True, False)"
-    first, second = model.heard()
+    first, second = model.tool_results()
     assert "Denied" not in first
     assert "one is enough" in second
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call, calls, say
-from tests.core.pictures import size_of
+from tests.core.tools.builtin.pictures import size_of
 from tests.e2e.conftest import RESULTS, OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel

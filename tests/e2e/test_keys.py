@@ -66,14 +66,14 @@ CALLS_THAT_WAIT_FOR_A_FILE = (
 
 @pytest.fixture(scope="module", params=APPS)
 def lab(
-    request: pytest.FixtureRequest, shared_model: Any, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LabServer]:
     app: App = request.param
     with LabServer(tmp_path_factory.mktemp("keys"), shared_model.server.environment(), app=app) as server:
         yield server
 
 
-class Hands:
+class Keyboard:
     """A person at the keyboard."""
 
     def __init__(self, notebook: NotebookPage) -> None:
@@ -111,10 +111,10 @@ class Hands:
         return cast("list[str]", self.page.locator(".ak-run kbd").evaluate_all(shown))
 
 
-def start(open_notebook: OpenNotebook, cells: Sequence[str] = CELLS) -> Hands:
+def start(open_notebook: OpenNotebook, cells: Sequence[str] = CELLS) -> Keyboard:
     notebook = open_notebook(cells)
     notebook.run_through(RUN)
-    return Hands(notebook)
+    return Keyboard(notebook)
 
 
 def test_no_key_on_a_card_in_any_state_changes_the_notebook_and_the_focus_goes_on(
@@ -127,99 +127,102 @@ def test_no_key_on_a_card_in_any_state_changes_the_notebook_and_the_focus_goes_o
         call("run_python", code="denied = 1"),
         done,
     )
-    hands = start(open_notebook)
-    notebook = hands.notebook
+    keyboard = start(open_notebook)
+    notebook = keyboard.notebook
     notebook.wait_for_state("awaiting_approval")
-    assert hands.hints() == [], "hints without the focus"
+    assert keyboard.hints() == [], "hints without the focus"
 
-    hands.press_for_nothing(notebook.card(), INERT_WHILE_ONE_WAITS)
+    keyboard.press_for_nothing(notebook.card(), INERT_WHILE_ONE_WAITS)
     notebook.card().focus()
-    assert hands.hints() == ["A", "D", "E", "L"]
-    press_in_panels(hands)
-    hands.press("Control+Enter")
+    assert keyboard.hints() == ["A", "D", "E", "L"]
+    press_in_panels(keyboard)
+    keyboard.press("Control+Enter")
     notebook.wait_for_state("executing")
-    hands.free()
-    hands.press_for_nothing(notebook.card(), EVERY_KEY)
+    keyboard.free()
+    keyboard.press_for_nothing(notebook.card(), EVERY_KEY)
     notebook.wait_for_state("executing")
     (lab.root / "go").touch()
     notebook.wait_for_state("success")
     expect(notebook.card()).to_contain_text("done")
-    hands.press_for_nothing(notebook.card(), EVERY_KEY)
-    hands.press_for_nothing(page.locator(".ak-badge"), EVERY_KEY)
+    keyboard.press_for_nothing(notebook.card(), EVERY_KEY)
+    keyboard.press_for_nothing(page.locator(".ak-badge"), EVERY_KEY)
 
     notebook.card().focus()
     failing.open()
     notebook.wait_for_state("awaiting_approval", card=1)
     notebook.card(1).focus()
-    hands.press("a")
+    keyboard.press("a")
     notebook.wait_for_state("error", card=1)
-    hands.wait_for_focus(call=notebook.card(2).get_attribute("data-tool-call-id"))
-    hands.free()
-    hands.press_for_nothing(notebook.card(1), EVERY_KEY)
+    keyboard.wait_for_focus(call=notebook.card(2).get_attribute("data-tool-call-id"))
+    keyboard.free()
+    keyboard.press_for_nothing(notebook.card(1), EVERY_KEY)
     notebook.card(2).focus()
-    hands.press("d")
+    keyboard.press("d")
     expect(notebook.card(2).get_by_role("textbox", name="Reason")).to_be_focused()
-    hands.press("n", "o", "Enter")
+    keyboard.press("n", "o", "Enter")
     notebook.wait_for_state("denied", card=2)
-    hands.free()
-    hands.press_for_nothing(notebook.card(2), EVERY_KEY)
+    keyboard.free()
+    keyboard.press_for_nothing(notebook.card(2), EVERY_KEY)
 
     notebook.card(2).focus()
     done.open()
     expect(notebook.record()).to_contain_text("Then not.")
-    hands.wait_for_focus(cell=RUN, mode="command")
-    hands.press_for_nothing(notebook.record().locator("summary").first, [key for key in EVERY_KEY if key != "Enter"])
-    hands.press("Escape")
-    assert hands.focus()["cell"] == RUN
-    hands.press("b")
-    wait_until(lambda: len(hands.state()["cells"]) == len(CELLS) + 1, "B on the cell to be the notebook's again")
+    keyboard.wait_for_focus(cell=RUN, mode="command")
+    keyboard.press_for_nothing(notebook.record().locator("summary").first, [key for key in EVERY_KEY if key != "Enter"])
+    keyboard.press("Escape")
+    assert keyboard.focus()["cell"] == RUN
+    keyboard.press("b")
+    wait_until(lambda: len(keyboard.state()["cells"]) == len(CELLS) + 1, "B on the cell to be the notebook's again")
 
 
-def press_in_panels(hands: Hands) -> None:
+def press_in_panels(keyboard: Keyboard) -> None:
     """Reason, Edit and Always allow: letters are text in fields, and the notebook's nowhere."""
-    notebook, before = hands.notebook, hands.state()
-    hands.press("d")
+    notebook, before = keyboard.notebook, keyboard.state()
+    keyboard.press("d")
     reason = notebook.card().get_by_role("textbox", name="Reason")
     expect(reason).to_be_focused()
-    hands.press_for_nothing(reason, IN_FIELDS)
+    expect(reason).to_have_css("outline-style", "solid")  # the theme's ring, not the browser's own
+    assert keyboard.hints() == ["Enter", "Esc"]
+    keyboard.press_for_nothing(reason, IN_FIELDS)
     reason.fill("")
-    compose(hands, "日本")
+    compose(keyboard, "日本")
     expect(reason).to_have_value("日本")
     reason.fill("")
-    hands.press(
+    keyboard.press(
         "n", "o", "Control+a", "Control+x", "Control+v", "Control+v", "Shift+Enter", "ArrowUp", "y", "Control+z"
     )
     expect(reason).to_have_value("nono\n")
-    hands.press_for_nothing(
-        notebook.card().get_by_role("button", name="Back"), [key for key in EVERY_KEY if key != "Enter"]
-    )
-    hands.press("Escape")
+    back = notebook.card().get_by_role("button", name="Back")
+    back.focus()
+    assert keyboard.hints() == ["Esc"], "Enter sends in the field"
+    keyboard.press_for_nothing(back, [key for key in EVERY_KEY if key != "Enter"])
+    keyboard.press("Escape")
     expect(reason).to_have_count(0)
 
-    hands.press("e")
+    keyboard.press("e")
     editor = notebook.card().locator(".cm-content")
     expect(editor).to_be_focused()
-    hands.press_for_nothing(editor, [*IN_FIELDS, "Enter", "Tab", "Control+d", "Control+Shift+K", "Control+Slash"])
-    hands.press("Control+a")
-    hands.page.keyboard.type("kept = 2")
+    keyboard.press_for_nothing(editor, [*IN_FIELDS, "Enter", "Tab", "Control+d", "Control+Shift+K", "Control+Slash"])
+    keyboard.press("Control+a")
+    keyboard.page.keyboard.type("kept = 2")
     expect(editor).to_have_text("kept = 2")
     notebook.card().get_by_role("button", name="Reset").click()
-    hands.press("Escape")
+    keyboard.press("Escape")
     expect(editor).to_have_count(0)
 
-    hands.press("l")
+    keyboard.press("l")
     radio = notebook.card().get_by_role("radio").first
     expect(radio).to_be_focused()
-    hands.press_for_nothing(radio, INERT_WHILE_ONE_WAITS)
-    hands.press("Escape")
+    keyboard.press_for_nothing(radio, INERT_WHILE_ONE_WAITS)
+    keyboard.press("Escape")
     expect(radio).to_have_count(0)
-    assert hands.state() == before
-    hands.wait_for_focus(call=notebook.card().get_attribute("data-tool-call-id"))
+    assert keyboard.state() == before
+    keyboard.wait_for_focus(call=notebook.card().get_attribute("data-tool-call-id"))
 
 
-def compose(hands: Hands, text: str) -> None:
+def compose(keyboard: Keyboard, text: str) -> None:
     """What an input method does: a text that changes while it is written, and then stands."""
-    browser = hands.page.context.new_cdp_session(hands.page)
+    browser = keyboard.page.context.new_cdp_session(keyboard.page)
     for length in range(1, len(text) + 1):
         key = {"type": "rawKeyDown", "key": "Process", "code": "KeyA", "windowsVirtualKeyCode": 229}
         browser.send("Input.dispatchKeyEvent", key)
@@ -240,30 +243,30 @@ def test_the_focus_goes_to_the_next_call_that_waits_so_that_no_letter_is_the_not
         ),
         say("All three."),
     )
-    hands = start(open_notebook)
-    notebook = hands.notebook
+    keyboard = start(open_notebook)
+    notebook = keyboard.notebook
     notebook.wait_for_state("awaiting_approval", card=2)
     ids = [notebook.card(index).get_attribute("data-tool-call-id") for index in range(3)]
-    hands.press_for_nothing(
+    keyboard.press_for_nothing(
         notebook.card(1), [key for key in INERT_WHILE_ONE_WAITS if key not in ("Shift+A", "Shift+D")]
     )
-    before = hands.state()
+    before = keyboard.state()
     notebook.card(1).focus()
-    assert hands.hints() == ["⇧A", "⇧D", "A", "D", "E", "L"]
-    hands.press("a", "a", "Control+Enter")
-    assert hands.focus()["call"] == ids[2]
+    assert keyboard.hints() == ["⇧A", "⇧D", "A", "D", "E", "L"]
+    keyboard.press("a", "a", "Control+Enter")
+    assert keyboard.focus()["call"] == ids[2]
     notebook.wait_for_state("success", card=1)
-    hands.free()
-    hands.press("d", "d", "i", "i", "b", "Enter")
+    keyboard.free()
+    keyboard.press("d", "d", "i", "i", "b", "Enter")
     notebook.wait_for_state("denied", card=2)
     expect(notebook.card(2)).to_contain_text("diib")
-    hands.wait_for_focus(call=ids[0])
-    hands.free()
-    assert hands.state() == before
-    hands.press("Control+Enter", "Control+Enter", "d", "d")
+    keyboard.wait_for_focus(call=ids[0])
+    keyboard.free()
+    assert keyboard.state() == before
+    keyboard.press("Control+Enter", "Control+Enter", "d", "d")
     expect(notebook.record()).to_contain_text("All three.")
-    hands.wait_for_focus(cell=RUN, mode="command")
-    assert hands.state()["cells"] == before["cells"]
+    keyboard.wait_for_focus(cell=RUN, mode="command")
+    assert keyboard.state()["cells"] == before["cells"]
 
 
 def test_a_question_takes_letters_digits_and_ctrl_enter(
@@ -271,27 +274,27 @@ def test_a_question_takes_letters_digits_and_ctrl_enter(
 ) -> None:
     answer = Gate(say("Two it is."))
     model.says(call("ask_user", question="Which?", choices=["One", "Two"]), answer)
-    hands = start(open_notebook)
-    notebook = hands.notebook
+    keyboard = start(open_notebook)
+    notebook = keyboard.notebook
     notebook.wait_for_state("executing")
-    hands.press_for_nothing(notebook.card(), EVERY_KEY)
+    keyboard.press_for_nothing(notebook.card(), EVERY_KEY)
     field = notebook.card().get_by_role("textbox")
-    hands.press_for_nothing(field, [*IN_FIELDS, "Shift+Enter", "Enter"])
-    assert hands.hints() == ["Ctrl Enter"], "digits are text in the field"
+    keyboard.press_for_nothing(field, [*IN_FIELDS, "Shift+Enter", "Enter"])
+    assert keyboard.hints() == ["Ctrl Enter"], "digits are text in the field"
     field.fill("")
-    hands.press_for_nothing(notebook.card().get_by_role("radio").first, [*LETTERS, *DIGITS, *CAPITALS, "Enter"])
+    keyboard.press_for_nothing(notebook.card().get_by_role("radio").first, [*LETTERS, *DIGITS, *CAPITALS, "Enter"])
     notebook.card().focus()
-    hands.press("2")
+    keyboard.press("2")
     expect(notebook.card().get_by_role("radio").nth(1)).to_be_checked()
-    before = hands.state()
-    hands.press("Control+Enter")
+    before = keyboard.state()
+    keyboard.press("Control+Enter")
     notebook.wait_for_state("success")
-    assert hands.state()["cells"] == before["cells"]
-    assert hands.focus()["inRun"]
+    assert keyboard.state()["cells"] == before["cells"]
+    assert keyboard.focus()["inRun"]
     answer.open()
     expect(notebook.record()).to_contain_text("Two it is.")
-    hands.wait_for_focus(cell=RUN, mode="command")
-    assert "Two" in model.heard()[0]
+    keyboard.wait_for_focus(cell=RUN, mode="command")
+    assert "Two" in model.tool_results()[0]
 
 
 def test_a_budget_pause_takes_letters_in_its_field_and_ctrl_enter(
@@ -303,70 +306,70 @@ def test_a_budget_pause_takes_letters_in_its_field_and_ctrl_enter(
         "run = ak.Agent(policy='allow', budget=ak.Budget(tool_calls=1)).start('Look twice.')",
         "mine = 1",
     ]
-    hands = start(open_notebook, cells)
+    keyboard = start(open_notebook, cells)
     card = page.get_by_role("group", name="Budget reached")
     expect(card).to_be_visible()
-    hands.press_for_nothing(card, EVERY_KEY)
-    assert hands.hints() == ["Ctrl Enter"]
+    keyboard.press_for_nothing(card, EVERY_KEY)
+    assert keyboard.hints() == ["Ctrl Enter"]
     field = card.get_by_role("textbox")
-    hands.press_for_nothing(field, [*IN_FIELDS, "Shift+Enter"])
+    keyboard.press_for_nothing(field, [*IN_FIELDS, "Shift+Enter"])
     field.fill("5")
-    before = hands.state()
-    hands.press("Control+Enter")
-    expect(hands.notebook.record()).to_contain_text("It is 42.")
-    hands.wait_for_focus(cell=RUN, mode="command")
-    assert hands.state()["cells"] == before["cells"]
+    before = keyboard.state()
+    keyboard.press("Control+Enter")
+    expect(keyboard.notebook.record()).to_contain_text("It is 42.")
+    keyboard.wait_for_focus(cell=RUN, mode="command")
+    assert keyboard.state()["cells"] == before["cells"]
 
 
 def test_escape_gives_the_focus_back_and_keys_that_run_cells_run_this_one(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
     model.says(call("run_python", code=CALLS_THAT_WAIT_FOR_A_FILE.format(name="never", after="")))
-    hands = start(open_notebook)
-    notebook = hands.notebook
+    keyboard = start(open_notebook)
+    notebook = keyboard.notebook
     notebook.wait_for_state("awaiting_approval")
     notebook.card().focus()
-    hands.press("Escape")
-    assert hands.focus() == {"cell": RUN, "mode": "command", "call": None, "inRun": False}
+    keyboard.press("Escape")
+    assert keyboard.focus() == {"cell": RUN, "mode": "command", "call": None, "inRun": False}
     notebook.card().get_by_role("button", name="Approve").click()
     notebook.wait_for_state("executing")
-    hands.free()
-    assert hands.focus()["inRun"]
+    keyboard.free()
+    assert keyboard.focus()["inRun"]
     page.get_by_role("button", name="Stop", exact=True).click()
     expect(notebook.record()).to_contain_text("ancelled")
-    hands.wait_for_focus(cell=RUN, mode="command")
+    keyboard.wait_for_focus(cell=RUN, mode="command")
 
     count = notebook.prompt_number(RUN)
     model.says(call("run_python", code="again = 1"), say("Once more."))
-    hands.press("Control+Enter")
+    keyboard.press("Control+Enter")
     notebook.wait_for_state("awaiting_approval")
     assert notebook.prompt_number(RUN) == count + 1
     page.locator(".ak-badge").focus()
     model.says()
-    hands.press("Control+s")
+    keyboard.press("Control+s")
     wait_until(lambda: not page.evaluate("window.jupyterapp.shell.currentWidget.context.model.dirty"), "the save")
     notebook.press("Approve")
     expect(notebook.record()).to_contain_text("Once more.")
-    hands.wait_for_focus(cell=RUN, mode="command")
+    keyboard.wait_for_focus(cell=RUN, mode="command")
 
     model.says(say("A third time."))
     notebook.record().locator("summary").first.focus()
-    hands.press("Shift+Enter")
-    hands.wait_for_focus(cell=MINE, mode="command")
+    keyboard.press("Shift+Enter")
+    keyboard.wait_for_focus(cell=MINE, mode="command")
     expect(notebook.record()).to_contain_text("A third time.")
-    assert hands.focus()["cell"] == MINE, "a record takes no focus that its run did not have"
+    assert keyboard.focus()["cell"] == MINE, "a record takes no focus that its run did not have"
 
 
 def test_what_is_typed_into_a_reason_never_reaches_the_notebook_when_the_run_ends_meanwhile(
     open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
 ) -> None:
     model.says(call("run_python", code="first = 1"))
-    hands = start(open_notebook)
-    notebook = hands.notebook
+    keyboard = start(open_notebook)
+    notebook = keyboard.notebook
     notebook.wait_for_state("awaiting_approval")
-    before = hands.state()
+    before = keyboard.state()
     notebook.card().focus()
-    hands.press("d")
+    keyboard.press("d")
     expect(notebook.card().get_by_role("textbox", name="Reason")).to_be_focused()
     notebook.page.keyboard.type("no")
     notebook.page.evaluate(
@@ -381,21 +384,21 @@ def test_what_is_typed_into_a_reason_never_reaches_the_notebook_when_the_run_end
     wait_until(type_on, "the focus to come back to the cell")
     notebook.page.keyboard.type("diibddii00")
     expect(notebook.record()).to_be_visible()
-    assert hands.state() == before
+    assert keyboard.state() == before
 
 
 def test_no_key_on_a_card_whose_outcome_is_unknown_changes_the_notebook(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
     model.says(call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"))
-    hands = start(open_notebook)
-    notebook = hands.notebook
+    keyboard = start(open_notebook)
+    notebook = keyboard.notebook
     notebook.wait_for_state("awaiting_approval")
     notebook.press("Approve")
     notebook.wait_for_state("unknown")
     page.locator(".jp-Dialog").get_by_role("button", name="Ok").click()
     expect(page.locator(".jp-Dialog")).to_have_count(0)
-    hands.press_for_nothing(notebook.card(), EVERY_KEY)
+    keyboard.press_for_nothing(notebook.card(), EVERY_KEY)
 
 
 def test_no_key_on_a_card_that_has_expired_changes_the_notebook(
@@ -408,8 +411,8 @@ def test_no_key_on_a_card_that_has_expired_changes_the_notebook(
         notebook = NotebookPage(server, page, server.write_notebook("expires.ipynb", CELLS))
         notebook.run_through(RUN)
         notebook.wait_for_state("expired")
-        hands = Hands(notebook)
-        hands.press_for_nothing(notebook.card(), EVERY_KEY)
+        keyboard = Keyboard(notebook)
+        keyboard.press_for_nothing(notebook.card(), EVERY_KEY)
         end.open()
         expect(notebook.record()).to_contain_text("Too late.")
         server.close_kernels()

@@ -26,7 +26,7 @@ RECORD = """<div class="agent-record" data-agent-record="run_1">
 
 @pytest.fixture(scope="module", params=APPS)
 def lab(
-    request: pytest.FixtureRequest, shared_model: Any, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LabServer]:
     app: App = request.param
     with LabServer(tmp_path_factory.mktemp("extension"), shared_model.server.environment(), app=app) as server:

@@ -40,7 +40,7 @@ def test_reload_while_a_call_waits_then_approve(open_notebook: OpenNotebook, mod
     notebook.wait_for_state("awaiting_approval")
     notebook.press("Approve")
     expect(notebook.page.get_by_text("It ran.").first).to_be_visible()
-    assert model.heard() == ["after the reload"]
+    assert model.tool_results() == ["after the reload"]
     assert_record_is_saved(notebook.save(), 1, "It ran.", "after the reload")
 
 
@@ -103,4 +103,4 @@ def test_keys_decide_when_the_focus_is_in_a_card(open_notebook: OpenNotebook, mo
     notebook.card().get_by_role("button", name="Approve", exact=True).focus()
     notebook.page.keyboard.press("a")
     expect(notebook.record()).to_contain_text("By key.")
-    assert model.heard() == ["by key"]
+    assert model.tool_results() == ["by key"]

@@ -6,7 +6,7 @@ from playwright.sync_api import Page
 
 from agent_kernel.record import render_record
 from agent_kernel.testing import call, calls
-from tests.core.record_examples import a_call, a_run, printed, says
+from tests.core.record.record_examples import a_call, a_run, printed, says
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel

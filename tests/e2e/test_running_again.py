@@ -155,7 +155,7 @@ def test_a_run_whose_output_was_cleared_is_answered_from_the_queued_one(
     notebook.press("Approve")
     expect(notebook.record()).to_contain_text("A table.")
     expect(ahead(notebook)).to_have_count(0)
-    assert model.heard() == ["plotted"]
+    assert model.tool_results() == ["plotted"]
 
 
 def test_the_run_ahead_is_stopped_and_the_queued_one_goes_on(

@@ -79,7 +79,7 @@ def test_new_conversation_runs_the_prompt_again_without_what_was_said_and_later_
     notebook.press("Approve")
     expect(notebook.record().nth(1)).to_contain_text("Two.")
     assert asked(model) == ["Second."]
-    assert model.heard() == ["anew"]
+    assert model.tool_results() == ["anew"]
     notebook.run(3)
     expect(notebook.record().nth(2)).to_contain_text("Three.")
     expect(notebook.record().nth(2)).to_contain_text(f"continues from [{notebook.prompt_number(2)}]")
@@ -141,7 +141,7 @@ def test_the_badge_offers_no_more_than_the_site_allows(capped: LabServer, model:
     expect(panel).to_contain_text("The call that waits is denied, unless it only reads.")
     panel.get_by_role("button", name="Switch to Plan", exact=True).click()
     expect(notebook.record()).to_contain_text("Only planned.")
-    (heard,) = model.heard()
+    (heard,) = model.tool_results()
     assert heard.startswith("Denied by policy")
     assert "Nothing ran." in heard
 

@@ -31,7 +31,7 @@ def test_a_card_is_answered_while_the_cell_waits(open_notebook: OpenNotebook, mo
     expect(notebook.record()).to_contain_text("It is 42.")
     notebook.run(2)
     assert notebook.text(2) == "42"
-    assert model.heard() == ["the product is 42"]
+    assert model.tool_results() == ["the product is 42"]
 
 
 def test_a_run_whose_model_failed_is_tried_again(open_notebook: OpenNotebook, model: WrittenModel, page: Page) -> None:

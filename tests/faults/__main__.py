@@ -7,12 +7,12 @@ import argparse
 import sys
 import time
 
-from tests.faults import brain_rounds, page_rounds, server_rounds
+from tests.faults import page_rounds, runtime_rounds, server_rounds
 from tests.faults.figures import Figures, table
 
 SUITES = {
-    "brain": (brain_rounds.run, 0.5),
-    "brain-kernel-gone": (brain_rounds.run_kernel_gone, 0.1),
+    "runtime": (runtime_rounds.run, 0.5),
+    "runtime-kernel-gone": (runtime_rounds.run_kernel_gone, 0.1),
     "server": (server_rounds.run_server, 0.1),
     "kernel": (server_rounds.run_kernel, 0.1),
     "habits": (page_rounds.run_habits, 0.1),

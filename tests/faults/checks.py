@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.log.journal import frames_after
+from agent_kernel.log.events import frames_after
 
 FINAL = frozenset({"invalid", "success", "error", "denied", "cancelled", "superseded", "expired", "unknown"})
 ENDED = frozenset({"complete", "cancelled", "error"})
@@ -32,7 +32,7 @@ def orphans(messages: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def cards(frames: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The state that each card shows once a face has read these frames."""
+    """The state that each card shows once a client has read these frames."""
     states: dict[str, str] = {}
     for frame in frames:
         match frame["type"]:

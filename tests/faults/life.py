@@ -1,4 +1,4 @@
-"""One life of a brain, in a process of its own, driven over a pipe until it ends or is killed.
+"""One life of a runtime, in a process of its own, driven over a pipe until it ends or is killed.
 
 Up: `("ready", view)`, `("frame", text)`, `("reply", number, error or None)`, `("ended", run_id, status)`.
 Down: `("start", run_id, prompt, policy)`, `("decide", number, approval_id, decision)`, `("message", number, text)`,
@@ -14,20 +14,21 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.errors import AgentKernelError
-from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.commands import obey
-from agent_kernel.loop.conversation import Conversation
-from agent_kernel.loop.runs.queue import RunHandle
-from agent_kernel.loop.settings import BrainSettings, RunSpec
+from agent_kernel.errors import AgentKernelError, ToolFailed
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.commands import Decision, ToolContinueCommand, ToolRetryCommand
-from agent_kernel.protocol.views import OutputView
+from agent_kernel.protocol.tools import FileCard
+from agent_kernel.protocol.views import OutputView, Place
+from agent_kernel.runtime.clients.commands import handle_command
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.hands import ApprovedCall, Hands, Outcome, OutputSink, ToolVerdict
+from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolExecutor, ToolVerdict
 
 CONVERSATION = "conv_faults"
-FACE_SECONDS = 60.0
+CLIENT_SECONDS = 60.0
 """Where a page shows the conversation: it has come long before this time is over."""
 APPEND = ToolDeclaration(
     "append",
@@ -38,7 +39,7 @@ APPEND = ToolDeclaration(
 
 @dataclass(frozen=True)
 class Setup:
-    """What a life is given. `after_seq` is where its face left off."""
+    """What a life is given. `after_seq` is where its client left off."""
 
     log_path: Path
     counter: Path
@@ -50,11 +51,11 @@ class Setup:
     """Whether a page shows the conversation."""
     call_seconds: float = 0.01
     """How long each of the two halves of a call takes, at most."""
-    park_seconds: float = 10.0
+    suspend_seconds: float = 10.0
 
 
-class CounterHands:
-    """Hands whose every act is a line in a file that outlives the process."""
+class CounterExecutor:
+    """ToolExecutor whose every act is a line in a file that outlives the process."""
 
     def __init__(self, setup: Setup) -> None:
         self._counter = setup.counter
@@ -72,32 +73,44 @@ class CounterHands:
     async def interrupt(self, approval_id: str) -> bool:
         return False
 
-    async def judge(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+    async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         return ToolVerdict("ask")
+
+    async def waiting_behind(self, approval_id: str) -> int | None:
+        return None
+
+    async def undo(self, approval_id: str) -> None:
+        raise ToolFailed("Nothing was kept.")
+
+    async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
+        return None
+
+    async def read_picture(self, address: str) -> bytes:
+        raise ToolFailed("there is no such file in the notebook's folder")
 
     async def describe_environment(self) -> str:
         return ""
 
 
 class Life:
-    def __init__(self, pipe: Connection, setup: Setup, brain: Brain, hands: CounterHands) -> None:
+    def __init__(self, pipe: Connection, setup: Setup, runtime: Runtime, executor: CounterExecutor) -> None:
         self._pipe = pipe
         self._setup = setup
-        self._brain = brain
-        self._hands = hands
+        self._runtime = runtime
+        self._executor = executor
         self._quit = asyncio.Event()
 
     async def run(self) -> None:
         setup = self._setup
 
-        async def hands_for(_: Conversation, __: RunSpec) -> Hands | None:
-            return self._hands if setup.kernel_there else None
+        async def executor_for(_: Conversation, __: RunSpec) -> ToolExecutor | None:
+            return self._executor if setup.kernel_there else None
 
-        recovered = await self._brain.recover(hands_for)
-        conversation = await self._brain.create_conversation(kernel_id="k", conversation_id=CONVERSATION)
+        recovered = await self._runtime.recover(executor_for)
+        conversation = await self._runtime.create_conversation(kernel_id="k", conversation_id=CONVERSATION)
         subscription = conversation.subscribe(setup.after_seq)
         if setup.watched:
-            conversation.face_came()
+            conversation.client_came()
         self._pipe.send(("ready", (await conversation.view()).model_dump(mode="json")))
         async with asyncio.TaskGroup() as group:
 
@@ -107,7 +120,7 @@ class Life:
                 except EOFError:
                     self._quit.set()
                     return
-                group.create_task(self._obey(conversation, *command))
+                group.create_task(self._handle_command(conversation, *command))
 
             async def show() -> None:
                 async for frame in subscription:
@@ -120,19 +133,19 @@ class Life:
             await self._quit.wait()
             asyncio.get_running_loop().remove_reader(self._pipe.fileno())
             subscription.close()
-        await self._brain.aclose()
+        await self._runtime.aclose()
 
     async def _await_end(self, handle: RunHandle) -> None:
         result = await handle.wait()
         self._pipe.send(("ended", handle.run_id, result.run.status))
 
-    async def _obey(self, conversation: Conversation, verb: str, *rest: Any) -> None:
+    async def _handle_command(self, conversation: Conversation, verb: str, *rest: Any) -> None:
         if verb == "quit":
             self._quit.set()
         elif verb == "start":
             run_id, prompt, policy = rest
             spec = RunSpec(run_id=run_id, prompt=prompt, tools=(APPEND,), policy=policy)
-            await self._await_end(await conversation.start_run(spec, self._hands))
+            await self._await_end(await conversation.start_run(spec, self._executor))
         else:
             number, *arguments = rest
             error: str | None = None
@@ -145,30 +158,30 @@ class Life:
     async def _act(self, conversation: Conversation, verb: str, key: str, decision: Any = None) -> None:
         match verb:
             case "decide":
-                await conversation.decide(key, Decision.model_validate(decision), decided_by="somebody")
+                await conversation.route_decision(key, Decision.model_validate(decision), decided_by="somebody")
             case "message":
                 await conversation.send_message(key)
             case "cancel_call":
                 await conversation.cancel_call(key)
             case "tool_retry":
-                await obey(ToolRetryCommand(tool_call_id=key), conversation, "somebody")
+                await handle_command(ToolRetryCommand(tool_call_id=key), conversation, "somebody")
             case "tool_continue":
-                await obey(ToolContinueCommand(tool_call_id=key), conversation, "somebody")
+                await handle_command(ToolContinueCommand(tool_call_id=key), conversation, "somebody")
             case _:
                 raise AssertionError(verb)
 
 
 async def _live(pipe: Connection, setup: Setup) -> None:
     os.environ.update(setup.environment)
-    settings = BrainSettings(
+    settings = RuntimeSettings(
         token_flush_seconds=0.002,
         output_directory=setup.counter.parent,
-        face_seconds=FACE_SECONDS if setup.watched else 0.0,
-        park_seconds=setup.park_seconds,
+        client_seconds=CLIENT_SECONDS if setup.watched else 0.0,
+        suspend_seconds=setup.suspend_seconds,
         runs_in_memory=0,
     )
-    brain = await Brain.open(setup.log_path, ModelResolver.from_environment(), settings)
-    await Life(pipe, setup, brain, CounterHands(setup)).run()
+    runtime = await Runtime.open(setup.log_path, ModelResolver.from_environment(), settings)
+    await Life(pipe, setup, runtime, CounterExecutor(setup)).run()
 
 
 def main(pipe: Connection, setup: Setup) -> None:

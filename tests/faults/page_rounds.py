@@ -26,10 +26,10 @@ HABITS: tuple[Habit, ...] = ("again", "another", "clear", "delete", "reload", "i
 INTERRUPTS: tuple[Habit, ...] = ("interrupt", "interrupt", "interrupt own cell", "own cell", "another")
 ROUNDS_OF_A_KERNEL = 20
 INTERRUPTED = "Stopped, because the kernel was interrupted."
-UNSTOPPED = "[run.run_id for run in workshop().open_runs() if run.stop_cause is None]"
+UNSTOPPED = "[run.run_id for run in kernel_state().open_runs() if run.stop_cause is None]"
 OWN_CELL = f"""\
 import time
-from agent_kernel.notebook.workshop import workshop
+from agent_kernel.notebook.kernel.state import kernel_state
 print("mine", *{UNSTOPPED}, flush=True)
 time.sleep(SECONDS)
 """
@@ -48,7 +48,7 @@ class Round:
     cell: str = ""
     holds: bool = False
     """Whether a cell waits for its run."""
-    face: "asyncio.Task[None] | None" = None
+    client: "asyncio.Task[None] | None" = None
     figures: Figures = field(default_factory=lambda: Figures(rounds=1))
 
     def fault(self, name: str, note: str) -> None:
@@ -107,17 +107,17 @@ async def look(round_: Round) -> None:
     """The cards of the last run are on screen, until they are cleared, or the page goes."""
     with contextlib.suppress(AssertionError):
         run = (await until(round_.runs, "a run", 5))[-1]
-        async with round_.server.face(run["conversation_id"], 0) as face:
-            await face.send(type="shown", run_id=run["run_id"], shown=True)
-            while await face.next(60) is not None:
+        async with round_.server.client(run["conversation_id"], 0) as client:
+            await client.send(type="shown", run_id=run["run_id"], shown=True)
+            while await client.next(60) is not None:
                 pass
 
 
 async def look_away(round_: Round) -> None:
-    if round_.face is not None:
-        round_.face.cancel()
-        await asyncio.gather(round_.face, return_exceptions=True)
-        round_.face = None
+    if round_.client is not None:
+        round_.client.cancel()
+        await asyncio.gather(round_.client, return_exceptions=True)
+        round_.client = None
 
 
 async def follow(round_: Round, habit: Habit) -> None:
@@ -204,8 +204,8 @@ async def play(round_: Round, habits: Sequence[Habit]) -> Figures:
     deciding = asyncio.create_task(person(round_))
     try:
         for _ in range(round_.random.randint(1, 4)):
-            if round_.face is None and round_.random.random() < 0.7:
-                round_.face = asyncio.create_task(look(round_))
+            if round_.client is None and round_.random.random() < 0.7:
+                round_.client = asyncio.create_task(look(round_))
             await asyncio.sleep(round_.random.choice([0, 0.005, 0.05, 0.2, 0.6]) * round_.random.random())
             habit = round_.random.choice(habits)
             round_.name += f", {habit}"
@@ -246,8 +246,8 @@ async def look_at_unknown(round_: Round, view: Any) -> None:
     for call in view["tool_calls"]:
         if call["state"] == "unknown" and call["unknown_answer"] is None:
             round_.figures.looks += 1
-            async with round_.server.face(view["conversation_id"]) as face:
-                await face.send(type="tool_continue", tool_call_id=call["tool_call_id"])
+            async with round_.server.client(view["conversation_id"]) as client:
+                await client.send(type="tool_continue", tool_call_id=call["tool_call_id"])
 
 
 async def check(round_: Round, view: Any, counter: Mapping[str, int]) -> set[str]:
@@ -281,9 +281,9 @@ def check_call(round_: Round, call: dict[str, Any], times: int) -> None:
 async def sent(round_: Round, view: Any) -> list[dict[str, Any]]:
     """All events of a conversation, as a page gets them that comes now."""
     frames: list[dict[str, Any]] = []
-    async with round_.server.face(view["conversation_id"], 0) as face:
+    async with round_.server.client(view["conversation_id"], 0) as client:
         while not frames or frames[-1]["seq"] < view["last_seq"]:
-            frame = await face.next()
+            frame = await client.next()
             assert frame is not None, "the line was cut"
             if frame["type"] not in ("session", "pong") and not (frame["type"] == "error" and frame["run_id"] is None):
                 frames.append(frame)

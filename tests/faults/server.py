@@ -6,11 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import aiohttp
 
@@ -18,9 +17,10 @@ from tests.programs import free_port
 
 TOKEN = "a-token-of-the-tests"
 STARTS_WITHIN = 60.0
+T = TypeVar("T")
 
 
-async def until(look: Any, what: str, seconds: float = 20.0) -> Any:
+async def until(look: Callable[[], Awaitable[T]], what: str, seconds: float = 20.0) -> T:
     """Call an async `look` until it returns something true."""
     try:
         async with asyncio.timeout(seconds):
@@ -32,7 +32,7 @@ async def until(look: Any, what: str, seconds: float = 20.0) -> Any:
         raise AssertionError(f"Waited {seconds:.0f} s for {what}.") from None
 
 
-class Face:
+class Client:
     """A WebSocket client that remembers what it is sent."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -111,8 +111,7 @@ class Server:
         ]
         with (self.directory / "server.log").open("ab") as log:
             self.process = await asyncio.to_thread(
-                partial(
-                    subprocess.Popen,
+                lambda: subprocess.Popen(
                     arguments,
                     env=self._environment,
                     cwd=self.directory,
@@ -197,13 +196,13 @@ class Server:
         return await until(look, "the run to end", seconds)
 
     @asynccontextmanager
-    async def face(
+    async def client(
         self, conversation_id: str, resume: int | None = None, port: int | None = None
-    ) -> AsyncIterator[Face]:
+    ) -> AsyncIterator[Client]:
         assert self._http is not None
         url = f"ws://127.0.0.1:{port or self.port}/agent-kernel/api/conversations/{conversation_id}/channel"
         async with self._http.ws_connect(url, max_msg_size=0, autoping=True) as connection:
-            face = Face(connection)
+            client = Client(connection)
             if resume is not None:
-                await face.send(type="resume", last_seq=resume)
-            yield face
+                await client.send(type="resume", last_seq=resume)
+            yield client

@@ -20,10 +20,10 @@ import aiohttp
 
 from agent_kernel.testing import FakeOpenAI
 from tests.faults import checks
-from tests.faults.brain_round import MOMENTS
 from tests.faults.figures import Figures
 from tests.faults.planned_model import PlannedModel, mark_of
-from tests.faults.server import Face, Server
+from tests.faults.runtime_round import MOMENTS
+from tests.faults.server import Client, Server
 
 
 @dataclass
@@ -61,16 +61,16 @@ async def begin(round_: Round) -> None:
     await server.start_run(round_.plain, 'Answer: {"steps": [], "pause": 0.02}')
 
 
-async def watch(round_: Round, face: Face, moment: str, strike: Callable[[], Awaitable[None]]) -> None:
+async def watch(round_: Round, client: Client, moment: str, strike: Callable[[], Awaitable[None]]) -> None:
     """Answer what is asked until the moment has come, then strike."""
     left = round_.random.randint(1, 2)
     hold = moment == "while an approval is pending"
     try:
         async with asyncio.timeout(round_.random.uniform(0.1, 2.0) if moment == "at any time" else 6.0):
-            while (frame := await face.next()) is not None:
+            while (frame := await client.next()) is not None:
                 note(round_, frame)
                 if frame["type"] == "approval_request" and not hold:
-                    await answer(round_, face, frame["approval_id"])
+                    await answer(round_, client, frame["approval_id"])
                     if moment == "as a decision is sent":
                         break
                 left -= frame["type"] in MOMENTS[moment]
@@ -91,12 +91,12 @@ def note(round_: Round, frame: dict[str, Any]) -> bool:
     return True
 
 
-async def answer(round_: Round, face: Face, approval_id: str) -> None:
+async def answer(round_: Round, client: Client, approval_id: str) -> None:
     """By HTTP or by WebSocket, as chance has it."""
     round_.answered.add(approval_id)
     approved = round_.random.random() < 0.85
     if round_.random.random() < 0.5:
-        await face.send(type="approval_response", approval_id=approval_id, approved=approved)
+        await client.send(type="approval_response", approval_id=approval_id, approved=approved)
         return
     with contextlib.suppress(aiohttp.ClientError):
         status, body = await round_.server.decide(approval_id, approved=approved)
@@ -105,10 +105,10 @@ async def answer(round_: Round, face: Face, approval_id: str) -> None:
 
 
 async def finish(round_: Round) -> None:
-    """After the strike: a face comes back, decides what still waits, and all comes to an end."""
+    """After the strike: a client comes back, decides what still waits, and all comes to an end."""
     server = round_.server
     resume = round_.random.choice([0, max(round_.frames, default=0)])
-    async with server.face(round_.conversation, resume) as face:
+    async with server.client(round_.conversation, resume) as client:
         while True:
             view = await server.view(round_.conversation)
             waiting = [call for call in view["tool_calls"] if call["state"] == "awaiting_approval"]
@@ -116,15 +116,15 @@ async def finish(round_: Round) -> None:
                 await decide_waiting(round_, call)
             for call in view["tool_calls"]:
                 if call["state"] == "unknown" and call["unknown_answer"] is None:
-                    await face.send(type="tool_continue", tool_call_id=call["tool_call_id"])
+                    await client.send(type="tool_continue", tool_call_id=call["tool_call_id"])
             if not waiting and all(run["status"] in checks.ENDED for run in view["runs"]):
                 break
             await asyncio.sleep(0.02)
         if view["last_seq"] > resume:
-            while (frame := await face.next()) is not None:
+            while (frame := await client.next()) is not None:
                 if note(round_, frame) and frame["seq"] >= view["last_seq"]:
                     break
-    await check(round_, face, resume, view)
+    await check(round_, client, resume, view)
 
 
 async def decide_waiting(round_: Round, call: dict[str, Any]) -> None:
@@ -135,7 +135,7 @@ async def decide_waiting(round_: Round, call: dict[str, Any]) -> None:
         round_.fault("buttons_dead", f"{call['tool_call_id']} waits and can't be decided: {body}")
 
 
-async def check(round_: Round, face: Face, resume: int, view: dict[str, Any]) -> None:
+async def check(round_: Round, client: Client, resume: int, view: dict[str, Any]) -> None:
     counter = checks.counted(round_.counter)
     for call in view["tool_calls"]:
         times = counter[mark_of(call["tool_input"])] if call["state"] != "invalid" else 0
@@ -145,7 +145,7 @@ async def check(round_: Round, face: Face, resume: int, view: dict[str, Any]) ->
             round_.fault("ran_undecided", f"{call['tool_call_id']} ran and is {call['state']}")
         if call["state"] not in checks.FINAL or (times == 0 and call["state"] == "success"):
             round_.fault("dishonest_states", f"{call['tool_call_id']} is {call['state']} and ran {times} times")
-    seen = [frame for frame in face.frames if frame["type"] != "session" and frame["run_id"] is not None]
+    seen = [frame for frame in client.frames if frame["type"] != "session" and frame["run_id"] is not None]
     for note_ in checks.gaps([frame["seq"] for frame in seen], resume) if view["last_seq"] > resume else []:
         round_.fault("events_missing", note_)
     frames = [round_.frames[seq] for seq in sorted(round_.frames)]
@@ -157,10 +157,10 @@ async def check(round_: Round, face: Face, resume: int, view: dict[str, Any]) ->
     plain = await round_.server.ended(round_.plain)
     if plain["runs"][0]["status"] != "complete":
         round_.fault("dishonest_states", f"the run without a kernel ended {plain['runs'][0]['status']}")
-    await hear_next(round_)
+    await send_next(round_)
 
 
-async def hear_next(round_: Round) -> None:
+async def send_next(round_: Round) -> None:
     """The conversation goes on: the next request tells the model of every call."""
     try:
         await round_.server.start_run(round_.conversation, 'And now? {"steps": []}')
@@ -205,9 +205,9 @@ async def play(round_: Round, strike: Callable[[Round], Awaitable[None]]) -> Fig
     moment = round_.random.choice(list(MOMENTS))
     round_.name += f" {strike.__name__} {moment}"
     try:
-        async with round_.server.face(round_.conversation, 0) as face:
-            await watch(round_, face, moment, lambda: strike(round_))
-            await drain(round_, face)
+        async with round_.server.client(round_.conversation, 0) as client:
+            await watch(round_, client, moment, lambda: strike(round_))
+            await drain(round_, client)
     except aiohttp.ClientError:
         pass
     async with asyncio.timeout(60):
@@ -217,10 +217,10 @@ async def play(round_: Round, strike: Callable[[Round], Awaitable[None]]) -> Fig
     return round_.figures
 
 
-async def drain(round_: Round, face: Face) -> None:
+async def drain(round_: Round, client: Client) -> None:
     """What was under way when the strike came."""
     with contextlib.suppress(TimeoutError):
-        while (frame := await face.next(0.05)) is not None:
+        while (frame := await client.next(0.05)) is not None:
             note(round_, frame)
 
 

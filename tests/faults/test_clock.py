@@ -9,13 +9,14 @@ import pytest
 
 from agent_kernel.log import owners
 from agent_kernel.log.store import Log
-from agent_kernel.loop.tool_calls import tool_step
 from agent_kernel.protocol import events
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import CompleteEvent
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.record import render_record
+from agent_kernel.runtime.tool_calls import tool_call
 from agent_kernel.testing import ScriptedModel, call, say
-from tests.core.brain_fixtures import stage
+from tests.core.runtime.runtime_fixtures import stage
 
 DAY = timedelta(days=1)
 
@@ -33,7 +34,7 @@ class Clock:
             def now(cls, tz: tzinfo | None = None) -> Self:
                 return super().now(tz) + clock.ahead
 
-        for module in (events, tool_step, owners):
+        for module in (events, tool_call, owners):
             monkeypatch.setattr(module, "datetime", Jumping)
 
 
@@ -56,12 +57,12 @@ async def test_a_run_neither_ends_nor_expires_and_its_durations_are_true(
         for number, jump in enumerate(jumps, start=1):
             request = (await one.requests(number))[-1]
             clock.ahead = jump
-            await one.conversation.decide(request.approval_id, Decision(approved=True))
+            await one.conversation.route_decision(request.approval_id, Decision(approved=True))
         result = await handle.wait()
         assert result.run.status == "complete"
         assert [done.state for done in result.tool_calls] == ["success"] * 2
         assert all(0 <= (done.duration_ms or 0) < 10_000 for done in result.tool_calls)
-        await one.until(lambda: one.of("complete"))
+        await one.until(lambda: one.of(CompleteEvent))
         assert len({event.timestamp[:10] for event in one.events}) > 1, "the jump was seen"
         assert [event.seq for event in one.events] == list(range(1, len(one.events) + 1))
         assert "Done." in render_record(result.run, result.messages, result.tool_calls)["text/plain"]

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.runs import lifetime
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.runtime.runs import lifecycle
+from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import ScriptedModel, call, say
-from tests.core.brain_fixtures import OneModel, stage
+from tests.core.runtime.runtime_fixtures import OneModel, stage
 from tests.faults import checks
 
 
@@ -48,7 +48,7 @@ def fill(disk: Path) -> Path:
 async def test_on_a_full_disk_nothing_is_decided_and_with_room_again_all_goes_on(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lifetime, "_FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(lifecycle, "_FIRST_PAUSE", 0.02)
     with ScriptedModel([call("run_python", code="1"), say("Done."), say("Behind.")]) as model:
         one = await stage(model, path=disk / "log.sqlite")
         handle = await one.start()
@@ -57,14 +57,14 @@ async def test_on_a_full_disk_nothing_is_decided_and_with_room_again_all_goes_on
         filler = fill(disk)
         for _ in range(3):
             with pytest.raises(LogUnavailable, match="full"):
-                await one.conversation.decide(request.approval_id, Decision(approved=True))
+                await one.conversation.route_decision(request.approval_id, Decision(approved=True))
         with pytest.raises(LogUnavailable):
             await one.conversation.cancel_run(behind.run_id)
-        assert one.hands.ran == []
+        assert one.executor.ran == []
         filler.unlink()
-        await one.conversation.decide(request.approval_id, Decision(approved=True))
+        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
         assert [(await run.wait()).run.status for run in (handle, behind)] == ["complete"] * 2
-        assert len(one.hands.ran) == 1
+        assert len(one.executor.ran) == 1
         conversation = one.conversation.conversation_id
         await one.close()
     frames = checks.read_frames(disk / "log.sqlite", conversation)
@@ -73,9 +73,9 @@ async def test_on_a_full_disk_nothing_is_decided_and_with_room_again_all_goes_on
 
 async def test_a_log_on_a_disk_that_is_mounted_read_only_says_so(disk: Path) -> None:
     source = OneModel(ScriptedModel([]))
-    await (await Brain.open(disk / "log.sqlite", source)).aclose()
+    await (await Runtime.open(disk / "log.sqlite", source)).aclose()
     assert mount("-o", "remount,ro", str(disk))
     with pytest.raises(LogUnavailable, match="can't be opened"):
-        await Brain.open(disk / "log.sqlite", source)
+        await Runtime.open(disk / "log.sqlite", source)
     assert mount("-o", "remount,rw", str(disk))
-    await (await Brain.open(disk / "log.sqlite", source)).aclose()
+    await (await Runtime.open(disk / "log.sqlite", source)).aclose()

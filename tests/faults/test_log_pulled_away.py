@@ -17,12 +17,12 @@ import pytest
 
 from agent_kernel.doctor import fault_of
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log.head import head_path, read_note
+from agent_kernel.log.audit.head import head_path, read_note
 from agent_kernel.log.store import Log
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.core.test_audit import approve_and_run, connect
+from tests.core.log.audit.test_chain import approve_and_run, connect
 from tests.faults.planned_model import PlannedModel
-from tests.faults.server import Face, Server, until
+from tests.faults.server import Client, Server, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.kernel]
 Harm = Callable[[Path], None]
@@ -115,7 +115,7 @@ def tracebacks(server: Server) -> str:
 @asynccontextmanager
 async def waiting(
     directory: Path, model: FakeOpenAI, prompt: str = "Go."
-) -> AsyncIterator[tuple[Server, str, str, Face]]:
+) -> AsyncIterator[tuple[Server, str, str, Client]]:
     """A server with a call that waits: the server, the conversation, the approval and a page."""
     async with Server(directory, model.environment()) as server:
         conversation = await server.new_conversation(await server.start_kernel())
@@ -124,9 +124,9 @@ async def waiting(
         approval = await asked(server)
         assert (await server.decide(approval))[0] == 200
         approval = await asked(server, after=approval)
-        async with server.face(conversation) as face:
-            await face.until("session")
-            yield server, conversation, approval, face
+        async with server.client(conversation) as client:
+            await client.until("session")
+            yield server, conversation, approval, client
 
 
 async def asked(server: Server, after: str = "") -> str:
@@ -138,13 +138,13 @@ async def asked(server: Server, after: str = "") -> str:
     return approval
 
 
-async def refuses_everything(server: Server, conversation: str, approval: str, face: Face) -> str:
+async def refuses_everything(server: Server, conversation: str, approval: str, client: Client) -> str:
     """What the answer to a decision says."""
     status, body = await server.decide(approval)
     assert status == 503, body
     said: str = body["message"]
-    await face.send(type="approval_response", approval_id=approval, approved=True)
-    assert (await face.until("error"))["message"] == said
+    await client.send(type="approval_response", approval_id=approval, approved=True)
+    assert (await client.until("error"))["message"] == said
     for path, fields in (
         (f"conversations/{conversation}/runs", {"content": "More."}),
         ("conversations", {}),
@@ -161,11 +161,11 @@ async def test_nothing_is_decided_with_a_log_that_was_pulled_away(tmp_path: Path
     counter = tmp_path / "counter"
     plan = {"steps": [1, 1], "tool": "run_python", "counter": str(counter)}
     with FakeOpenAI([PlannedModel()], repeat=True) as model:
-        async with waiting(tmp_path / "server", model, json.dumps(plan)) as (server, conversation, approval, face):
+        async with waiting(tmp_path / "server", model, json.dumps(plan)) as (server, conversation, approval, client):
             before = counter.read_text()
             await until(lambda: has_head(server.log_path), "the trail's head")
             harm(server.log_path)
-            said = await refuses_everything(server, conversation, approval, face)
+            said = await refuses_everything(server, conversation, approval, client)
             assert "new log starts" in said
             assert counter.read_text() == before, "nothing ran"
             assert tracebacks(server) == ""
@@ -220,12 +220,12 @@ async def test_a_call_that_runs_while_the_log_goes_ends_the_run_and_the_page_is_
     code = f"import os, time\nwhile not os.path.exists({str(go_on)!r}): time.sleep(0.02)"
     turns = [call("run_python", code="1"), call("run_python", code=code), say("Both ran.")]
     with FakeOpenAI(turns) as model:
-        async with waiting(tmp_path / "server", model) as (server, conversation, approval, face):
+        async with waiting(tmp_path / "server", model) as (server, conversation, approval, client):
             assert (await server.decide(approval))[0] == 200
-            await face.until("tool_start")
+            await client.until("tool_start")
             server.log_path.unlink()
             go_on.touch()
-            assert "The run is stopped" in (await face.until("error"))["message"]
+            assert "The run is stopped" in (await client.until("error"))["message"]
             runs = f"agent-kernel/api/conversations/{conversation}/runs"
             assert (await server.ask("POST", runs, {"content": "?"}))[0] == 503
 

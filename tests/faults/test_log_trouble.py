@@ -10,26 +10,25 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log.store import Log
-from agent_kernel.loop.brain import Brain
-from agent_kernel.loop.runs import lifetime
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import CompleteEvent, ErrorEvent
+from agent_kernel.runtime.runs import lifecycle
+from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
-from tests.core.brain_fixtures import FunctionHands, OneModel, Stage, stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, stage
 from tests.faults import checks
 from tests.faults.planned_model import PlannedModel
 from tests.faults.server import Server, until
 
 
 async def set_read_only(before: Stage, on: bool) -> None:
-    log: Log = before.brain._host.log
-    await log.read(lambda sql: sql.execute(f"PRAGMA query_only = {int(on)}").fetchall())
+    await before.log.read(lambda sql: sql.execute(f"PRAGMA query_only = {int(on)}").fetchall())
 
 
 @pytest.fixture
 async def waiting(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Stage, Any, Any]]:
     """A call that waits for an approval."""
-    monkeypatch.setattr(lifetime, "_FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(lifecycle, "_FIRST_PAUSE", 0.02)
     with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
         one = await stage(model)
         handle = await one.start()
@@ -44,12 +43,12 @@ async def test_an_approval_that_cannot_be_written_runs_nothing_and_can_be_given_
     one, handle, request = waiting
     await set_read_only(one, True)
     with pytest.raises(LogUnavailable, match="can't be written"):
-        await one.conversation.decide(request.approval_id, Decision(approved=True))
-    assert one.hands.ran == []
+        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
+    assert one.executor.ran == []
     await set_read_only(one, False)
-    await one.conversation.decide(request.approval_id, Decision(approved=True))
+    await one.conversation.route_decision(request.approval_id, Decision(approved=True))
     assert (await handle.wait()).run.status == "complete"
-    assert len(one.hands.ran) == 1
+    assert len(one.executor.ran) == 1
 
 
 async def test_a_stop_that_cannot_be_written_can_be_asked_for_again() -> None:
@@ -75,7 +74,7 @@ async def test_a_queued_run_that_cannot_be_cancelled_keeps_its_place_and_runs_in
         with pytest.raises(LogUnavailable):
             await one.conversation.cancel_run(handles[1].run_id)
         await set_read_only(one, False)
-        await one.conversation.decide(request.approval_id, Decision(approved=True))
+        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
         results = [await handle.wait() for handle in handles]
         assert [result.text for result in results] == ["one", "two", "three"]
         assert [result.run.status for result in results] == ["complete"] * 3
@@ -91,12 +90,12 @@ async def test_a_queued_run_can_be_cancelled_again_once_there_is_room(waiting: t
     await set_read_only(one, False)
     await one.conversation.cancel_run(queued.run_id)
     assert (await queued.wait()).run.status == "cancelled"
-    await one.conversation.decide(request.approval_id, Decision(approved=True))
+    await one.conversation.route_decision(request.approval_id, Decision(approved=True))
     assert (await handle.wait()).run.status == "complete"
 
 
 async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lifetime, "_FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(lifecycle, "_FIRST_PAUSE", 0.02)
     stages: list[Stage] = []
 
     async def fill_the_disk(call: Any, emit: Any) -> str:
@@ -104,17 +103,17 @@ async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(m
         return "ran"
 
     with ScriptedModel([call("run_python", code="1"), say("It ran.")]) as model:
-        one = await stage(model, hands=FunctionHands(fill_the_disk))
+        one = await stage(model, executor=FunctionExecutor(fill_the_disk))
         stages.append(one)
         handle = await one.start(policy="allow")
         result = await handle.wait()
         assert result.run.status == "error"
         assert result.run.error is not None
         assert "can't be written" in result.run.error.message
-        [told] = (await one.until(lambda: [e for e in one.of("error") if e.run_id is None]))[:1]
+        [told] = (await one.until(lambda: [e for e in one.of(ErrorEvent) if e.run_id is None]))[:1]
         assert "The run is stopped" in told.message
         await set_read_only(one, False)
-        await one.until(lambda: one.of("complete"))
+        await one.until(lambda: one.of(CompleteEvent))
         view = await one.conversation.view()
         assert [c.state for c in view.tool_calls] == ["unknown"]
         assert [run.status for run in view.runs] == ["error"]
@@ -125,7 +124,7 @@ async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(m
 async def test_a_log_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no directory")
     with pytest.raises(LogUnavailable, match="can't be opened"):
-        await Brain.open(tmp_path / "file" / "log.sqlite", OneModel(ScriptedModel([])))
+        await Runtime.open(tmp_path / "file" / "log.sqlite", OneModel(ScriptedModel([])))
 
 
 @contextmanager
@@ -148,14 +147,14 @@ async def test_on_a_full_disk_the_server_stays_up_and_goes_on_when_there_is_room
             conversation = await server.new_conversation(await server.start_kernel())
             await server.start_run(conversation, f"Go: {json.dumps(plan)}")
             [waiting] = await until(lambda: server.api("GET", "approvals?state=awaiting_approval"), "the approval")
-            async with server.face(conversation) as face:
-                await face.until("session")
+            async with server.client(conversation) as client:
+                await client.until("session")
                 with full_disk(server):
                     status, body = await server.decide(waiting["approval_id"])
                     assert status == 503
                     assert "can't be written" in body["message"]
-                    await face.send(type="approval_response", approval_id=waiting["approval_id"], approved=True)
-                    refused = await face.until("error")
+                    await client.send(type="approval_response", approval_id=waiting["approval_id"], approved=True)
+                    refused = await client.until("error")
                     assert "can't be written" in refused["message"]
                     assert (await server.ask("POST", f"agent-kernel/api/conversations/{conversation}/runs",
                                              {"content": "More."}))[0] == 503  # fmt: skip

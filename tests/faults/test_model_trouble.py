@@ -12,7 +12,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import Reply, failure, rate_limited
-from tests.core.brain_fixtures import Stage, stage
+from tests.core.runtime.runtime_fixtures import Stage, stage
 from tests.faults import checks
 
 TWO_CALLS = calls(call("run_python", code="1 + 1", call_id="a"), call("run_python", code="2 + 2", call_id="b"))
@@ -75,8 +75,8 @@ async def test_a_storm_of_errors_in_the_middle_of_a_run_costs_no_call(
     service.add(TWO_CALLS, trouble, say("Both done."))
     handle = await one.start()
     for request in await one.requests(2):
-        await one.conversation.decide(request.approval_id, Decision(approved=True))
+        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
     result = await handle.wait()
     assert result.text == "Both done."
-    assert [ran.tool_call_id for ran in one.hands.ran] == ["a", "b"]
+    assert [ran.tool_call_id for ran in one.executor.ran] == ["a", "b"]
     assert [checks.orphans(messages) for messages in requests_of(service)] == [[]] * 5

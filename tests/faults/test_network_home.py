@@ -273,7 +273,7 @@ async def test_a_server_works_on_a_network_home_and_a_second_one_says_why_it_doe
         assert status == 503
         assert all(words in body["message"] for words in ("Another process", str(one.log_path), "data_dir"))
     with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-        async with other.face(conversation):
+        async with other.client(conversation):
             pass
     assert refused.value.status == 503
     text = await logged(other, "Agent Kernel can't work yet", str(one.log_path))

@@ -14,7 +14,7 @@ from agent_kernel.testing import FakeOpenAI
 from tests.faults import checks
 from tests.faults.planned_model import DONE, PlannedModel
 from tests.faults.proxy import Proxy
-from tests.faults.server import Face, Server, until
+from tests.faults.server import Client, Server, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.kernel, pytest.mark.asyncio(loop_scope="module")]
 
@@ -46,9 +46,9 @@ async def test_of_decisions_at_the_same_instant_one_counts_and_the_others_are_to
 ) -> None:
     counter, chance = tmp_path / "counter", random.Random(1)
     conversation, waiting = await waiting_calls(server, counter, 8)
-    async with server.face(conversation) as one, server.face(conversation) as two:
-        for face in (one, two):
-            await face.until("session")
+    async with server.client(conversation) as one, server.client(conversation) as two:
+        for client in (one, two):
+            await client.until("session")
         for call in waiting:
             await decide_everywhere(server, call, [one, two], chance)
         view = await server.ended(conversation)
@@ -61,15 +61,15 @@ async def test_of_decisions_at_the_same_instant_one_counts_and_the_others_are_to
     assert len(conflicts) == 8
 
 
-async def decide_everywhere(server: Server, call: Any, faces: list[Face], chance: random.Random) -> None:
+async def decide_everywhere(server: Server, call: Any, clients: list[Client], chance: random.Random) -> None:
     """Two sockets and HTTP at once: three decisions, of which two come too late."""
     approved = [chance.random() < 0.5 for _ in range(3)]
     key = call["approval_id"]
     decisions: list[Any] = [
         server.decide(key, approved=approved[0]),
         *(
-            face.send(type="approval_response", approval_id=key, approved=answer)
-            for face, answer in zip(faces, approved[1:], strict=True)
+            client.send(type="approval_response", approval_id=key, approved=answer)
+            for client, answer in zip(clients, approved[1:], strict=True)
         ),
     ]
     chance.shuffle(decisions)
@@ -79,11 +79,11 @@ async def decide_everywhere(server: Server, call: Any, faces: list[Face], chance
     assert body["state"] != "awaiting_approval"
 
 
-async def read_conflicts(faces: list[Face]) -> set[str]:
+async def read_conflicts(clients: list[Client]) -> set[str]:
     """The calls about which some socket was told that it came too late."""
     conflicts = set()
-    for face in faces:
-        while (frame := await face.next()) is not None and frame["type"] != "complete":
+    for client in clients:
+        while (frame := await client.next()) is not None and frame["type"] != "complete":
             if frame["type"] == "error":
                 assert frame["code"] == "CONFLICT"
                 conflicts.add(frame["tool_call_id"])
@@ -92,15 +92,15 @@ async def read_conflicts(faces: list[Face]) -> set[str]:
 
 async def test_a_page_whose_line_went_dead_does_not_hold_up_the_others(server: Server, tmp_path: Path) -> None:
     conversation, [call] = await waiting_calls(server, tmp_path / "counter", 1)
-    async with Proxy(server.port) as proxy, server.face(conversation, port=proxy.port) as asleep:
+    async with Proxy(server.port) as proxy, server.client(conversation, port=proxy.port) as asleep:
         await asleep.until("session")
         proxy.stall()
-        async with server.face(conversation) as awake:
+        async with server.client(conversation) as awake:
             await awake.until("session")
             await awake.send(type="approval_response", approval_id=call["approval_id"], approved=True)
             await awake.until("complete")
         last = max(frame["seq"] for frame in asleep.frames)
-        async with server.face(conversation, resume=last) as back:
+        async with server.client(conversation, resume=last) as back:
             await back.until("session")
             frame = await back.next()
             assert frame is not None
@@ -118,9 +118,9 @@ async def test_a_proxy_that_cuts_the_line_costs_no_event(server: Server, tmp_pat
     async with Proxy(server.port) as proxy:
         for _ in range(200):
             last = seen[-1]["seq"] if seen else 0
-            async with server.face(conversation, resume=last, port=proxy.port) as face:
+            async with server.client(conversation, resume=last, port=proxy.port) as client:
                 cut = asyncio.get_running_loop().call_later(chance.uniform(0.01, 0.1), proxy.cut)
-                while (frame := await face.next()) is not None:
+                while (frame := await client.next()) is not None:
                     if frame["type"] != "session":
                         seen.append(frame)
                     if frame["type"] == "run" and frame["run"]["status"] == "complete":

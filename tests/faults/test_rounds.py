@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.faults import brain_rounds, page_rounds, server_rounds
+from tests.faults import page_rounds, runtime_rounds, server_rounds
 
 pytestmark = pytest.mark.slow
 SEED = 3
 
 
-def test_a_brain_that_is_killed_at_any_moment_loses_nothing_and_does_nothing_twice() -> None:
-    figures = brain_rounds.run(6, SEED)
+def test_a_runtime_that_is_killed_at_any_moment_loses_nothing_and_does_nothing_twice() -> None:
+    figures = runtime_rounds.run(6, SEED)
     assert figures.notes == []
     assert figures.kills >= 6
     assert figures.looks > 0

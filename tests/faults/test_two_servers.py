@@ -49,11 +49,11 @@ async def test_what_one_server_carries_out_the_other_leaves_alone_and_says_so(
     ]
     assert [status for status, _ in refused] == [409, 409, 409]
     assert all(body["message"].startswith(ELSEWHERE) for _, body in refused), refused
-    async with other.face(conversation) as face:
-        session = await face.until("session")
+    async with other.client(conversation) as client:
+        session = await client.until("session")
         assert session["snapshot"]["status"] == "awaiting_approval"
-        await face.send(type="approval_response", approval_id=call["approval_id"], approved=True)
-        told = await face.until("error")
+        await client.send(type="approval_response", approval_id=call["approval_id"], approved=True)
+        told = await client.until("error")
         assert (told["code"], told["message"][: len(ELSEWHERE)]) == ("CONFLICT", ELSEWHERE)
     assert checks.counted(counter) == {}
     assert (await one.decide(call["approval_id"]))[0] == 200
@@ -64,16 +64,16 @@ async def test_what_one_server_carries_out_the_other_leaves_alone_and_says_so(
 
 async def test_a_conversation_may_go_on_in_either_server_one_run_after_another(servers: tuple[Server, Server]) -> None:
     conversation = await servers[0].new_conversation()
-    async with servers[0].face(conversation) as face:
-        await face.until("session")
+    async with servers[0].client(conversation) as client:
+        await client.until("session")
         for turn in range(5):
             await servers[turn % 2].start_run(conversation, f"Turn {turn}.")
             await servers[turn % 2].ended(conversation)
         view = await servers[1].view(conversation)
-        while face.frames[-1]["seq"] < view["last_seq"]:
-            assert await face.next() is not None
+        while client.frames[-1]["seq"] < view["last_seq"]:
+            assert await client.next() is not None
     assert [run["status"] for run in view["runs"]] == ["complete"] * 5
-    assert checks.gaps([frame["seq"] for frame in face.frames[1:]], 0) == []
+    assert checks.gaps([frame["seq"] for frame in client.frames[1:]], 0) == []
 
 
 async def test_of_runs_that_two_servers_start_at_the_same_instant_one_is_begun(servers: tuple[Server, Server]) -> None:

@@ -9,18 +9,18 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.load.measures import Measure, grew, loaded_server, many_approvals, many_calls, many_faces, table
+from tests.load.measures import Measure, grew, loaded_server, many_approvals, many_calls, many_clients, table
 
 
 async def measure(directory: Path, calls: int) -> list[list[Measure]]:
     """The measures of each server, each load twice in a row."""
     async with loaded_server(directory / "asks") as loaded:
         asks = [await many_approvals(loaded, 200), await many_approvals(loaded, 200)]
-        faces = [await many_faces(loaded, 1000), await many_faces(loaded, 1000)]
+        clients = [await many_clients(loaded, 1000), await many_clients(loaded, 1000)]
     async with loaded_server(directory / "allows", allows=True) as loaded:
         together = [await many_calls(loaded, calls, 100), await many_calls(loaded, calls, 100)]
         single = [await many_calls(loaded, calls, 1)]
-    return [asks, faces, together, single]
+    return [asks, clients, together, single]
 
 
 def main() -> int:

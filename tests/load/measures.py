@@ -1,4 +1,5 @@
-"""Load on one real server: many pending approvals, many faces, many calls; and whether it lets go of all afterwards."""
+"""Load on one real server: many pending approvals, many clients, many calls; and whether it lets go of all
+afterwards."""
 
 import asyncio
 import contextlib
@@ -16,9 +17,10 @@ from typing import Any
 
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from tests.faults import checks
-from tests.faults.server import Face, Server, free_port, until
+from tests.faults.server import Client, Server, until
 from tests.load import probe
 from tests.load.model import DONE, plan
+from tests.programs import free_port
 
 SETTLES_WITHIN = 20.0
 SPARE_FILES = 8
@@ -207,26 +209,26 @@ async def many_approvals(loaded: LoadedServer, conversations: int) -> Measure:
                    await loaded.settled(before))  # fmt: skip
 
 
-async def many_faces(loaded: LoadedServer, count: int) -> Measure:
-    """That many faces watch one conversation, and each gets every event of an answer."""
+async def many_clients(loaded: LoadedServer, count: int) -> Measure:
+    """That many clients watch one conversation, and each gets every event of an answer."""
     server, before = loaded.server, await loaded.look()
     conversation = await server.new_conversation()
     async with contextlib.AsyncExitStack() as stack:
-        faces = [await stack.enter_async_context(server.face(conversation)) for _ in range(count)]
-        for face in faces:
-            await face.until("session", seconds=120)
+        clients = [await stack.enter_async_context(server.client(conversation)) for _ in range(count)]
+        for client in clients:
+            await client.until("session", seconds=120)
         peak = loaded.held()
         started = time.monotonic()
         await server.start_run(conversation, "Answer.")
-        await asyncio.gather(*(read_answer(face) for face in faces))
+        await asyncio.gather(*(read_answer(client) for client in clients))
         seconds = time.monotonic() - started
     await server.api("DELETE", f"conversations/{conversation}")
-    return Measure(f"{count} faces of one conversation", seconds, before, peak, await loaded.settled(before))
+    return Measure(f"{count} clients of one conversation", seconds, before, peak, await loaded.settled(before))
 
 
-async def read_answer(face: Face) -> None:
-    await face.until("complete", seconds=120)
-    events = face.frames[1:]
+async def read_answer(client: Client) -> None:
+    await client.until("complete", seconds=120)
+    events = client.frames[1:]
     assert checks.gaps([frame["seq"] for frame in events], 0) == []
     assert "".join(frame["content"] for frame in events if frame["type"] == "token") == DONE
 

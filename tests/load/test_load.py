@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.load.measures import LoadedServer, grew, loaded_server, many_approvals, many_calls, many_faces
+from tests.load.measures import LoadedServer, grew, loaded_server, many_approvals, many_calls, many_clients
 
 pytestmark = [pytest.mark.slow, pytest.mark.kernel, pytest.mark.asyncio(loop_scope="module")]
 
@@ -24,8 +24,8 @@ async def test_many_approvals_are_answered_at_once_and_leave_nothing_behind(load
     assert not grew(first, again), (first, again)
 
 
-async def test_every_one_of_many_faces_gets_every_event(loaded: LoadedServer) -> None:
-    measure = await many_faces(loaded, 60)
+async def test_every_one_of_many_clients_gets_every_event(loaded: LoadedServer) -> None:
+    measure = await many_clients(loaded, 60)
     assert measure.peak.files > 60
     assert measure.let_go, str(measure)
 

@@ -1,4 +1,4 @@
-"""Kernels for the hands: one that several tests share, and fresh ones for tests that leave something behind."""
+"""Kernels for the executor: one that several tests share, and fresh ones for tests that leave something behind."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -46,6 +46,7 @@ class TestKernel:
         """`python`: another one than this, for another version of ipykernel."""
         self.manager = KernelManager(kernel_name="python3")
         if python is not None:
+            assert self.manager.kernel_spec is not None
             self.manager.kernel_spec.argv[0] = python
         self.manager.start_kernel(env=env)
         self.client: BlockingKernelClient = self.manager.client()
@@ -68,7 +69,7 @@ class TestKernel:
         self._cells[message_id] = Cell({})
         return message_id
 
-    def tell(self, message_type: str, metadata: dict[str, Any] | None = None, **content: Any) -> str:
+    def post(self, message_type: str, metadata: dict[str, Any] | None = None, **content: Any) -> str:
         """Send something that is no cell on the channel of the cells."""
         message = self.client.session.msg(message_type, content, metadata=metadata)
         self.client.shell_channel.send(message)
@@ -85,11 +86,11 @@ class TestKernel:
         """
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
         metadata = {"cellId": cell_id, "deletedCells": list(deleted), **more}
-        return self.tell("execute_request", metadata, **content, allow_stdin=allow_stdin, stop_on_error=True)
+        return self.post("execute_request", metadata, **content, allow_stdin=allow_stdin, stop_on_error=True)
 
     def ask(self, message_type: str, **content: Any) -> dict[str, Any]:
         """Send a request that is no cell on the channel of the cells, and wait for its reply."""
-        return self.result(self.tell(message_type, **content)).reply
+        return self.result(self.post(message_type, **content)).reply
 
     def run(self, code: str, **options: bool) -> Cell:
         return self.result(self.send(code, **options))
@@ -160,7 +161,7 @@ class TestKernel:
         raise AssertionError(f"no event {kind!r} among {self.events}")
 
     def request(self, op: str, **fields: Any) -> dict[str, Any]:
-        """Ask the kernel's hands over the control channel."""
+        """Ask the kernel's executor over the control channel."""
         return self.control("agent_kernel_request", {"op": op, **fields})
 
     def control(self, message_type: str, content: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import queue
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tests.notebooks.kernel import SECONDS, TestKernel
@@ -18,6 +19,8 @@ class Page:
         """`prompt`: only of the run that was asked this."""
         self.kernel = kernel
         self.comm: str | None = None
+        self.sessions: list[dict[str, Any]] = []
+        """The `session` events that came, and `frames` is all else."""
         self.frames: list[dict[str, Any]] = []
         self.batches: list[int] = []
         """How many frames each message brought."""
@@ -63,7 +66,7 @@ class Page:
         self.until(lambda: bool(self.records))
         return self.records[0]
 
-    def until(self, condition: Any) -> None:
+    def until(self, condition: Callable[[], object]) -> None:
         deadline = time.monotonic() + SECONDS
         while not condition():
             assert time.monotonic() < deadline, [frame["type"] for frame in self.frames]
@@ -82,8 +85,11 @@ class Page:
             if content["data"].get("method") == "update":
                 self.state.update(content["data"]["state"])
                 return
-            frames = content["data"].get("content", {}).get("frames", [])
-            self.frames.extend(json.loads(frame) for frame in frames)
+            frames = [json.loads(frame) for frame in content["data"].get("content", {}).get("frames", [])]
+            if not self.batches:
+                assert frames[0]["type"] == "session"
+            self.sessions += [frame for frame in frames if frame["type"] == "session"]
+            self.frames += [frame for frame in frames if frame["type"] != "session"]
             self.batches.append(len(frames))
         elif message["msg_type"] == "update_display_data":
             self.records.append(content)

@@ -100,18 +100,18 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
     kernel = start_kernel()
     kernel.run(
         "import agent_kernel.notebook as n; n.install()\n"
-        "from agent_kernel.loop.settings import RunSpec\n"
-        "from agent_kernel.notebook.handle import Run\n"
-        "from agent_kernel.notebook.run import RunState\n"
-        "from agent_kernel.notebook.workshop import workshop\n"
+        "from agent_kernel.runtime.settings import RunSpec\n"
+        "from agent_kernel.notebook.run import Run\n"
+        "from agent_kernel.notebook.kernel.run_state import RunState\n"
+        "from agent_kernel.notebook.kernel.state import kernel_state\n"
         "class Host:\n"
         "    blocks = False\n"
-        "    def begin(self, run): pass\n"
-        "    def cancel(self, run): pass\n"
-        "    def ended(self, end): pass\n"
-        "    def settled(self, run, end): pass\n"
-        "state = RunState(workshop(), Host(), RunSpec(run_id='r', prompt='p'), 'c', ())\n"
-        "workshop().add_run(state); run = Run(state); counter = 0; loop_saw = []"
+        "    def start(self, run): pass\n"
+        "    def cancel(self, run, cause): pass\n"
+        "    def on_end(self, end): pass\n"
+        "    def on_waited(self, run, end): pass\n"
+        "state = RunState(Host(), RunSpec(run_id='r', prompt='p'), 'c', (), number=1)\n"
+        "kernel_state().add_run(state); run = Run(kernel_state(), state); counter = 0; loop_saw = []"
     )
     beside = "import asyncio; task = asyncio.get_running_loop().call_later(0.01, loop_saw.append, 1)\n"
     cell = kernel.send(f"{beside if 'await' in waiting else ''}{waiting}\ncounter")
@@ -182,7 +182,7 @@ def test_a_search_that_never_ends_is_stopped_like_any_call(
     assert kernel.value("'alive'") == "'alive'"
 
 
-def test_calls_that_only_read_run_together_as_a_server_hands_them_over(shared_kernel: TestKernel) -> None:
+def test_calls_that_only_read_run_together_as_a_server_executor_them_over(shared_kernel: TestKernel) -> None:
     shared_kernel.run(
         "import asyncio\n"
         "import agent_kernel as ak\n"

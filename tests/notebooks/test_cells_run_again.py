@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.notebook.cell_requests import read_deleted, read_frames, read_request
+from agent_kernel.notebook.kernel.cell_requests import read_deleted, read_frames, read_request
 from tests.notebooks.kernel import SECONDS, TestKernel
 from tests.notebooks.page import Page
 
@@ -174,7 +174,7 @@ def test_where_the_front_end_names_no_cell_nothing_ends(served: TestKernel) -> N
     odd: list[dict[str, Any]] = [{"cellId": 7, "deletedCells": "a"}, {"cellId": "", "deletedCells": [None, 3, {}]}]
     for metadata in odd:
         content = {"code": "%agent go", "silent": False, "store_history": True, "user_expressions": {}}
-        cell = served.result(served.tell("execute_request", metadata, **content, allow_stdin=False))
+        cell = served.result(served.post("execute_request", metadata, **content, allow_stdin=False))
         assert [kind for kind, _ in cell.outputs] == ["display_data"], cell.outputs
     assert [declared(served, run_id)["stop"] for run_id in announced(served)] == [None] * 4
 

@@ -19,7 +19,7 @@ def defaults() -> Defaults:
 
 def test_defaults_are_set_shown_cleared_one_by_one_and_all_at_once() -> None:
     found = defaults()
-    assert "no defaults" in found.told()
+    assert "no defaults" in found.text()
     found.change(["model=demo", "wait=true", "policy=plan", "effort=low", "tools=run_python,mine"])
     assert found.line() == "model=demo policy=plan wait=true effort=low tools=run_python,mine"
     found.change(["model=", "wait=false"])

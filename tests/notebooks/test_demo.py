@@ -7,7 +7,7 @@ import nbformat
 import pandas as pd
 import pytest
 
-from agent_kernel.models.cassette import Cassette, RecordedConversation, load_cassette, same_prompt
+from agent_kernel.models.cassette import Cassette, RecordedConversation, load_cassette, normalized_prompt
 from agent_kernel.models.replay import DEMO_CASSETTE
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -39,8 +39,8 @@ def numbers(text: str) -> list[float]:
 
 
 def test_each_agent_cell_of_the_quickstart_has_a_recorded_conversation(cassette: Cassette) -> None:
-    recorded = [same_prompt(conversation.prompt) for conversation in cassette.conversations]
-    assert [same_prompt(prompt) for prompt in prompts()] == recorded
+    recorded = [normalized_prompt(conversation.prompt) for conversation in cassette.conversations]
+    assert [normalized_prompt(prompt) for prompt in prompts()] == recorded
 
 
 def test_a_recorded_answer_is_there_whatever_the_user_decides(cassette: Cassette) -> None:

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="descriptors are
 
 PROGRAM = """
 import os, subprocess, sys, time
-from agent_kernel.notebook.descriptors import captured_descriptors
+from agent_kernel.notebook.execution.descriptors import captured_descriptors
 
 texts, child = [], None
 def write(name, text):

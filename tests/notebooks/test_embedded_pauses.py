@@ -75,6 +75,6 @@ def test_without_a_page_to_ask_a_run_at_its_budget_ends_with_the_reason(budget_k
 
 
 def test_where_no_page_answers_a_run_at_its_budget_ends_with_the_reason(budget_kernel: TestKernel) -> None:
-    budget_kernel.run("import agent_kernel.notebook.embedded as embedded\nembedded.FACE_SECONDS = 0.1")
+    budget_kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 0.1")
     budget_kernel.run(RUN, allow_stdin=True)
     assert budget_kernel.value(ENDED) == "('error', 'BUDGET_EXCEEDED', [1])"

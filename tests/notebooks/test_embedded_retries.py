@@ -112,7 +112,7 @@ def test_a_page_that_comes_when_it_has_failed_already_can_try_it_again(
 
 def test_where_no_page_shows_it_its_record_takes_its_place(paid_kernel: TestKernel, model: FakeOpenAI) -> None:
     model.add(NOT_WELL)
-    paid_kernel.run("import agent_kernel.notebook.embedded as embedded\nembedded.FACE_SECONDS = 0.1")
+    paid_kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 0.1")
     page = Page(paid_kernel)
     paid_kernel.run(RUN, allow_stdin=True)
     assert "The model is not well." in page.record()["data"]["text/plain"]

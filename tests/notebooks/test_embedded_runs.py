@@ -1,4 +1,4 @@
-"""Runs with no server: the brain in the kernel's own process, with a page and without one."""
+"""Runs with no server: the runtime in the kernel's own process, with a page and without one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -99,14 +99,13 @@ def test_tools_may_be_functions_coroutines_and_runs_themselves(kernel: TestKerne
 def test_an_interrupt_of_the_agents_cell_cancels_its_run(kernel: TestKernel) -> None:
     kernel.run(IMPORTS + 'model = ScriptedModel([call("run_python", code="1"), say("never")])')
     kernel.run(
-        "class Silent(ScriptedModel):\n"
-        "    async def stream(self, request):\n"
-        "        import asyncio\n"
-        "        print('going', flush=True)\n"
-        "        await asyncio.sleep(60)\n"
-        "        yield"
+        "import asyncio\n"
+        "async def silent(request):\n"
+        "    print('going', flush=True)\n"
+        "    await asyncio.sleep(60)\n"
+        "    yield"
     )
-    cell = kernel.send("ak.Agent(model=Silent([])).run('go')")
+    cell = kernel.send("ak.Agent(model=ScriptedModel([silent])).run('go')")
     kernel.printed(cell, "going")
     kernel.manager.interrupt_kernel()
     assert kernel.result(cell).reply["ename"] == "KeyboardInterrupt"
@@ -114,14 +113,13 @@ def test_an_interrupt_of_the_agents_cell_cancels_its_run(kernel: TestKernel) -> 
 
 
 def test_waiting_no_longer_than_a_timeout(kernel: TestKernel) -> None:
-    kernel.run(IMPORTS + "import threading\ngate = threading.Event()")
     kernel.run(
-        "class Held(ScriptedModel):\n"
-        "    async def stream(self, request):\n"
-        "        import asyncio\n"
-        "        while not gate.is_set(): await asyncio.sleep(0.01)\n"
-        "        async for item in super().stream(request): yield item\n"
-        "run = ak.Agent(model=Held([say('at last')])).start('go')"
+        IMPORTS + "import asyncio, threading\n"
+        "gate = threading.Event()\n"
+        "async def held(request):\n"
+        "    while not gate.is_set(): await asyncio.sleep(0.01)\n"
+        "    yield say('at last')\n"
+        "run = ak.Agent(model=ScriptedModel([held])).start('go')"
     )
     assert kernel.run("run.wait(timeout=0.05)").reply["ename"] == "TimeoutError"
     assert kernel.value("gate.set(), run.wait().text") == "(None, 'at last')"
@@ -143,14 +141,15 @@ def test_a_page_approves_while_the_cell_blocks(model_kernel: TestKernel) -> None
 
 
 def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_flood(model_kernel: TestKernel) -> None:
-    model_kernel.run("import agent_kernel.loop.clients.greeting as greeting\ngreeting.REPLAYED_EVENTS = 3")
+    model_kernel.run("import agent_kernel.runtime.clients.session as session\nsession.REPLAYED_EVENTS = 3")
     page = Page(model_kernel)
     cell = model_kernel.send("ak.Agent(model=model).run('What is 6 * 7?').text", allow_stdin=True)
     page.open()
     page.event("approval_request")
-    page.send(type="resume", last_seq=0)
-    session = page.event("session")
-    seen = len(page.frames)
+    seen, greeted = len(page.frames), len(page.sessions)
+    page.send(type="resume", last_seq=1)
+    page.until(lambda: len(page.sessions) > greeted)
+    session = page.sessions[-1]
     assert [call["state"] for call in session["snapshot"]["tool_calls"]] == ["awaiting_approval"]
     asked = session["pending"][0]
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=True, digest=asked["digest"])
@@ -166,8 +165,10 @@ def test_a_second_decision_changes_nothing_and_a_bad_frame_is_answered(model_ker
     cell = model_kernel.send("run = ak.Agent(model=model).run('go')", allow_stdin=True)
     page.open()
     asked = page.event("approval_request")
-    page.send(type="no such command")
+    page.send(type="of a later version")
+    page.send(type="message")
     assert page.event("error")["code"] == "INVALID_FORMAT"
+    assert "content" in page.event("error")["message"]
     page.frames[:] = [frame for frame in page.frames if frame["type"] != "error"]
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=False, reason="not now")
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=True)
@@ -179,7 +180,7 @@ def test_a_second_decision_changes_nothing_and_a_bad_frame_is_answered(model_ker
 
 
 def test_where_no_page_answers_the_call_is_denied_with_a_reason(model_kernel: TestKernel) -> None:
-    model_kernel.run("import agent_kernel.notebook.embedded as embedded\nembedded.FACE_SECONDS = 0.1")
+    model_kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 0.1")
     cell = model_kernel.run("ak.Agent(model=model).run('go').tool_calls[0].reason", allow_stdin=True)
     assert "Nobody could be asked" in cell.value
 
@@ -196,13 +197,8 @@ def test_a_long_conversation_is_shortened_for_the_model_and_whole_in_the_run(ker
     kernel.run(
         IMPORTS + "from agent_kernel.models.base import ModelFacts\n"
         "looks = [call('run_python', code=f'print(\"{n}\" * 900)') for n in range(30)]\n"
-        "class Small(ScriptedModel):\n"
-        "    async def stream(self, request):\n"
-        "        if request.tools:\n"
-        "            async for item in super().stream(request): yield item\n"
-        "        else:\n"
-        "            yield say('Only x was seen.')\n"
-        "model = Small([*looks, say('Done.')], facts=ModelFacts(context_tokens=9_000))"
+        "facts = ModelFacts(context_tokens=9_000)\n"
+        "model = ScriptedModel([*looks, say('Done.')], facts=facts, summary=say('Only x was seen.'))"
     )
     cell = kernel.run(
         "run = ak.Agent(model=model, policy='allow').run('Look.')\n"

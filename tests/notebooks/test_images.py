@@ -10,13 +10,14 @@ import nbformat
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, say
-from tests.core.pictures import png_bytes, size_of
+from tests.core.tools.builtin.pictures import png_bytes, size_of
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
 IMPORTS = """
 import agent_kernel as ak
+from agent_kernel.notebook.run import state_of
 from agent_kernel.models.base import ModelFacts
 from agent_kernel.testing import ScriptedModel, call, calls, say
 def seeing(*turns, images=True): return ScriptedModel(turns, facts=ModelFacts(images=images))
@@ -108,7 +109,7 @@ def test_a_prompts_picture_is_read_in_the_notebooks_folder(
     prompt = "What is ![](figure.png), and ![](link.png), and ![](../secret.png)?"
     kernel.run(f"model = seeing(say('A square.')); run = ak.Agent(model=model).run({prompt!r})")
     assert kernel.value("sizes(model.requests[0])") == "[(40, 30, True)]"
-    said = kernel.value("[notice.content for notice in run._state.view.notices]")
+    said = kernel.value("[notice.content for notice in state_of(run).view.notices]")
     assert "The picture 'link.png' is not sent to the model: links are not followed." in said
     assert "The picture '../secret.png' is not sent to the model: only files in the notebook's folder are read." in said
 

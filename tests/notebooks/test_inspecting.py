@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agent_kernel.notebook import inspecting
-from agent_kernel.notebook.inspecting import inspect_variables
+from agent_kernel.notebook import inspect
+from agent_kernel.notebook.inspect import inspect_variables
 
 ran: list[str] = []
 
@@ -144,7 +144,7 @@ def test_what_is_the_libraries_own_is_described() -> None:
 
 
 def test_when_its_time_is_up_the_rest_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspecting, "MAX_SECONDS", -1.0)
+    monkeypatch.setattr(inspect, "MAX_SECONDS", -1.0)
     assert inspect_variables({"x": [1, 2]}, {}) == "x: list"
 
 

@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.environments.versions import python_with
 from tests.notebooks.kernel import SECONDS, Cell, TestKernel
 from tests.notebooks.page import Page
-from tests.shapes.versions import python_with
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
 SETUP = """\
 import asyncio, threading, time
 import agent_kernel as ak
+from agent_kernel.models.base import TextDelta
+from agent_kernel.notebook.run import state_of
 from agent_kernel.testing import ScriptedModel, call, calls, say
 
-class Slow(ScriptedModel):
+async def slow(request):
     "Says something, and then nothing more."
-    async def stream(self, request):
-        asked.set()
-        async for item in super().stream(request):
-            yield item
-            await asyncio.sleep(60)
+    asked.set()
+    yield TextDelta("a")
+    await asyncio.sleep(60)
 
 def asks(): return ScriptedModel([call("run_python", code="ran.append(1)"), say("Never said.")])
 def sleeps(code="ran.append(1); print('in', flush=True); time.sleep(60); ran.append(2)"):
@@ -37,7 +37,7 @@ asked = threading.Event()
 """
 STATE = (
     "run.wait(20).status, [(c.state, c.reason) for c in run.tool_calls], "
-    "[n.content for n in run._state.view.notices], ran"
+    "[n.content for n in state_of(run).view.notices], ran"
 )
 NOTICE = ["Stopped, because the kernel was interrupted."]
 
@@ -76,7 +76,7 @@ ONE_LINE = "KeyboardInterrupt: the agent's run was stopped."
 
 
 def test_while_the_model_streams_and_no_cell_runs(kernel: TestKernel) -> None:
-    kernel.run("run = start(Slow([say('a long answer')])); asked.wait(20)", allow_stdin=True)
+    kernel.run("run = start(ScriptedModel([slow])); asked.wait(20)", allow_stdin=True)
     kernel.manager.interrupt_kernel()
     assert state_of(kernel) == ("cancelled", [], NOTICE, [])
 
@@ -143,7 +143,7 @@ def test_a_cell_of_the_users_own_that_runs_is_interrupted_first(kernel: TestKern
 
 
 def test_runs_that_wait_behind_it_are_stopped_as_well(kernel: TestKernel) -> None:
-    kernel.run("agent = ak.Agent(model=Slow([say('one'), say('two')]))")
+    kernel.run("agent = ak.Agent(model=ScriptedModel([slow, slow]))")
     kernel.run("runs = [agent.start(str(n)) for n in range(3)]; asked.wait(20)", allow_stdin=True)
     kernel.manager.interrupt_kernel()
     assert kernel.value("[run.wait(20).status for run in runs]") == repr(["cancelled"] * 3)
@@ -154,7 +154,7 @@ WAITS = {"wait": "run.wait()", "await": "await run", "gather": "await asyncio.ga
 
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
 def test_a_cell_that_waits_ends_in_one_line_and_stops_its_run(kernel: TestKernel, wait: str) -> None:
-    kernel.run("run = start(Slow([say('a long answer')]))", allow_stdin=True)
+    kernel.run("run = start(ScriptedModel([slow]))", allow_stdin=True)
     cell = kernel.send(f"print('waits', flush=True)\n{wait}", allow_stdin=True)
     behind = kernel.send("ran.append('behind')")
     kernel.printed(cell, "waits")
@@ -181,7 +181,7 @@ def test_a_call_that_runs_in_a_cell_that_waits_ends_the_cell_and_the_run(kernel:
 
 
 def test_the_agents_own_cell_shows_one_line_and_the_record(kernel: TestKernel) -> None:
-    cell = kernel.send("print('waits', flush=True)\nak.Agent(model=Slow([say('a long answer')])).run('go')")
+    cell = kernel.send("print('waits', flush=True)\nak.Agent(model=ScriptedModel([slow])).run('go')")
     kernel.printed(cell, "waits")
     kernel.manager.interrupt_kernel()
     ended = kernel.result(cell)

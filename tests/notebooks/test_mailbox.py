@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_kernel.notebook.mailbox import KEPT_CALLS, Entry, Mailbox
+from agent_kernel.notebook.execution.mailbox import KEPT_CALLS, Entry, Mailbox
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.tools.hands import ApprovedCall, Outcome
+from agent_kernel.tools.executor import ApprovedCall, Outcome
 
 DONE = Outcome("success", "done")
 
@@ -33,7 +33,7 @@ def call(name: str) -> ApprovedCall:
 
 
 def finish(mailbox: Mailbox, entry: Entry) -> None:
-    mailbox.rest(entry)
+    mailbox.code_ended(entry)
     mailbox.finish(entry, DONE)
 
 
@@ -138,8 +138,8 @@ def test_of_many_calls_that_end_before_anybody_asks_no_outcome_is_forgotten() ->
         finish(mailbox, entry)
     assert [mailbox.collect(name).outcome for name in names] == [DONE] * len(names)
     mailbox.deposit(call("later"), watch)
-    assert mailbox.place(names[0]) == "unknown"
-    assert mailbox.place(names[-1]) == "done"
+    assert mailbox.phase(names[0]) == "unknown"
+    assert mailbox.phase(names[-1]) == "done"
 
 
 def test_a_deposit_that_comes_too_late_says_so_and_the_call_can_still_be_claimed() -> None:

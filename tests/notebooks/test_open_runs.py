@@ -1,4 +1,4 @@
-"""`%agent status`, `show`, `stop` and the like, with runs that are open. The brain is in the kernel."""
+"""`%agent status`, `show`, `stop` and the like, with runs that are open. The runtime is in the kernel."""
 
 import stat
 from collections.abc import Callable

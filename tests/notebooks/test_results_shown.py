@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from agent_kernel.protocol.vocabulary import RESULT_MARK
-from tests.core.record_examples import a_call
+from tests.core.record.record_examples import a_call
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
 

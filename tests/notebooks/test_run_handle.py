@@ -5,7 +5,7 @@ import pydoc
 import pytest
 
 import agent_kernel
-from agent_kernel.notebook.handle import Run
+from agent_kernel.notebook.run import Run
 from tests.notebooks.kernel import TestKernel
 
 OF_A_RUN = [
@@ -66,7 +66,7 @@ def test_each_name_of_a_run_says_what_it_is() -> None:
     assert [name for name in dir(Run) if not name.startswith("_")] == OF_A_RUN
     assert [name for name in OF_A_RUN if not getattr(Run, name).__doc__] == []
     helped = pydoc.render_doc(Run, renderer=pydoc.plaintext)
-    assert "One run of an agent: a prompt, what was done about it, and the answer." in helped
+    assert "One run of an agent: a prompt, the calls that were made for it, and the answer." in helped
 
 
 @pytest.mark.kernel

@@ -73,7 +73,7 @@ def test_cancelling_a_run_tells_the_server(served: TestKernel) -> None:
 
 
 def test_a_run_that_the_server_does_not_hear_ends_in_an_error(served: TestKernel) -> None:
-    served.run("import agent_kernel.notebook.link as link\nlink.ANNOUNCE_SECONDS = 0.01")
+    served.run("import agent_kernel.notebook.kernel.link as link\nlink.ANNOUNCE_SECONDS = 0.01")
     served.run("%agent go")
     cell = served.run("ak.last_run().wait(10).error.message")
     assert "did not answer" in cell.value
@@ -108,7 +108,7 @@ def test_a_tools_own_approval_function_judges_and_fails_closed(served: TestKerne
         "    return n\n"
         "run = ak.Agent(tools=[pick]).start('go')"
     )
-    verdicts = [served.request("judge", tool_name="pick", arguments_json=f'{{"n": "{n}"}}') for n in (1, 2, 3)]
+    verdicts = [served.request("verdict", tool_name="pick", arguments_json=f'{{"n": "{n}"}}') for n in (1, 2, 3)]
     assert [verdict["approval"] for verdict in verdicts] == ["allow", "ask", "ask"]
 
 

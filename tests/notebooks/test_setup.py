@@ -28,12 +28,12 @@ def printed_in_a_new_kernel(code: str) -> str:
     manager, client = start_new_kernel(kernel_name="python3", env=dict(os.environ))
     texts: list[str] = []
 
-    def hear(message: dict) -> None:  # type: ignore[type-arg]
+    def listen(message: dict) -> None:  # type: ignore[type-arg]
         content = message["content"]
         texts.append(content.get("text", "") + "".join(content.get("traceback", ())))
 
     try:
-        client.execute_interactive(code, timeout=60, output_hook=hear, stop_on_error=False)
+        client.execute_interactive(code, timeout=60, output_hook=listen, stop_on_error=False)
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

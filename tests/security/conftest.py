@@ -1,6 +1,6 @@
 """The real server of `tests/server`, and what an attacker brings along."""
 
-from collections.abc import AsyncIterator, Callable
+import json
 from pathlib import Path
 from typing import Any
 
@@ -50,23 +50,22 @@ def say(**event):
 `say` sends any event. Whoever runs code in a kernel can do the same."""
 
 
-@pytest_asyncio.fixture
-async def liar(extension: AgentKernelServer, kernel: Kernel) -> AsyncIterator[Callable[..., Any]]:
+class Liar:
     """Runs code in a kernel that lies: `await liar(code, declare={...})`."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self.kernel_id = kernel.kernel_id
+
+    async def __call__(self, code: str, **lies: Any) -> str:
+        return await self._kernel.text(f"import json\n_lies.update(json.loads({json.dumps(lies)!r}))\n{code}")
+
+
+@pytest_asyncio.fixture
+async def liar(extension: AgentKernelServer, kernel: Kernel) -> Liar:
     await kernel.run("%load_ext agent_kernel")
     await kernel.text(LIAR)
-
-    async def run(code: str, **lies: Any) -> str:
-        return await kernel.text(f"import json\n_lies.update(json.loads({_json(lies)!r}))\n{code}")
-
-    run.kernel_id = kernel.kernel_id  # type: ignore[attr-defined]
-    yield run
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(value)
+    return Liar(kernel)
 
 
 def declaration(run_id: str, conversation_id: str, **fields: Any) -> dict[str, Any]:

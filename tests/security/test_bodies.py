@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.client import Api
+from tests.server.client import Api, Fetch
 
 MEGABYTE = 1_048_576
 MOST_READ_SECONDS = 10.0
@@ -55,7 +55,7 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(
 
 
 async def test_a_body_that_does_not_say_its_length_is_kept_up_to_the_bound(
-    api: Api, jp_fetch: Any, jp_http_port: int, jp_base_url: str, jp_auth_header: dict[str, str]
+    api: Api, jp_fetch: Fetch, jp_http_port: int, jp_base_url: str, jp_auth_header: dict[str, str]
 ) -> None:
     conversation_id = await api.new_conversation()
     path = f"{jp_base_url}agent-kernel/api/conversations/{conversation_id}/runs"

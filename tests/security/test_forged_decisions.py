@@ -9,7 +9,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.security.conftest import acting, times_run
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Kernel, OpenChannel
 
 pytestmark = pytest.mark.kernel
 
@@ -23,14 +23,14 @@ async def waiting_call(api: Api, kernel: Kernel, model: FakeOpenAI, side_effect:
 
 
 async def test_a_decision_for_other_arguments_than_the_person_saw_decides_nothing(
-    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI, side_effect: Path
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI, side_effect: Path
 ) -> None:
     waiting = await waiting_call(api, kernel, model, side_effect)
     path = ("approvals", waiting["approval_id"])
     for digest in ("0" * 64, waiting["digest"].upper(), ""):
         status, _ = await api("POST", *path, body={"approved": True, "digest": digest})
         assert status == 409
-    page = await face(waiting["conversation_id"])
+    page = await client(waiting["conversation_id"])
     await page.next()
     decision = {"type": "approval_response", "approval_id": waiting["approval_id"], "approved": True}
     await page.send({**decision, "digest": "0" * 64})
@@ -47,13 +47,13 @@ async def test_a_decision_for_other_arguments_than_the_person_saw_decides_nothin
 
 
 async def test_guessed_replayed_and_forged_frames_have_no_effect(
-    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI, side_effect: Path
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI, side_effect: Path
 ) -> None:
     waiting = await waiting_call(api, kernel, model, side_effect)
     approval_id, call_id = waiting["approval_id"], waiting["tool_call_id"]
     assert len(approval_id.removeprefix("apr_")) >= 32  # 128 bits that nobody guesses
-    elsewhere = await face(await api.new_conversation())
-    page = await face(waiting["conversation_id"])
+    elsewhere = await client(await api.new_conversation())
+    page = await client(waiting["conversation_id"])
     for one in (elsewhere, page):
         await one.next()
     decision = {"type": "approval_response", "approval_id": approval_id, "approved": True}
@@ -77,7 +77,7 @@ async def test_guessed_replayed_and_forged_frames_have_no_effect(
     await page.until("pong")
     assert [one["approval_id"] for one in await api.pending()] == [approval_id]
     assert times_run(side_effect) == 0
-    second = await face(waiting["conversation_id"])
+    second = await client(waiting["conversation_id"])
     await asyncio.gather(*(one.send(decision) for one in (page, second, page, second)))
     view = await api.ended(waiting["conversation_id"])
     for _ in range(3):
@@ -91,10 +91,10 @@ async def test_guessed_replayed_and_forged_frames_have_no_effect(
 
 @pytest.mark.parametrize("depth", [500, 100_000])
 async def test_deep_and_large_bodies_are_refused_and_the_server_goes_on(
-    api: Api, face: Any, depth: int, model: FakeOpenAI
+    api: Api, client: OpenChannel, depth: int, model: FakeOpenAI
 ) -> None:
     conversation_id = await api.new_conversation()
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     await page.next()
     deep = "[" * depth + "]" * depth
     objects = '{"a":' * depth + "1" + "}" * depth

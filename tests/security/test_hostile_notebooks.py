@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import pytest
@@ -11,7 +10,7 @@ from agent_kernel.notebook.batch import run_notebook
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
 from tests.security.conftest import acting, hostile_notebook, times_run
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Fetch, Kernel
 
 pytestmark = pytest.mark.kernel
 
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.kernel
 async def test_opening_and_saving_a_hostile_notebook_starts_and_approves_nothing(
     api: Api,
     extension: AgentKernelServer,
-    jp_fetch: Any,
+    jp_fetch: Fetch,
     jp_root_dir: Path,
     kernel: Kernel,
     model: FakeOpenAI,

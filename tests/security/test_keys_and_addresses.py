@@ -11,14 +11,14 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.wire.reply import Reply, failure
-from tests.security.conftest import declaration
-from tests.server.client import Api, Kernel
+from tests.security.conftest import Liar, declaration
+from tests.server.client import Api, Kernel, OpenChannel
 
 pytestmark = pytest.mark.kernel
 
 
 async def test_a_kernel_chooses_neither_the_address_nor_who_gets_the_key(
-    api: Api, liar: Any, model: FakeOpenAI
+    api: Api, liar: Liar, model: FakeOpenAI
 ) -> None:
     with FakeOpenAI() as attacker:
         await liar(f"%env OPENAI_BASE_URL={attacker.url}")
@@ -35,7 +35,7 @@ async def test_a_kernel_chooses_neither_the_address_nor_who_gets_the_key(
     assert {request.headers["authorization"] for request in model.requests} == {f"Bearer {FAKE_KEY}"}
 
 
-async def test_a_cassette_is_read_from_the_servers_directory_only(api: Api, liar: Any, jp_root_dir: Path) -> None:
+async def test_a_cassette_is_read_from_the_servers_directory_only(api: Api, liar: Liar, jp_root_dir: Path) -> None:
     outside = jp_root_dir.parent / "outside.json"
     outside.write_text("the secret of the server's owner")
     (jp_root_dir / "link.json").symlink_to(outside)
@@ -59,7 +59,7 @@ async def test_a_cassette_is_read_from_the_servers_directory_only(api: Api, liar
 
 async def test_the_key_is_in_no_log_record_page_file_or_message(
     api: Api,
-    face: Any,
+    client: OpenChannel,
     kernel: Kernel,
     model: FakeOpenAI,
     jp_root_dir: Path,
@@ -80,7 +80,7 @@ async def test_the_key_is_in_no_log_record_page_file_or_message(
             say("Done."),
         )
         conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-        page = await face(conversation_id)
+        page = await client(conversation_id)
         await api.start_run(conversation_id)
         waiting = await api.next_approval()
         await api("POST", "approvals", waiting["approval_id"], body={"approved": True})

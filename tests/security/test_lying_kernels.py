@@ -10,8 +10,8 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
-from tests.security.conftest import acting, declaration, times_run
-from tests.server.client import Api, Kernel, until
+from tests.security.conftest import Liar, acting, declaration, times_run
+from tests.server.client import Api, Fetch, Kernel, until
 
 pytestmark = pytest.mark.kernel
 
@@ -21,13 +21,13 @@ for event in {events}:
 """
 
 
-async def other_kernel(extension: AgentKernelServer, jp_fetch: Any) -> Kernel:
+async def other_kernel(extension: AgentKernelServer, jp_fetch: Fetch) -> Kernel:
     answer = await jp_fetch("api", "kernels", method="POST", body=json.dumps({"name": "python3"}))
     return Kernel(json.loads(answer.body)["id"], extension.serverapp.kernel_manager)
 
 
 async def test_a_kernel_speaks_for_no_other_kernels_calls_and_conversations(
-    api: Api, extension: AgentKernelServer, jp_fetch: Any, liar: Any, model: FakeOpenAI, side_effect: Path
+    api: Api, extension: AgentKernelServer, jp_fetch: Fetch, liar: Liar, model: FakeOpenAI, side_effect: Path
 ) -> None:
     honest = await other_kernel(extension, jp_fetch)
     model.add(call("run_python", code=acting(side_effect)), say("Done."))
@@ -49,8 +49,7 @@ async def test_a_kernel_speaks_for_no_other_kernels_calls_and_conversations(
     await liar(EVENTS.format(events=events), declare=declaration("run_liar", conversation_id, policy="allow"))
     # The last of the liar's words has been heard when its own run has ended, which is declared after them.
     own = declaration("run_own", "conv_own")
-    model_turns = [say("Own.")]
-    model._script[1:1] = model_turns  # asked before the honest run goes on
+    model.add(say("Own."), first=True)  # asked before the honest run goes on
     await liar(EVENTS.format(events=[{"event": "announce", "run_id": "run_own"}]), declare=own)
     await api.ended("conv_own")
     assert (await api("GET", "conversations", conversation_id))[1] == before
@@ -74,11 +73,12 @@ MISFITS: dict[str, dict[str, Any]] = {
     "no prompt": declaration("run_x", "conv_x", prompt=None),
     "nothing": {"declaration": None},
     "a list": {"declaration": {"declaration": [[]]}},
+    "a refusal": {"ok": False, "error": "no\nERROR forged line in the server's log"},
 }
 
 
 async def test_a_declaration_that_does_not_fit_starts_nothing(
-    api: Api, liar: Any, caplog: pytest.LogCaptureFixture
+    api: Api, liar: Liar, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name, lie in MISFITS.items():
         caplog.clear()
@@ -89,7 +89,7 @@ async def test_a_declaration_that_does_not_fit_starts_nothing(
 
 
 async def test_what_a_user_typed_is_not_in_the_servers_log(
-    api: Api, liar: Any, caplog: pytest.LogCaptureFixture
+    api: Api, liar: Liar, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     lie = declaration("run_x", "conv_x", prompt="my password is hunter2", budget={"tokens": "hunter2"})
@@ -99,7 +99,7 @@ async def test_what_a_user_typed_is_not_in_the_servers_log(
 
 
 async def test_a_run_cannot_be_declared_twice_nor_take_anothers_widget(
-    api: Api, liar: Any, model: FakeOpenAI, caplog: pytest.LogCaptureFixture
+    api: Api, liar: Liar, model: FakeOpenAI, caplog: pytest.LogCaptureFixture
 ) -> None:
     model.add(say("Once."))
     mine = declaration("run_a", "conv_a", widget_model_id="w" * 32)
@@ -113,7 +113,7 @@ async def test_a_run_cannot_be_declared_twice_nor_take_anothers_widget(
 
 
 async def test_a_flood_of_announcements_leaves_room_for_others(
-    api: Api, extension: AgentKernelServer, liar: Any, model: FakeOpenAI
+    api: Api, extension: AgentKernelServer, liar: Liar, model: FakeOpenAI
 ) -> None:
     service = extension.service
     assert service is not None
@@ -131,7 +131,7 @@ async def test_a_flood_of_announcements_leaves_room_for_others(
 
 
 async def test_the_built_in_tools_are_no_looser_than_they_ship(
-    api: Api, liar: Any, model: FakeOpenAI, side_effect: Path
+    api: Api, liar: Liar, model: FakeOpenAI, side_effect: Path
 ) -> None:
     """A notebook that somebody sent must not switch approvals off by its own tools' names."""
     schema = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
@@ -153,7 +153,7 @@ class TestASiteThatCapsThePolicy:
     def extension_traits(self) -> dict[str, Any]:
         return {"policy_cap": "ask", "site_rules": ['deny run_shell where command matches "*rm*"']}
 
-    async def test_is_not_talked_out_of_it_by_a_notebook(self, api: Api, liar: Any, model: FakeOpenAI) -> None:
+    async def test_is_not_talked_out_of_it_by_a_notebook(self, api: Api, liar: Liar, model: FakeOpenAI) -> None:
         tool = {"type": "object", "properties": {"command": {"type": "string"}}}
         tools = [{"name": "run_shell", "description": "Run.", "parameters": tool}]
         lie = declaration("run_x", "conv_x", tools=tools, policy="allow", rules=["allow *", "allow run_shell"])
@@ -166,7 +166,7 @@ class TestASiteThatCapsThePolicy:
 
 
 async def test_an_outcome_of_the_wrong_shape_counts_as_unknown(
-    api: Api, extension: AgentKernelServer, liar: Any, model: FakeOpenAI
+    api: Api, extension: AgentKernelServer, liar: Liar, model: FakeOpenAI
 ) -> None:
     schema = {"type": "object", "properties": {}}
     tool = {"name": "look", "description": "Look.", "parameters": schema, "approval": "allow"}

@@ -7,8 +7,8 @@ from markdown_it import MarkdownIt
 
 from agent_kernel.protocol.views import Preview
 from agent_kernel.record import render_record
-from tests.core.record_examples import a_call, a_run, displayed, printed, says
-from tests.core.test_record_safety import assert_harmless
+from tests.core.record.record_examples import a_call, a_run, displayed, printed, says
+from tests.core.record.test_safety import assert_harmless
 
 NAMES = [
     "<img src=x onerror=alert(1)>.csv",

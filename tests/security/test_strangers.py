@@ -7,7 +7,7 @@ import pytest
 from jupyter_server.auth import Authorizer
 from tornado.httpclient import HTTPClientError
 
-from tests.server.client import Api, Face
+from tests.server.client import Api, Client, Fetch, OpenChannel
 
 CHANGES = [
     ("POST", ("conversations",)),
@@ -30,7 +30,7 @@ def bound(path: tuple[str, ...], conversation_id: str) -> tuple[str, ...]:
     return tuple(conversation_id if part == "ID" else part for part in path)
 
 
-async def cookie_of(jp_fetch: Any, jp_auth_header: dict[str, str]) -> str:
+async def cookie_of(jp_fetch: Fetch, jp_auth_header: dict[str, str]) -> str:
     """The cookies of a browser that has seen a page of the server, and whose user has logged in."""
     token = jp_auth_header["Authorization"].removeprefix("token ")
     seen = await jp_fetch("login", headers={"Authorization": ""})
@@ -44,7 +44,7 @@ async def assert_untouched(api: Api, conversation_id: str) -> None:
     assert [(view["conversation_id"], view["runs"]) for view in views] == [(conversation_id, [])]
 
 
-async def test_without_a_token_there_is_nothing_to_see_and_nothing_to_do(api: Api, face: Any) -> None:
+async def test_without_a_token_there_is_nothing_to_see_and_nothing_to_do(api: Api, client: OpenChannel) -> None:
     conversation_id = await api.new_conversation()
     for headers in ({"Authorization": ""}, {"Authorization": "token wrong"}, {"Authorization": "", **EVIL}):
         for method, path in (*READS, *CHANGES):
@@ -52,12 +52,12 @@ async def test_without_a_token_there_is_nothing_to_see_and_nothing_to_do(api: Ap
             assert status in (403, 404), (method, path, headers)
             assert conversation_id not in str(body)
         with pytest.raises(HTTPClientError, match="403"):
-            await face(conversation_id, headers=headers)
+            await client(conversation_id, headers=headers)
     await assert_untouched(api, conversation_id)
 
 
 async def test_a_foreign_page_cannot_use_a_logged_in_browser(
-    api: Api, face: Any, jp_fetch: Any, jp_auth_header: dict[str, str], jp_http_port: int
+    api: Api, client: OpenChannel, jp_fetch: Fetch, jp_auth_header: dict[str, str], jp_http_port: int
 ) -> None:
     conversation_id = await api.new_conversation()
     cookie = await cookie_of(jp_fetch, jp_auth_header)
@@ -65,21 +65,21 @@ async def test_a_foreign_page_cannot_use_a_logged_in_browser(
     own_page = {**browser, "Host": f"127.0.0.1:{jp_http_port}", "Origin": f"http://127.0.0.1:{jp_http_port}"}
     foreign_page = {**own_page, **EVIL}
     assert (await api("GET", "status", headers=own_page))[0] == 200
-    page: Face = await face(conversation_id, headers=own_page)
+    page: Client = await client(conversation_id, headers=own_page)
     assert (await page.next())["type"] == "session"
     for method, path in (*READS, *CHANGES):
         status, body = await api(method, *bound(path, conversation_id), headers=foreign_page, body={"content": "Go."})
         assert status in (403, 404), (method, path)
         assert conversation_id not in str(body)
     with pytest.raises(HTTPClientError, match="403"):
-        await face(conversation_id, headers=foreign_page)
+        await client(conversation_id, headers=foreign_page)
     with pytest.raises(HTTPClientError, match="403"):
-        await face(conversation_id, headers={**own_page, "Origin": "null"})
+        await client(conversation_id, headers={**own_page, "Origin": "null"})
     await assert_untouched(api, conversation_id)
 
 
 async def test_a_change_needs_the_xsrf_token_of_this_browser(
-    api: Api, jp_fetch: Any, jp_auth_header: dict[str, str]
+    api: Api, jp_fetch: Fetch, jp_auth_header: dict[str, str]
 ) -> None:
     conversation_id = await api.new_conversation()
     cookie = await cookie_of(jp_fetch, jp_auth_header)
@@ -94,12 +94,12 @@ async def test_a_change_needs_the_xsrf_token_of_this_browser(
     assert (await api("DELETE", "conversations", conversation_id, headers=allowed))[0] == 204
 
 
-async def test_a_name_that_was_rebound_to_this_machine_is_refused(api: Api, face: Any) -> None:
+async def test_a_name_that_was_rebound_to_this_machine_is_refused(api: Api, client: OpenChannel) -> None:
     conversation_id = await api.new_conversation()
     rebound = {"Host": "evil.example", "Origin": "http://evil.example"}
     assert (await api("GET", "conversations", headers=rebound))[0] == 403
     with pytest.raises(HTTPClientError, match="403"):
-        await face(conversation_id, headers=rebound)
+        await client(conversation_id, headers=rebound)
 
 
 class OnlyOwn(Authorizer):
@@ -119,9 +119,9 @@ class TestAnotherUsersConversation:
         monkeypatch.setattr(OnlyOwn, "theirs", set())
         return {"authorizer_class": OnlyOwn}
 
-    async def test_is_closed_where_the_authorizer_says_so(self, api: Api, face: Any) -> None:
+    async def test_is_closed_where_the_authorizer_says_so(self, api: Api, client: OpenChannel) -> None:
         theirs, own = await api.new_conversation(), await api.new_conversation()
-        watching: Face = await face(theirs)
+        watching: Client = await client(theirs)
         await watching.next()
         OnlyOwn.theirs.add(theirs)
         for method, path in (*READS, *CHANGES):
@@ -129,7 +129,7 @@ class TestAnotherUsersConversation:
                 status, _ = await api(method, *bound(path, theirs), body={"content": "Go."})
                 assert status == 403, (method, path)
         with pytest.raises(HTTPClientError, match="403"):
-            await face(theirs)
+            await client(theirs)
         await watching.send({"type": "message", "content": "Go."})  # it was let in before; each command asks again
         assert (await watching.next())["code"] == "ACCESS_DENIED"
         assert (await api("GET", "conversations", own))[0] == 200

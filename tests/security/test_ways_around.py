@@ -11,14 +11,15 @@ from jupyter_server.auth.identity import User
 from agent_kernel.approvals.policy import JudgedCall, Policy
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError, ToolFailed
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.tools.builtin import BUILTIN_TOOLS, builtin_verdict, no_looser
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, builtin_verdict, no_looser
+from agent_kernel.tools.builtin.files import read_file
+from agent_kernel.tools.builtin.notebooks import read_notebook
+from agent_kernel.tools.builtin.search import list_files, search_files
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.files import edit_file, read_file, write_file
-from agent_kernel.tools.notebooks import read_notebook
 from agent_kernel.tools.registry import ToolRegistry
-from agent_kernel.tools.search import list_files, search_files
 from agent_kernel_server.identity import person_of
-from agent_kernel_server.kernels.calls import AHEAD, CallFeed
+from agent_kernel_server.kernels.live_outputs import AHEAD, LiveOutputs
+from tests.file_tools import edit_file, write_file
 
 READERS = ("read_file", "list_files", "search_files", "read_notebook")
 
@@ -216,13 +217,13 @@ def test_who_decided_is_told_apart_from_a_namesake() -> None:
 
 def test_outputs_far_past_a_gap_are_not_kept() -> None:
     shown: list[str] = []
-    feed = CallFeed(lambda output: shown.append(output.text or ""))
+    outputs = LiveOutputs(lambda output: shown.append(output.text or ""))
     for index in (1, AHEAD * 2, 10**30):
-        feed.receive(index, OutputView(kind="stream", name="stdout", text=str(index)))
-    assert len(feed._early) == 1
-    assert feed.news.is_set()  # they are collected
-    feed.receive(0, OutputView(kind="stream", name="stdout", text="0"))
-    assert shown == ["0", "1"]
+        outputs.receive(index, OutputView(kind="stream", name="stdout", text=str(index)))
+    assert outputs.collect_now.is_set()  # they are collected
+    for index in (0, *range(2, AHEAD * 2)):
+        outputs.receive(index, OutputView(kind="stream", name="stdout", text=str(index)))
+    assert shown == [str(index) for index in range(AHEAD * 2)]
 
 
 NEST = 100_000

@@ -3,16 +3,31 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeVar, cast
 
 import orjson
-from tornado.httpclient import HTTPClientError
+from jupyter_client.asynchronous.client import AsyncKernelClient
+from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
+from tornado.httpclient import HTTPClientError, HTTPResponse
 from tornado.websocket import WebSocketClientConnection
 
 Frame = dict[str, Any]
+T = TypeVar("T")
 
 
-async def until(condition: Callable[[], Any], seconds: float = 15.0) -> Any:
+class Fetch(Protocol):
+    """An authenticated request to the test's server, by the parts of its path. Raises `HTTPClientError`."""
+
+    async def __call__(self, *parts: str, **options: Any) -> HTTPResponse: ...
+
+
+class OpenSocket(Protocol):
+    """As `Fetch`, for a WebSocket."""
+
+    async def __call__(self, *parts: str, **options: Any) -> WebSocketClientConnection: ...
+
+
+async def until(condition: Callable[[], T], seconds: float = 15.0) -> T:
     """Wait for a condition; its value. Fails with `TimeoutError`."""
     async with asyncio.timeout(seconds):
         while True:
@@ -24,7 +39,7 @@ async def until(condition: Callable[[], Any], seconds: float = 15.0) -> Any:
 class Api:
     """`status, body = await api("GET", "status")`; bodies are JSON."""
 
-    def __init__(self, fetch: Any) -> None:
+    def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
 
     async def __call__(self, method: str, *path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
@@ -73,7 +88,7 @@ def _json(body: bytes) -> Any:
     return orjson.loads(body) if body else None  # 10,000 calls in one body: the loop is shared with the server
 
 
-class Face:
+class Client:
     """A plain WebSocket client that remembers all frames."""
 
     def __init__(self, socket: WebSocketClientConnection) -> None:
@@ -113,13 +128,19 @@ class Face:
         await self.closed()
 
 
+class OpenChannel(Protocol):
+    """Opens a conversation's channel. `options` are those of the request."""
+
+    async def __call__(self, conversation_id: str, **options: Any) -> Client: ...
+
+
 class Kernel:
     """What a user does in a notebook: runs cells. It has its own channels to the kernel, as a page has."""
 
-    def __init__(self, kernel_id: str, kernel_manager: Any) -> None:
+    def __init__(self, kernel_id: str, kernel_manager: MappingKernelManager) -> None:
         self.kernel_id = kernel_id
         self._heard = False
-        self._client = kernel_manager.get_kernel(kernel_id).client()
+        self._client = cast(AsyncKernelClient, kernel_manager.get_kernel(kernel_id).client())
         self._client.start_channels(stdin=False, hb=False)
 
     async def run(
@@ -130,7 +151,7 @@ class Kernel:
         if not self._heard:
             await self.ready()
         message_id = self.start(code, cell_id, page)
-        outputs = []
+        outputs: list[Any] = []
         async with asyncio.timeout(seconds):
             while True:
                 message = await self._client.get_iopub_msg()

@@ -5,7 +5,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -42,15 +42,15 @@ from pytest_jupyter.pytest_tornasync import http_server, http_server_client, htt
 
 from agent_kernel.testing import FakeOpenAI
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Face, Kernel
+from tests.server.client import Api, Client, Fetch, Kernel, OpenChannel, OpenSocket
 from tests.watchdog import watched
 
 __all__ = [
     "api",
+    "client",
     "echo_kernel_spec",
     "extension",
     "extension_traits",
-    "face",
     "http_server",
     "http_server_client",
     "http_server_port",
@@ -151,30 +151,31 @@ def loop_watchdog(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def api(extension: AgentKernelServer, jp_fetch: Any) -> Api:
+def api(extension: AgentKernelServer, jp_fetch: Fetch) -> Api:
     return Api(jp_fetch)
 
 
 @pytest_asyncio.fixture
-async def face(extension: AgentKernelServer, jp_ws_fetch: Any) -> AsyncIterator[Callable[..., Any]]:
-    """Opens channels: `await face(conversation_id)`."""
-    opened: list[Face] = []
+async def client(extension: AgentKernelServer, jp_ws_fetch: OpenSocket) -> AsyncIterator[OpenChannel]:
+    """Opens channels: `await client(conversation_id)`."""
+    opened: list[Client] = []
 
-    async def open_face(conversation_id: str, **options: Any) -> Face:
+    async def open_client(conversation_id: str, **options: Any) -> Client:
         socket = await jp_ws_fetch("agent-kernel", "api", "conversations", conversation_id, "channel", **options)
-        opened.append(Face(socket))
+        opened.append(Client(socket))
         return opened[-1]
 
-    yield open_face
+    yield open_client
     for one in opened:
         await one.close()
 
 
 @pytest_asyncio.fixture
-async def kernel(extension: AgentKernelServer, jp_fetch: Any) -> AsyncIterator[Kernel]:
+async def kernel(extension: AgentKernelServer, jp_fetch: Fetch) -> AsyncIterator[Kernel]:
     """A running kernel that the server started."""
     answer = await jp_fetch("api", "kernels", method="POST", body=json.dumps({"name": "python3"}))
     kernel_id = json.loads(answer.body)["id"]
+    assert extension.serverapp is not None
     one = Kernel(kernel_id, extension.serverapp.kernel_manager)
     yield one
     await one.close()

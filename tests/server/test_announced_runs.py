@@ -12,8 +12,8 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
-from agent_kernel_server.notebooks import WIDGET_MIME
-from tests.server.client import Api, Kernel, until
+from agent_kernel_server.notebooks.outputs import WIDGET_MIME
+from tests.server.client import Api, Fetch, Kernel, until
 
 pytestmark = pytest.mark.kernel
 
@@ -29,7 +29,7 @@ def notebook(jp_root_dir: Path) -> Path:
 
 
 @pytest.fixture
-async def open_kernel(extension: AgentKernelServer, jp_fetch: Any, notebook: Path) -> Any:
+async def open_kernel(extension: AgentKernelServer, jp_fetch: Fetch, notebook: Path) -> Any:
     """The kernel of the notebook's session, with the extension loaded. No page is connected."""
     body = {
         "path": "folder/analysis.ipynb",
@@ -113,7 +113,7 @@ async def test_the_record_reaches_the_saved_notebook_with_no_page_open(
 
 
 async def test_a_save_leaves_a_running_run_and_replaces_a_finished_one(
-    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI, jp_fetch: Any, extension: AgentKernelServer
+    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI, jp_fetch: Fetch, extension: AgentKernelServer
 ) -> None:
     model.add(call("run_python", code="1"), say("Done."))
     manager = extension.serverapp.kernel_manager
@@ -257,7 +257,7 @@ async def test_a_run_that_is_tried_again_with_no_page_open_has_its_last_record_i
 
 
 async def test_who_saves_as_soon_as_the_answer_is_there_saves_the_record(
-    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI, extension: AgentKernelServer, jp_fetch: Any
+    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI, extension: AgentKernelServer, jp_fetch: Fetch
 ) -> None:
     """A page that was reloaded hears of the end by its channel, before the record is made."""
     model.add(say("Done."))

@@ -8,7 +8,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Fetch, Kernel, OpenChannel
 
 FAULTY = call("no_such_tool")
 """A turn without an answer, where there is no kernel."""
@@ -73,12 +73,12 @@ class TestABudget:
         assert (await listed(api, "runs", "paused"))["paused"]["pause_id"] == pause_id
 
     async def test_that_was_raised_over_http_is_not_raised_again_over_the_channel(
-        self, api: Api, face: Any, model: FakeOpenAI
+        self, api: Api, client: OpenChannel, model: FakeOpenAI
     ) -> None:
         model.add(FAULTY, say("Done."))
         conversation_id, run_id = await start(api)
         answer = {"pause_id": (await listed(api, "runs", "paused"))["paused"]["pause_id"], "add": {"steps": 3}}
-        page = await face(conversation_id)
+        page = await client(conversation_id)
         await page.next()
         assert (await api("POST", "conversations", conversation_id, "runs", run_id, "budget", body=answer))[0] == 200
         await page.send({"type": "budget", "run_id": run_id, **answer})
@@ -179,7 +179,7 @@ async def test_a_run_whose_model_failed_is_tried_again(api: Api, model: FakeOpen
 
 @pytest.mark.kernel
 async def test_a_run_whose_kernel_has_gone_is_not_tried_again_and_the_answer_says_so(
-    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Any
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch
 ) -> None:
     model.add(failure(400, "The model is not well."))
     conversation_id, run_id = await start(api, kernel_id=kernel.kernel_id)

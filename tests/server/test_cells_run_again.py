@@ -64,7 +64,7 @@ async def test_a_cell_that_is_run_again_while_its_call_waits_has_the_new_run_beg
     assert [(one["approval_id"], one["reason"]) for one in ended] == [(first["approval_id"], "Its cell was run again.")]
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     await api.ended(first["conversation_id"])
-    assert (await loaded.text("import agent_kernel as ak; print(ak.last_run().text)")) == "Done.\n"
+    assert (await loaded.text("import agent_kernel as ak; print(ak.last_run().wait().text)")) == "Done.\n"
 
 
 async def test_a_cell_that_is_run_again_ten_times_in_a_second_leaves_one_run(

@@ -8,18 +8,20 @@ import pytest
 from jupyter_server.auth import Authorizer
 from tornado.httpclient import HTTPClientError
 
-from agent_kernel.loop.clients import greeting
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
+from agent_kernel.runtime.clients import session
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server import channel
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, until
+from tests.server.client import Api, OpenChannel, until
 
 
-async def test_the_session_comes_first_and_the_answer_streams_as_tokens(api: Api, face: Any, model: FakeOpenAI) -> None:
+async def test_the_session_comes_first_and_the_answer_streams_as_tokens(
+    api: Api, client: OpenChannel, model: FakeOpenAI
+) -> None:
     model.add(say("The answer is four, as far as anybody knows."))
     conversation_id = await api.new_conversation()
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     session = await page.next()
     assert (session["type"], session["protocol"], session["last_seq"]) == ("session", 1, 0)
     assert session["snapshot"]["conversation_id"] == conversation_id
@@ -34,13 +36,13 @@ async def test_the_session_comes_first_and_the_answer_streams_as_tokens(api: Api
 
 
 async def test_a_page_that_reconnects_gets_what_it_missed_once_and_in_order(
-    api: Api, face: Any, model: FakeOpenAI
+    api: Api, client: OpenChannel, model: FakeOpenAI
 ) -> None:
     model.add(say("One two three four five."))
     conversation_id = await api.new_conversation()
     await api.start_run(conversation_id)
     view = await api.ended(conversation_id)
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     assert (await page.next())["last_seq"] == view["last_seq"]
     await page.send({"type": "resume", "last_seq": 3})
     seqs = [(await page.next())["seq"] for _ in range(view["last_seq"] - 3)]
@@ -52,6 +54,7 @@ async def test_a_page_that_reconnects_gets_what_it_missed_once_and_in_order(
         "conversation_id": conversation_id,
         "run_id": None,
         "timestamp": "",
+        "command_id": None,
     }
 
 
@@ -85,9 +88,9 @@ async def test_a_page_that_reconnects_gets_what_it_missed_once_and_in_order(
     ],
 )
 async def test_a_malformed_or_oversized_frame_is_answered_and_the_connection_stays(
-    api: Api, face: Any, frame: Any, says: str
+    api: Api, client: OpenChannel, frame: Any, says: str
 ) -> None:
-    page = await face(await api.new_conversation())
+    page = await client(await api.new_conversation())
     await page.next()
     await page.send(frame)
     error = await page.next()
@@ -97,8 +100,8 @@ async def test_a_malformed_or_oversized_frame_is_answered_and_the_connection_sta
     assert (await page.next())["type"] == "pong"
 
 
-async def test_a_command_of_a_later_version_is_ignored(api: Api, face: Any) -> None:
-    page = await face(await api.new_conversation())
+async def test_a_command_of_a_later_version_is_ignored(api: Api, client: OpenChannel) -> None:
+    page = await client(await api.new_conversation())
     await page.next()
     await page.send({"type": "teleport", "where": "home"})
     await page.send({"type": "ping"})
@@ -117,11 +120,11 @@ async def test_a_command_of_a_later_version_is_ignored(api: Api, face: Any) -> N
     ids=lambda command: str(command["type"]),
 )
 async def test_an_unknown_id_gets_a_clear_error_and_changes_nothing(
-    api: Api, face: Any, command: dict[str, Any]
+    api: Api, client: OpenChannel, command: dict[str, Any]
 ) -> None:
     conversation_id = await api.new_conversation()
     before = (await api("GET", "conversations", conversation_id))[1]
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     await page.next()
     await page.send(command)
     error = await page.next()
@@ -131,13 +134,13 @@ async def test_an_unknown_id_gets_a_clear_error_and_changes_nothing(
 
 
 async def test_a_page_that_comes_before_its_run_is_announced_waits_for_it(
-    extension: AgentKernelServer, face: Any, caplog: pytest.LogCaptureFixture
+    extension: AgentKernelServer, client: OpenChannel, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert extension.service is not None
-    brain = await extension.service.brain()
-    opening = [asyncio.create_task(face("conv_soon")) for _ in range(2)]
-    await until(lambda: len(brain._arrival._waiters) == 2)
-    await brain.create_conversation(conversation_id="conv_soon")
+    runtime = await extension.service.runtime()
+    opening = [asyncio.create_task(client("conv_soon")) for _ in range(2)]
+    await until(lambda: len(runtime._arrival._waiters) == 2)
+    await runtime.create_conversation(conversation_id="conv_soon")
     for page in await asyncio.gather(*opening):
         assert (await page.next())["conversation_id"] == "conv_soon"
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
@@ -152,7 +155,7 @@ async def test_a_page_that_leaves_before_its_run_is_announced_leaves_nothing(
 ) -> None:
     service, handlers = extension.service, []
     assert service is not None
-    brain = await service.brain()
+    runtime = await service.runtime()
     on_close = channel.ChannelHandler.on_close
     monkeypatch.setattr(channel.ChannelHandler, "on_close", lambda self: (handlers.append(self), on_close(self)))
     _, writer = await asyncio.open_connection("localhost", jp_http_port)
@@ -161,45 +164,45 @@ async def test_a_page_that_leaves_before_its_run_is_announced_leaves_nothing(
     lines = [f"GET {jp_base_url}agent-kernel/api/conversations/conv_soon/channel HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in upgrade.items()]
     writer.write("\r\n".join([*lines, "", ""]).encode())
-    await until(lambda: brain._arrival._waiters)
+    await until(lambda: runtime._arrival._waiters)
     writer.close()
     await until(lambda: handlers)
-    await brain.create_conversation(conversation_id="conv_soon")
+    await runtime.create_conversation(conversation_id="conv_soon")
     await until(lambda: handlers[0]._finished)
     assert service.channels == set()
 
 
 async def test_a_channel_to_an_unknown_conversation_is_404(
-    api: Api, face: Any, monkeypatch: pytest.MonkeyPatch
+    api: Api, client: OpenChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(channel, "ANNOUNCED_SECONDS", 0.05)
     with pytest.raises(HTTPClientError, match="404"):
-        await face("nowhere")
+        await client("nowhere")
 
 
-async def test_a_stranger_gets_no_channel(api: Api, face: Any) -> None:
+async def test_a_stranger_gets_no_channel(api: Api, client: OpenChannel) -> None:
     conversation_id = await api.new_conversation()
     with pytest.raises(HTTPClientError, match="403"):
-        await face(conversation_id, headers={"Authorization": ""})
+        await client(conversation_id, headers={"Authorization": ""})
 
 
 async def test_a_foreign_page_gets_no_channel_even_with_the_token(
-    api: Api, face: Any, jp_auth_header: dict[str, str]
+    api: Api, client: OpenChannel, jp_auth_header: dict[str, str]
 ) -> None:
     conversation_id = await api.new_conversation()
     with pytest.raises(HTTPClientError, match="403"):
-        await face(conversation_id, headers={"Origin": "https://elsewhere.example"})
+        await client(conversation_id, headers={"Origin": "https://elsewhere.example"})
     token = jp_auth_header["Authorization"].removeprefix("token ")
     with pytest.raises(HTTPClientError, match="403"):
-        await face(
+        await client(
             conversation_id,
             headers={"Authorization": "", "Origin": "https://elsewhere.example"},
             params={"token": token},
         )
 
 
-async def test_a_page_of_this_server_gets_its_channel(api: Api, face: Any, jp_http_port: int) -> None:
-    page = await face(await api.new_conversation(), headers={"Origin": f"http://localhost:{jp_http_port}"})
+async def test_a_page_of_this_server_gets_its_channel(api: Api, client: OpenChannel, jp_http_port: int) -> None:
+    page = await client(await api.new_conversation(), headers={"Origin": f"http://localhost:{jp_http_port}"})
     assert (await page.next())["type"] == "session"
 
 
@@ -208,12 +211,12 @@ class TestAnAllowedOrigin:
     def server_traits(self) -> dict[str, Any]:
         return {"allow_origin": "https://friend.example"}
 
-    async def test_gets_a_channel_and_others_do_not(self, api: Api, face: Any) -> None:
+    async def test_gets_a_channel_and_others_do_not(self, api: Api, client: OpenChannel) -> None:
         conversation_id = await api.new_conversation()
-        page = await face(conversation_id, headers={"Origin": "https://friend.example"})
+        page = await client(conversation_id, headers={"Origin": "https://friend.example"})
         assert (await page.next())["type"] == "session"
         with pytest.raises(HTTPClientError, match="403"):
-            await face(conversation_id, headers={"Origin": "https://elsewhere.example"})
+            await client(conversation_id, headers={"Origin": "https://elsewhere.example"})
 
 
 class Switchable(Authorizer):
@@ -232,12 +235,12 @@ class TestAReader:
         return {"authorizer_class": Switchable}
 
     async def test_sees_everything_and_may_do_nothing(
-        self, api: Api, face: Any, monkeypatch: pytest.MonkeyPatch
+        self, api: Api, client: OpenChannel, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         conversation_id = await api.new_conversation()
         before = (await api("GET", "conversations", conversation_id))[1]
         monkeypatch.setattr(Switchable, "read_only", True)
-        page = await face(conversation_id)
+        page = await client(conversation_id)
         assert (await page.next())["snapshot"] == before
         for command in (
             {"type": "message", "content": "Delete everything."},
@@ -253,11 +256,11 @@ class TestAReader:
         assert (await api("GET", "conversations", conversation_id))[1] == before
 
 
-async def test_a_slow_page_loses_no_token(api: Api, face: Any, model: FakeOpenAI) -> None:
+async def test_a_slow_page_loses_no_token(api: Api, client: OpenChannel, model: FakeOpenAI) -> None:
     text = "word " * 5_000
     model.add(say(text))
     conversation_id = await api.new_conversation()
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     await page.next()
     await api.start_run(conversation_id)
     await api.ended(conversation_id)  # nothing was read meanwhile
@@ -268,7 +271,7 @@ async def test_a_slow_page_loses_no_token(api: Api, face: Any, model: FakeOpenAI
 
 
 async def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_flood(
-    api: Api, face: Any, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    api: Api, client: OpenChannel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.add(say("First."), say("Second."))
     conversation_id = await api.new_conversation()
@@ -276,8 +279,8 @@ async def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_f
     # The log says that a run has ended a moment before the conversation is idle.
     view = await api.ended(conversation_id) | {"status": "idle"}
     last = view["last_seq"]
-    monkeypatch.setattr(greeting, "REPLAYED_EVENTS", last - 1)
-    page = await face(conversation_id)
+    monkeypatch.setattr(session, "REPLAYED_EVENTS", last - 1)
+    page = await client(conversation_id)
     await page.next()
     await page.send({"type": "resume", "last_seq": 1})
     assert [(await page.next())["seq"] for _ in range(last - 1)] == list(range(2, last + 1))
@@ -289,12 +292,14 @@ async def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_f
     await api.ended(conversation_id)
 
 
-async def test_a_page_that_leaves_leaves_nothing_behind(api: Api, face: Any, extension: AgentKernelServer) -> None:
+async def test_a_page_that_leaves_leaves_nothing_behind(
+    api: Api, client: OpenChannel, extension: AgentKernelServer
+) -> None:
     service = extension.service
     assert service is not None
     conversation_id = await api.new_conversation()
     tasks = len(asyncio.all_tasks())
-    pages = [await face(conversation_id) for _ in range(5)]
+    pages = [await client(conversation_id) for _ in range(5)]
     for page in pages:
         await page.next()
     assert len(service.channels) == 5
@@ -304,8 +309,10 @@ async def test_a_page_that_leaves_leaves_nothing_behind(api: Api, face: Any, ext
     await until(lambda: len(asyncio.all_tasks()) <= tasks)
 
 
-async def test_stopping_the_server_closes_the_channels(api: Api, face: Any, extension: AgentKernelServer) -> None:
-    page = await face(await api.new_conversation())
+async def test_stopping_the_server_closes_the_channels(
+    api: Api, client: OpenChannel, extension: AgentKernelServer
+) -> None:
+    page = await client(await api.new_conversation())
     await page.next()
     await extension.stop_extension()
     assert await page.closed()

@@ -11,8 +11,8 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
-from tests.core.pictures import png_bytes, size_of
-from tests.server.client import Api, Face, Kernel
+from tests.core.tools.builtin.pictures import png_bytes, size_of
+from tests.server.client import Api, Client, Fetch, Kernel, OpenChannel
 from tests.server.test_announced_runs import notebook, open_kernel, the_run
 
 __all__ = ["notebook", "open_kernel"]
@@ -32,12 +32,12 @@ def pictures(message: Any) -> list[tuple[int, int]]:
 
 
 async def test_the_model_gets_the_plot_and_the_page_says_so_also_after_a_reload(
-    api: Api, open_kernel: Kernel, model: FakeOpenAI, face: Any
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, client: OpenChannel
 ) -> None:
     model.add(call("run_python", call_id="c1", code=PLOT), say("It peaks in the middle."))
     await open_kernel.run(f"{SEEING}Draw it.")
     conversation_id, _ = await the_run(api)
-    page: Face = await face(conversation_id)
+    page: Client = await client(conversation_id)
     await page.until("session")
     await page.send({"type": "resume", "last_seq": 0})
     seen = await page.until("tool_seen")
@@ -47,7 +47,7 @@ async def test_the_model_gets_the_plot_and_the_page_says_so_also_after_a_reload(
     messages = model.requests[-1].body["messages"]
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "user"]
     assert pictures(messages[-1]) == [(556, 434)]
-    again = await (await face(conversation_id)).until("session")
+    again = await (await client(conversation_id)).until("session")
     assert [one["seen_images"] for one in again["snapshot"]["tool_calls"]] == [1]
 
 
@@ -86,7 +86,7 @@ async def test_a_picture_in_the_prompt_is_read_in_the_notebooks_folder_and_nowhe
 
 
 async def test_an_attachment_in_the_prompt_is_read_from_the_notebook_also_after_it_was_renamed(
-    api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path, jp_fetch: Any
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path, jp_fetch: Fetch
 ) -> None:
     [session] = json.loads((await jp_fetch("api", "sessions")).body)
     renamed = json.dumps({"path": "folder/renamed.ipynb", "name": "renamed.ipynb"})

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Kernel, OpenChannel
 from tests.server.test_kernels import executing, waiting_call
 
 pytestmark = pytest.mark.kernel
@@ -45,13 +45,13 @@ async def test_a_signal_that_nobody_asked_jupyter_for_is_not_the_users(
 
 
 async def test_code_that_is_signalled_and_goes_on_is_still_cancelled_by_cancel(
-    api: Api, kernel: Kernel, model: FakeOpenAI, face: Any
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel
 ) -> None:
     caught = f"try:\n    {SHELL}\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    time.sleep(2)"
     code = f"import subprocess, time\n{caught}\nprint('goes on', flush=True)\ntime.sleep(60)"
     model.add(call("run_python", code=code), say("I go on."))
     conversation_id, waiting = await waiting_call(api, kernel)
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     while "goes on" not in (await page.until("tool_output"))["output"]["text"]:
         pass

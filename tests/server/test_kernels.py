@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Kernel, OpenChannel
 
 pytestmark = pytest.mark.kernel
 
@@ -31,7 +30,7 @@ async def executing(api: Api, conversation_id: str) -> Any:
 
 
 async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_with_tools(
-    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI
 ) -> None:
     model.add(
         calls(
@@ -42,7 +41,7 @@ async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_w
         say("It is 42."),
     )
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     await api.start_run(conversation_id)
     first = await api.next_approval()
     assert first["tool_name"] == "run_python"
@@ -79,11 +78,11 @@ async def _pending(api: Api, count: int) -> list[Any]:
 
 
 async def test_the_first_decision_stands_and_the_second_is_told_who_made_it(
-    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI
 ) -> None:
     model.add(call("run_python", code="print('ran')"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     session = await page.next()
     assert [one["approval_id"] for one in session["pending"]] == [waiting["approval_id"]]
     assert (await api("POST", "approvals", waiting["approval_id"], body={"approved": True}))[0] == 200
@@ -136,31 +135,33 @@ async def test_a_call_waits_behind_the_users_cell_and_survives_that_cells_failur
 
 
 async def test_a_card_says_behind_which_of_the_users_cells_its_call_waits(
-    api: Api, kernel: Kernel, model: FakeOpenAI, face: Callable[..., Any]
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
 ) -> None:
+    seen = tmp_path / "seen"
     model.add(call("run_python", code="print('after')"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     await kernel.ready()
     number = int(await kernel.text("print(len(In) - 1)"))  # of this cell, as on the page
-    kernel.start("import time; time.sleep(1.5)")
+    kernel.start(f"import pathlib, time\nwhile not pathlib.Path({str(seen)!r}).exists(): time.sleep(0.02)")
     await page.send({"type": "approval_response", "approval_id": waiting["approval_id"], "approved": True})
     await page.until("tool_start")
     waits = await page.until("tool_state")
+    seen.touch()
     assert (waits["state"], waits["waiting_behind"]) == ("executing", number + 1)
     assert (await page.until("tool_complete"))["state"] == "success"
     await page.until("complete")
 
 
 async def test_a_written_file_is_put_back_unless_somebody_changed_it_since(
-    api: Api, kernel: Kernel, model: FakeOpenAI, face: Callable[..., Any], tmp_path: Path
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
 ) -> None:
     report, notes = tmp_path / "report.md", tmp_path / "notes.md"
     report.write_text("old\n")
     writes = [call("write_file", path=str(path), content="new\n", call_id=path.stem) for path in (report, notes)]
     model.add(calls(*writes, call("run_python", code="1", call_id="last")), say("Done."))
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     await api.start_run(conversation_id)
     asked = {one["tool_call_id"]: one for one in [await page.until("approval_request") for _ in "123"]}
     for name, shown in (("report", "@@ -1 +1 @@\n-old\n+new"), ("notes", "--- /dev/null\n")):
@@ -182,7 +183,8 @@ async def test_a_written_file_is_put_back_unless_somebody_changed_it_since(
 
 LATE = """
 import threading
-from agent_kernel.notebook import executor, mailbox
+from agent_kernel.notebook.execution import executor
+from agent_kernel.notebook.execution import mailbox
 _kernel, _looked, _expect = get_ipython().kernel, threading.Event(), mailbox.Mailbox.expect
 _handle = _kernel.control_handlers["agent_kernel_request"]
 executor.DEPOSIT_SECONDS = 0

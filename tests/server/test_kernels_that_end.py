@@ -3,21 +3,20 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
-from agent_kernel_server.kernels.attach import ENDED_NOTICE
-from tests.server.client import Api, Kernel, until
+from agent_kernel_server.kernels.kernel import ENDED_NOTICE
+from tests.server.client import Api, Fetch, Kernel, OpenChannel, until
 from tests.server.test_kernels import executing, waiting_call
 
 pytestmark = pytest.mark.kernel
 
 
 async def test_stop_interrupts_the_call_and_not_the_users_cell(
-    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI
 ) -> None:
     model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(60)"))
     conversation_id, waiting = await waiting_call(api, kernel)
@@ -25,7 +24,7 @@ async def test_stop_interrupts_the_call_and_not_the_users_cell(
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     await executing(api, conversation_id)
     users_cell = asyncio.create_task(kernel.text("import time; time.sleep(0.5); print('untouched')"))
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     run_id = (await page.next())["snapshot"]["runs"][0]["run_id"]
     await page.send({"type": "cancel", "run_id": run_id})
     view = await api.ended(conversation_id)
@@ -48,7 +47,7 @@ async def test_a_kernel_that_dies_in_a_call_leaves_an_honest_outcome(
 
 @pytest.mark.parametrize("how", ["restart", "shutdown"])
 async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
-    api: Api, kernel: Kernel, model: FakeOpenAI, how: str, jp_fetch: Any, extension: AgentKernelServer
+    api: Api, kernel: Kernel, model: FakeOpenAI, how: str, jp_fetch: Fetch, extension: AgentKernelServer
 ) -> None:
     model.add(
         calls(
@@ -73,7 +72,7 @@ async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
 
 
 async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
-    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Any
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch
 ) -> None:
     model.add(
         call("run_python", code="print('old')"), say("Done."), call("run_python", code="print('new')"), say("Done.")
@@ -91,7 +90,7 @@ async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
 
 
 async def test_a_kernel_that_is_shut_down_leaves_no_socket_and_no_task(
-    api: Api, extension: AgentKernelServer, jp_fetch: Any, model: FakeOpenAI
+    api: Api, extension: AgentKernelServer, jp_fetch: Fetch, model: FakeOpenAI
 ) -> None:
     service = extension.service
     assert service is not None
@@ -104,27 +103,27 @@ async def test_a_kernel_that_is_shut_down_leaves_no_socket_and_no_task(
     for _ in range(2):
         answer = await jp_fetch("api", "kernels", method="POST", body=json.dumps({"name": "python3"}))
         kernel_id = json.loads(answer.body)["id"]
-        await until(lambda kernel_id=kernel_id: kernel_id in service.kernels.attached())
+        await until(lambda kernel_id=kernel_id: kernel_id in service.kernels.kernel_ids())
         model.add(call("inspect_variables"), say("Done."))
         conversation_id = await api.new_conversation(kernel_id=kernel_id)
         await api.start_run(conversation_id)
         await api.ended(conversation_id)
         await jp_fetch("api", "kernels", kernel_id, method="DELETE")
-        await until(lambda: not service.kernels.attached())
+        await until(lambda: not service.kernels.kernel_ids())
         if before is None:
             before = leftovers()
     await until(lambda: leftovers() <= before)
 
 
 async def test_what_a_kernel_replaced_before_it_died_is_not_put_back_and_the_page_is_told(
-    api: Api, face: Any, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.md"
     path.write_text("old")
     dies = call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", call_id="dies")
     model.add(call("write_file", path=str(path), content="new", call_id="writes"), dies)
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    page = await face(conversation_id)
+    page = await client(conversation_id)
     await api.start_run(conversation_id)
     for _ in range(2):
         asked = await page.until("approval_request")
@@ -142,7 +141,7 @@ async def test_what_a_kernel_replaced_before_it_died_is_not_put_back_and_the_pag
 
 @pytest.mark.parametrize("asleep", [False, True], ids=["model", "call"])
 async def test_an_interrupt_of_the_kernel_stops_a_run_that_no_cell_has_started(
-    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Any, asleep: bool
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch, asleep: bool
 ) -> None:
     code = "import time\nprint('in', flush=True)\ntime.sleep(60)" if asleep else "1"
     model.add(call("run_python", code=code))

@@ -10,7 +10,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Fetch, Kernel
 
 PROMPT = "Which penguins are heavy?"
 CELL = "cell-of-the-agent"
@@ -25,7 +25,7 @@ def notebooks(jp_root_dir: Path) -> list[str]:
     return ["first.ipynb", "second.ipynb"]
 
 
-async def open_notebook(jp_fetch: Any, path: str, kernel_id: str | None = None) -> str:
+async def open_notebook(jp_fetch: Fetch, path: str, kernel_id: str | None = None) -> str:
     """A session as a page makes it; the id of its kernel."""
     kernel = {"name": "python3"} if kernel_id is None else {"id": kernel_id}
     body = {"path": path, "name": path, "type": "notebook", "kernel": kernel}
@@ -34,7 +34,7 @@ async def open_notebook(jp_fetch: Any, path: str, kernel_id: str | None = None) 
 
 
 @pytest.fixture
-async def in_second(extension: AgentKernelServer, jp_fetch: Any, notebooks: list[str]) -> Any:
+async def in_second(extension: AgentKernelServer, jp_fetch: Fetch, notebooks: list[str]) -> Any:
     """The kernel of the second notebook, with the extension loaded."""
     kernel = Kernel(await open_notebook(jp_fetch, notebooks[1]), extension.serverapp.kernel_manager)
     await kernel.run("%load_ext agent_kernel")
@@ -54,7 +54,7 @@ def place(one: Any) -> tuple[Any, ...]:
 
 @pytest.mark.kernel
 async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_prompt(
-    api: Api, in_second: Kernel, model: FakeOpenAI, jp_fetch: Any
+    api: Api, in_second: Kernel, model: FakeOpenAI, jp_fetch: Fetch
 ) -> None:
     model.add(call("run_python", code="1"), say("None."))
     await in_second.run(f"%%agent\n{PROMPT}", cell_id=CELL)
@@ -91,7 +91,7 @@ async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_promp
 
 @pytest.mark.kernel
 async def test_of_two_notebooks_on_a_kernel_the_one_that_asked_is_named(
-    api: Api, extension: AgentKernelServer, model: FakeOpenAI, jp_fetch: Any, notebooks: list[str]
+    api: Api, extension: AgentKernelServer, model: FakeOpenAI, jp_fetch: Fetch, notebooks: list[str]
 ) -> None:
     kernel_id = await open_notebook(jp_fetch, notebooks[0])
     await open_notebook(jp_fetch, notebooks[1], kernel_id)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from agent_kernel_server.app import _read_limits
-from tests.server.client import Api, Kernel
+from agent_kernel_server.app import read_limits_of
+from tests.server.client import Api, Kernel, OpenChannel
 
 
 class TestWhereTheSiteAsks:
@@ -31,9 +31,9 @@ class TestWhereTheSiteAsks:
             "waiting": 0,
         }
 
-    async def test_nor_over_the_channel(self, api: Api, face: Any) -> None:
+    async def test_nor_over_the_channel(self, api: Api, client: OpenChannel) -> None:
         conversation_id = await api.new_conversation()
-        page = await face(conversation_id)
+        page = await client(conversation_id)
         await page.next()
         await page.send({"type": "policy", "mode": "allow"})
         assert (await page.until("error"))["message"].startswith("This site allows ask at most")
@@ -76,6 +76,6 @@ async def test_a_file_in_the_notebooks_folder_tightens_the_runs_there(
     [rule] = run["policy"]["rules"]
     assert (rule["origin"], rule["made_by"], rule["text"]) == ("folder", ".agent-kernel.toml", "deny run_shell")
     for path in ("folder/a.ipynb", "RTC:folder/a.ipynb"):
-        below = _read_limits(jp_root_dir, path)
+        below = read_limits_of(jp_root_dir, path)
         assert below.closed
         assert [rule.file for rule in below.rules] == ["../.agent-kernel.toml"]

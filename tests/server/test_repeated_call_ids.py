@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.log import audit
+from agent_kernel.log.audit import chain
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Fetch, Kernel, OpenChannel
 
 pytestmark = pytest.mark.kernel
 
@@ -80,7 +80,7 @@ async def test_at_the_same_time(api: Api, kernel: Kernel, model: FakeOpenAI) -> 
 
 
 async def test_in_a_kernel_that_was_restarted_in_between(
-    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Any
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch
 ) -> None:
     by_prompt(model, {word: printing(word) for word in ("first", "second")}, times=4)
     first = await decided(api, await begun(api, kernel, "first"))
@@ -89,7 +89,9 @@ async def test_in_a_kernel_that_was_restarted_in_between(
     assert [first["result"], second["result"]] == ["first", "second"]
 
 
-async def test_cancelling_one_interrupts_no_other(api: Api, kernel: Kernel, model: FakeOpenAI, face: Any) -> None:
+async def test_cancelling_one_interrupts_no_other(
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel
+) -> None:
     """The first one's call runs; the second one's, of the same id, waits behind it and is cancelled."""
     sleeps = call(
         "run_python", call_id="call_0", code="import time\nprint('in', flush=True)\ntime.sleep(1.5)\nprint('out')"
@@ -98,7 +100,7 @@ async def test_cancelling_one_interrupts_no_other(api: Api, kernel: Kernel, mode
     pages = {}
     for word in ("first", "second"):
         conversation_id = await begun(api, kernel, word)
-        pages[word] = await face(conversation_id)
+        pages[word] = await client(conversation_id)
         asked = await pages[word].until("approval_request")
         await pages[word].send({"type": "approval_response", "approval_id": asked["approval_id"], "approved": True})
         await pages[word].until("tool_output" if word == "first" else "tool_start")
@@ -111,7 +113,7 @@ async def test_cancelling_one_interrupts_no_other(api: Api, kernel: Kernel, mode
 
 
 async def test_each_takes_back_the_file_of_its_own_call(
-    api: Api, kernel: Kernel, model: FakeOpenAI, face: Any, tmp_path: Path
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
 ) -> None:
     paths = {word: tmp_path / f"{word}.md" for word in ("first", "second")}
     turns = {
@@ -126,7 +128,7 @@ async def test_each_takes_back_the_file_of_its_own_call(
     for word, path in paths.items():
         path.write_text("old")
         conversation_id = await begun(api, kernel, word)
-        page = pages[word] = await face(conversation_id)
+        page = pages[word] = await client(conversation_id)
         asked = {one["tool_call_id"]: one for one in [await page.until("approval_request") for _ in "12"]}
         await page.send({"type": "approval_response", "approval_id": asked["call_0"]["approval_id"], "approved": True})
         assert (await page.until("tool_complete"))["undo"]
@@ -170,7 +172,7 @@ async def test_lists_and_events_name_each_call_so_that_none_is_taken_for_another
         assert await api.pending() == waiting[number + 1 :]
         await api.ended(one["conversation_id"])
     with closing(sqlite3.connect(jp_data_dir / "agent-kernel" / "agent-kernel.sqlite")) as sql:
-        fields = [entry.fields for entry in audit.read_entries(sql)]
+        fields = [entry.fields for entry in chain.read_entries(sql)]
     for one in waiting:
         own = {name: one[name] for name in ("conversation_id", "run_id", "tool_call_id", "approval_id")}
         kinds = [entry["kind"] for entry in fields if {name: entry[name] for name in own} == own]

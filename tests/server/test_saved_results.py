@@ -2,21 +2,24 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 from nbformat.sign import NotebookNotary
 
-from agent_kernel.loop.run import RunResult
-from agent_kernel.loop.settings import RunSpec
 from agent_kernel.protocol.views import MessageView, OutputView
 from agent_kernel.protocol.vocabulary import RESULT_MARK
 from agent_kernel.record import place_record, render_record
-from agent_kernel_server import notebooks
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.run import RunResult
 from agent_kernel_server.app import AgentKernelServer
-from agent_kernel_server.notebooks import WIDGET_MIME, RecordKeeper
-from tests.core.record_examples import PNG, a_call, a_run, says
+from agent_kernel_server.notebooks import records as kept_records
+from agent_kernel_server.notebooks.outputs import WIDGET_MIME
+from agent_kernel_server.notebooks.records import RecordKeeper
+from tests.core.record.record_examples import PNG, a_call, a_run, says
+from tests.server.client import Fetch
 
 PATH = "analysis.ipynb"
 TABLE = {"text/html": "<table><tr><td>1</td></tr></table>", "text/plain": "1"}
@@ -63,7 +66,7 @@ def records(extension: AgentKernelServer) -> RecordKeeper:
 
 
 @pytest.fixture
-def save(extension: AgentKernelServer, jp_fetch: Any, jp_root_dir: Any) -> Save:
+def save(extension: AgentKernelServer, jp_fetch: Fetch, jp_root_dir: Path) -> Save:
     """Save a notebook with these outputs of its cells as a page does; those that are in the file."""
 
     async def save_it(*cells: list[dict[str, Any]], path: str = PATH) -> list[list[dict[str, Any]]]:
@@ -187,7 +190,7 @@ async def test_marks_that_are_not_ours_change_nothing(records: RecordKeeper, sav
 
 
 async def test_a_notebook_that_was_trusted_is_trusted_with_the_results(
-    records: RecordKeeper, save: Save, extension: AgentKernelServer, jp_root_dir: Any
+    records: RecordKeeper, save: Save, extension: AgentKernelServer, jp_root_dir: Path
 ) -> None:
     """Jupyter signs what the hook has made of it: the page is not asked to trust its own notebook anew."""
     await keep(records, "w1", a_result(CHART))
@@ -199,7 +202,7 @@ async def test_a_notebook_that_was_trusted_is_trusted_with_the_results(
 async def test_the_oldest_records_stand_alone_where_memory_is_short(
     records: RecordKeeper, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notebooks, "KEPT_BYTES", 5_000)
+    monkeypatch.setattr(kept_records, "KEPT_BYTES", 5_000)
     many = [a_result({"text/html": "x" * 2_000, "text/plain": "kept"}, run_id=f"run_{number}") for number in range(5)]
     for number, result in enumerate(many):
         await keep(records, f"w{number}", result)

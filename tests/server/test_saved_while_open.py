@@ -14,8 +14,9 @@ from tornado.web import HTTPError
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
-from agent_kernel_server.open_runs import OPEN_MARK, WIDGET_MIME
-from tests.server.client import Api, Kernel, until
+from agent_kernel_server.notebooks.open_runs import OPEN_MARK
+from agent_kernel_server.notebooks.outputs import WIDGET_MIME
+from tests.server.client import Api, Fetch, Kernel, until
 
 pytestmark = pytest.mark.kernel
 
@@ -27,8 +28,8 @@ CODE = "heavy = 1 < 2  # <b>&</b>\nprint(heavy)"
 class Page:
     """What a page does with a notebook: it loads and saves it, and shows what its kernel displays."""
 
-    def __init__(self, fetch: Any, kernel: Kernel) -> None:
-        self._fetch = fetch
+    def __init__(self, fetch: Fetch, kernel: Kernel) -> None:
+        self.fetch = fetch
         self.kernel = kernel
         self.content: Any = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(ASK, id="cell-1")])
 
@@ -41,12 +42,12 @@ class Page:
 
     async def save(self, path: str = PATH) -> Any:
         body = json.dumps({"type": "notebook", "format": "json", "content": self.content})
-        answer = await self._fetch("api", "contents", *path.split("/"), method="PUT", body=body)
+        answer = await self.fetch("api", "contents", *path.split("/"), method="PUT", body=body)
         return json.loads(answer.body)
 
     async def load(self, path: str = PATH, **params: str) -> Any:
         """The model that a page gets; its content is the page's from now on."""
-        answer = await self._fetch("api", "contents", *path.split("/"), params={"content": "1", "hash": "1"} | params)
+        answer = await self.fetch("api", "contents", *path.split("/"), params={"content": "1", "hash": "1"} | params)
         model = json.loads(answer.body)
         self.content = model["content"]
         return model
@@ -55,7 +56,7 @@ class Page:
         return self.content["cells"][0]["outputs"][0]
 
     async def post(self, *path: str, **body: Any) -> Any:
-        answer = await self._fetch("api", *path, method="POST", body=json.dumps(body))
+        answer = await self.fetch("api", *path, method="POST", body=json.dumps(body))
         return json.loads(answer.body) if answer.body else None
 
 
@@ -71,7 +72,7 @@ def folder(jp_root_dir: Path) -> Path:
 
 
 @pytest.fixture
-async def page(extension: AgentKernelServer, jp_fetch: Any, folder: Path) -> Any:
+async def page(extension: AgentKernelServer, jp_fetch: Fetch, folder: Path) -> Any:
     """An open notebook. Its page is connected, so the server leaves the file to it."""
     body = {"path": PATH, "name": "analysis.ipynb", "type": "notebook", "kernel": {"name": "python3"}}
     answer = await jp_fetch("api", "sessions", method="POST", body=json.dumps(body))
@@ -114,7 +115,7 @@ async def test_a_call_that_waits_is_in_the_file_with_its_code_and_the_same_each_
 
 
 async def test_a_page_that_loads_it_gets_the_cards_and_saves_as_before(
-    api: Api, page: Page, folder: Path, model: FakeOpenAI, jp_fetch: Any
+    api: Api, page: Page, folder: Path, model: FakeOpenAI, jp_fetch: Fetch
 ) -> None:
     model.add(call("run_python", code=CODE), say("Chinstrap is light."))
     await page.run()
@@ -141,7 +142,7 @@ async def test_a_page_that_loads_it_gets_the_cards_and_saves_as_before(
 
 
 async def test_copies_downloads_and_conversions_have_what_was_saved(
-    api: Api, page: Page, folder: Path, model: FakeOpenAI, jp_fetch: Any
+    api: Api, page: Page, folder: Path, model: FakeOpenAI, jp_fetch: Fetch
 ) -> None:
     model.add(call("run_python", code=CODE))
     await page.run()
@@ -191,7 +192,7 @@ async def test_a_question_and_a_run_in_the_queue_say_so(api: Api, page: Page, fo
     await page.save()
     plain = saved(folder)["data"]["text/plain"]
     assert "Waiting for you: ask_user\n\nWhich <one>?\n\nTo choose from: a, b" in plain
-    queued = Page(page._fetch, page.kernel)
+    queued = Page(page.fetch, page.kernel)
     await queued.run("%%agent\nSecond.")
     async with asyncio.timeout(20):
         while not (await api("GET", "runs", params={"state": "queued"}))[1]:
@@ -230,7 +231,7 @@ def _marked(run_id: Any) -> dict[str, Any]:
 
 
 async def test_what_a_notebook_says_of_other_runs_is_left_alone(
-    api: Api, page: Page, model: FakeOpenAI, jp_fetch: Any, folder: Path
+    api: Api, page: Page, model: FakeOpenAI, jp_fetch: Fetch, folder: Path
 ) -> None:
     model.add(call("run_python", code=CODE))
     await page.run()

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from jupyter_server.auth import Authorizer
 
-from agent_kernel.loop import brain
+from agent_kernel.runtime import runtime
 from agent_kernel.testing import FakeOpenAI, say
-from tests.server.client import Api
+from tests.server.client import Api, Fetch
 
 ROUTES = [
     ("GET", ("status",)),
@@ -40,7 +40,7 @@ ROUTES = [
 async def test_too_many_conversations_in_which_nothing_was_asked_are_refused(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brain, "MOST_EMPTY", 2)
+    monkeypatch.setattr(runtime, "MOST_EMPTY", 2)
     for _ in range(2):
         await api.new_conversation()
     status, body = await api("POST", "conversations", body={})
@@ -188,7 +188,7 @@ async def test_nobody_gets_in_without_a_token(api: Api, method: str, path: tuple
 
 
 async def test_a_post_from_a_browser_without_the_xsrf_token_is_refused(
-    api: Api, jp_fetch: Any, jp_auth_header: dict[str, str]
+    api: Api, jp_fetch: Fetch, jp_auth_header: dict[str, str]
 ) -> None:
     token = jp_auth_header["Authorization"].removeprefix("token ")
     page = await jp_fetch("api", "me", params={"token": token}, headers={"Authorization": ""})

@@ -3,14 +3,13 @@
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Fetch, Kernel
 
 pytestmark = pytest.mark.kernel
 
@@ -18,7 +17,7 @@ FIRST, SECOND = "page-of-the-first", "page-of-the-second"
 
 
 @pytest.fixture
-async def shared(extension: AgentKernelServer, jp_fetch: Any, jp_root_dir: Path) -> AsyncIterator[Kernel]:
+async def shared(extension: AgentKernelServer, jp_fetch: Fetch, jp_root_dir: Path) -> AsyncIterator[Kernel]:
     """The kernel of two notebooks, each with a saved cell that was run."""
     kernel: dict[str, str] = {"name": "python3"}
     for name in ("first", "second"):

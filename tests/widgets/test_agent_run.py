@@ -37,9 +37,9 @@ def test_commands_of_a_page_are_heard_and_anything_else_is_not() -> None:
 
 def test_the_page_is_told_which_run_to_show_and_how_to_reach_it() -> None:
     widget = AgentRun(conversation_id="conv_1", run_id="run_1", prompt="Go")
-    state = widget.get_state(["conversation_id", "run_id", "prompt", "transport", "hearing"])
+    state = widget.get_state(["conversation_id", "run_id", "prompt", "transport", "receives"])
     named = {"conversation_id": "conv_1", "run_id": "run_1", "prompt": "Go"}
-    assert state == {**named, "transport": "server", "hearing": "usually"}
+    assert state == {**named, "transport": "server", "receives": "usually"}
 
 
 def test_a_front_end_that_was_not_built_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

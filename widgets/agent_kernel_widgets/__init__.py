@@ -1,4 +1,4 @@
-"""The face of Agent Kernel: a widget that shows a run and sends decisions. It holds no truth of its own."""
+"""The notebook client: a widget that shows a run and sends decisions. It holds no state of its own."""
 
 from agent_kernel_widgets.run import AgentRun
 

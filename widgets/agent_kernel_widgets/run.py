@@ -1,4 +1,4 @@
-"""The widget that shows one run of an agent in a cell's output."""
+"""`AgentRun`, the anywidget that shows one run in a cell's output."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,13 +23,13 @@ def _built(name: str) -> str:
 
 
 class AgentRun(anywidget.AnyWidget):
-    """Cards, answers and decisions of one run.
+    """The cards, answer and decisions of one run.
 
     With `transport="server"` the page opens a WebSocket to the server extension, and the kernel is not involved.
-    With `transport="kernel"` the frames of the protocol travel as messages of this widget: `post_frames` sends
-    events down, and `on_command` hears what the page sends up, first a `resume` command. `hearing` says
-    whether such a kernel hears pages while it runs a cell, so that the cards can say so too. It changes where a kernel
-    hears them in a cell that waits for a run, and in no other.
+    With `transport="kernel"` the protocol's frames travel as custom messages of this widget: `post_frames` sends
+    events, and `on_command` receives commands, of which `resume` is the first. `receives` tells the cards when such a
+    kernel receives messages: `usually`, or `between-cells`, as on ipykernel 6 while it runs a cell that does not wait
+    for a run.
     """
 
     _esm = _built("index.js")
@@ -39,7 +39,7 @@ class AgentRun(anywidget.AnyWidget):
     run_id = traitlets.Unicode().tag(sync=True)
     prompt = traitlets.Unicode().tag(sync=True)
     transport = traitlets.Enum(("server", "kernel"), default_value="server").tag(sync=True)
-    hearing = traitlets.Enum(("usually", "between-cells"), default_value="usually").tag(sync=True)
+    receives = traitlets.Enum(("usually", "between-cells"), default_value="usually").tag(sync=True)
 
     def post_frames(self, frames: Iterable[str]) -> None:
         """Send events, each as its JSON text, in the order of their `seq`."""
@@ -48,7 +48,7 @@ class AgentRun(anywidget.AnyWidget):
             self.send({"frames": batch})
 
     def on_command(self, callback: Callable[[Command], None]) -> None:
-        """Call `callback` with each command that a page sends, as a dictionary. What is in it is untrusted."""
+        """Call `callback` with each command of a page, as an untrusted dictionary."""
 
         def receive(_widget: object, content: object, _buffers: object) -> None:
             command = content.get("command") if isinstance(content, dict) else None

@@ -48,5 +48,7 @@ function loaded(one: Shared): number {
 /** By numbers; a release comes after its own candidates. */
 function compare(a: string, b: string): number {
   const [[one = "", early], [other = "", candidate]] = [a.split("-"), b.split("-")];
-  return one.localeCompare(other, "en", { numeric: true }) || Number(early === undefined) - Number(candidate === undefined);
+  return (
+    one.localeCompare(other, "en", { numeric: true }) || Number(early === undefined) - Number(candidate === undefined)
+  );
 }

@@ -1,20 +1,20 @@
 /** The anywidget: a channel per conversation, a view per output. */
 import { h, render as mount } from "preact";
-import { Drawings } from "./drawings";
-import { keepsFocus } from "./focus";
-import { KernelTransport, type MessageModel } from "./link/kernel";
-import { leaseChannel, type Lease } from "./link/registry";
-import { channelAddress, SocketTransport } from "./link/socket";
-import { keepsKeysInRecords, keepsTyping } from "./notebook";
-import type { WidgetManager } from "./notebook-renderers";
-import { staysInView } from "./staying";
-import { typesetterOf } from "./typesetting";
-import { DrawingsContext, TypesetContext } from "./views/context";
-import { Run } from "./views/run";
+import { Drawings } from "./card/drawings";
+import { keepsFocus } from "./ui/focus";
+import { KernelTransport, type MessageModel } from "./channel/kernel";
+import { leaseChannel, type Lease } from "./channel/registry";
+import { channelAddress, SocketTransport } from "./channel/socket";
+import { keepsKeysInRecords, keepsTyping } from "./ui/notebook";
+import type { WidgetManager } from "./card/notebookRenderers";
+import { keepsInView } from "./ui/keepInView";
+import { typesetterOf } from "./ui/typesetting";
+import { DrawingsContext, TypesetContext } from "./card/context";
+import { Run } from "./run/run";
 
 interface Model extends MessageModel {
   readonly widget_manager?: WidgetManager | undefined;
-  get(trait: "conversation_id" | "run_id" | "prompt" | "transport" | "hearing"): string;
+  get(trait: "conversation_id" | "run_id" | "prompt" | "transport" | "receives"): string;
 }
 
 /** Held for as long as the model lives: frames of the embedded host come to the model, whether or not it is shown. */
@@ -29,7 +29,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const typeset = typesetterOf(model.widget_manager);
   const typesetting = h(TypesetContext.Provider, { value: typeset, children: run });
   mount(h(DrawingsContext.Provider, { value: drawings, children: typesetting }), el);
-  const unwatch = staysInView(el);
+  const unwatch = keepsInView(el);
   keepsTyping(el);
   const leave = keepsFocus(el);
   return () => {

@@ -1,5 +1,5 @@
-/** The wire's types by the names the face uses. The models themselves are in agent_kernel/protocol. */
-import type { AgentKernelProtocol, ErrorEvent, RunView, ToolCallView, ApprovalRequestEvent } from "./protocol.gen";
+/** The wire's types by the names the client uses. The models themselves are in agent_kernel/protocol. */
+import type { AgentKernelProtocol, ApprovalRequestEvent, ErrorEvent, RunView, ToolCallView } from "./protocol.gen";
 
 export type ServerEvent = AgentKernelProtocol["event"];
 export type ClientCommand = AgentKernelProtocol["command"];

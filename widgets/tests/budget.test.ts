@@ -1,11 +1,28 @@
 import { describe, expect, test } from "vitest";
 import { fromSnapshot } from "../src/state";
 import type { ClientCommand, ConversationView } from "../src/protocol";
-import { accessibleName, brain, button, buttons, happens, key, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
+import {
+  accessibleName,
+  runtime,
+  button,
+  buttons,
+  happens,
+  key,
+  PlayedSocket,
+  press,
+  Recording,
+  settle,
+  show,
+  usePage,
+  view,
+} from "./page";
 
 usePage();
 
-const paused = (run: Recording): Recording => run.did("t1", "run_python", { code: "1" }, 5).pause(["tokens"], { tokens: 200_000, tool_calls: 100, seconds: 1_800 }, { total_tokens: 200_000, tool_calls: 14 });
+const paused = (run: Recording): Recording =>
+  run
+    .did("t1", "run_python", { code: "1" }, 5)
+    .pause(["tokens"], { tokens: 200_000, tool_calls: 100, seconds: 1_800 }, { total_tokens: 200_000, tool_calls: 14 });
 const card = (root: HTMLElement): HTMLElement | null => root.querySelector('[role=group][aria-label="Budget reached"]');
 const answers = (): ClientCommand[] => PlayedSocket.sent.filter((command) => command.type === "budget");
 const said = (root: Element | null): string => (root?.textContent ?? "").replaceAll(/\s+/g, " ");
@@ -20,7 +37,9 @@ describe("a run at its budget", () => {
   test("waits for the person, and shows what it has spent of each limit", async () => {
     const root = await show(paused);
     expect(said(root.querySelector(".ak-status"))).toBe("Waiting for you");
-    const meters = [...root.querySelectorAll("[role=meter]")].map((one) => `${accessibleName(one)}: ${one.getAttribute("aria-valuetext")}`);
+    const meters = [...root.querySelectorAll("[role=meter]")].map(
+      (one) => `${accessibleName(one)}: ${one.getAttribute("aria-valuetext")}`,
+    );
     expect(meters).toEqual(["Tokens: 200,000 of 200,000", "Tool calls: 14 of 100", "Time: 6 min 18 s of 30 min"]);
     expect(root.querySelector("[role=alert]")).toBeNull();
     expect(button(root, "Stop")).toBeTruthy();
@@ -32,7 +51,14 @@ describe("a run at its budget", () => {
     write(root, "Add tokens", "50 000");
     await settle();
     await press(root, "Continue");
-    expect(answers()).toEqual([{ type: "budget", run_id: expect.any(String), pause_id: brain.recording!.view.paused.pause_id, add: { tokens: 50_000, usd: null, tool_calls: null, seconds: null, steps: null } }]);
+    expect(answers()).toEqual([
+      {
+        type: "budget",
+        run_id: expect.any(String),
+        pause_id: runtime.recording!.view.paused.pause_id,
+        add: { tokens: 50_000, usd: null, tool_calls: null, seconds: null, steps: null },
+      },
+    ]);
     expect(said(card(root))).toContain("You chose Continue.");
     await happens((run) => run.raise({ tokens: 50_000 }));
     expect(card(root)).toBeNull();
@@ -41,7 +67,9 @@ describe("a run at its budget", () => {
   });
 
   test("is asked for each limit that it reached, minutes for seconds", async () => {
-    const root = await show((run) => run.pause(["tool_calls", "seconds"], { tokens: null, tool_calls: 20, seconds: 600 }, { tool_calls: 20 }, 643));
+    const root = await show((run) =>
+      run.pause(["tool_calls", "seconds"], { tokens: null, tool_calls: 20, seconds: 600 }, { tool_calls: 20 }, 643),
+    );
     await press(root, "Continue");
     expect(answers()).toMatchObject([{ add: { tokens: null, tool_calls: 10, seconds: 300 } }]);
   });
@@ -83,16 +111,39 @@ describe("a run at its budget", () => {
     const root = await show(paused);
     await press(root, "Continue");
     await happens((run) => run.raise({ tokens: 7 }, "ana"));
-    PlayedSocket.last.say({ type: "error", seq: 1, conversation_id: "", run_id: null, timestamp: "", code: "CONFLICT", message: "Already decided: budget raised by ana, 2026-11-20T14:03:02.000Z. Nothing was added.", tool_call_id: null, details: { run_id: brain.recording!.run, pause_id: brain.recording!.view.raises[0].pause_id } });
+    PlayedSocket.last.say({
+      type: "error",
+      seq: 1,
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      code: "CONFLICT",
+      message: "Already decided: budget raised by ana, 2026-11-20T14:03:02.000Z. Nothing was added.",
+      tool_call_id: null,
+      details: { run_id: runtime.recording!.run, pause_id: runtime.recording!.view.raises[0].pause_id },
+    });
     await settle();
     expect(said(root.querySelector(".ak-raised"))).toContain("Budget raised by ana,");
-    expect(said(root.querySelector("[data-code=CONFLICT]"))).toMatch(/^Already decided\. Budget raised by ana, 14:03:02 UTC\. Nothing was added\./);
+    expect(said(root.querySelector("[data-code=CONFLICT]"))).toMatch(
+      /^Already decided\. Budget raised by ana, 14:03:02 UTC\. Nothing was added\./,
+    );
   });
 
-  test("where the brain could not write it down, it can be tried again", async () => {
+  test("where the runtime could not write it down, it can be tried again", async () => {
     const root = await show(paused);
     await press(root, "Continue");
-    PlayedSocket.last.say({ type: "error", seq: 1, conversation_id: "", run_id: null, timestamp: "", code: "INTERNAL_ERROR", message: "The log takes nothing: the disk is full.", tool_call_id: null, details: {} });
+    PlayedSocket.last.say({
+      type: "error",
+      seq: 1,
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      code: "INTERNAL_ERROR",
+      message: "The log takes nothing: the disk is full.",
+      tool_call_id: null,
+      details: {},
+      command_id: PlayedSocket.last.ids.at(-1),
+    });
     await settle(500);
     await press(root, "Continue");
     expect(answers()).toHaveLength(2);
@@ -126,7 +177,7 @@ describe("a run at its budget", () => {
 
   test("a second page shows the same, and so does a page that comes later", async () => {
     await show(paused);
-    const second = view(brain.recording!);
+    const second = view(runtime.recording!);
     await settle();
     expect(card(second)).not.toBeNull();
     await happens((run) => run.raise({ tokens: 1 }, "ana"));
@@ -150,7 +201,12 @@ describe("a run at its budget", () => {
     expect(said(root.querySelector(".ak-raised"))).toContain("$1,000.50.");
   });
 
-  test.each([["0.05", 0.05], [".5", 0.5], ["0,25", 0.25], ["2", 2]])("%j dollars are %d", async (text, usd) => {
+  test.each([
+    ["0.05", 0.05],
+    [".5", 0.5],
+    ["0,25", 0.25],
+    ["2", 2],
+  ])("%j dollars are %d", async (text, usd) => {
     const root = await show((run) => run.pause(["usd"], { usd: 0.5 }, { cost: 0.6 }));
     write(root, "Add dollars", text);
     await settle();
@@ -159,7 +215,9 @@ describe("a run at its budget", () => {
   });
 
   test("whose model has no known price says that its dollars can't be checked, and goes on without them", async () => {
-    const root = await show((run) => run.pause(["usd"], { tokens: null, usd: 0.5 }, { cost: null, total_tokens: 0 }, 1, true));
+    const root = await show((run) =>
+      run.pause(["usd"], { tokens: null, usd: 0.5 }, { cost: null, total_tokens: 0 }, 1, true),
+    );
     expect(card(root)).toBeNull();
     const unpriced = root.querySelector<HTMLElement>('[role=group][aria-label="Budget can\'t be checked"]')!;
     expect(said(unpriced)).toContain("Not known, of $0.50");
@@ -177,15 +235,29 @@ describe("a run at its budget", () => {
 });
 
 test("what was added stands where it was in a page that comes after many events", () => {
-  const recording = new Recording("c").pause(["tokens"], { tokens: 10 }, { total_tokens: 10, steps: 1 }).raise({ tokens: 5 });
-  const message = (id: string) => ({ message_id: id, run_id: recording.run, role: "assistant", content: id, tool_calls: [], tool_call_id: null, reasoning: "" });
-  const snapshot = { ...recording.session().snapshot, messages: [message("first"), message("second")] } as unknown as ConversationView;
+  const recording = new Recording("c")
+    .pause(["tokens"], { tokens: 10 }, { total_tokens: 10, steps: 1 })
+    .raise({ tokens: 5 });
+  const message = (id: string) => ({
+    message_id: id,
+    run_id: recording.run,
+    role: "assistant",
+    content: id,
+    tool_calls: [],
+    tool_call_id: null,
+    reasoning: "",
+  });
+  const snapshot = {
+    ...recording.session().snapshot,
+    messages: [message("first"), message("second")],
+  } as unknown as ConversationView;
   expect(fromSnapshot(snapshot, recording.run).items.map((item) => item.kind)).toEqual(["answer", "raise", "answer"]);
 });
 
 describe("a run that repeats itself", () => {
   const WHAT = "run_python gave the same result to the same arguments three times";
-  const named = (root: HTMLElement, name: string): HTMLElement | null => root.querySelector(`[role=group][aria-label="${name}"]`);
+  const named = (root: HTMLElement, name: string): HTMLElement | null =>
+    root.querySelector(`[role=group][aria-label="${name}"]`);
 
   test("says what it repeats, and goes on at a click or Ctrl Enter", async () => {
     const root = await show((run) => run.repeat(WHAT));
@@ -195,10 +267,14 @@ describe("a run that repeats itself", () => {
     expect(card.querySelector("[role=meter], input")).toBeNull();
     expect(buttons(card)).toEqual(["Continue"]);
     await press(root, "Continue");
-    expect(answers()).toMatchObject([{ pause_id: brain.recording!.view.paused.pause_id, add: { tokens: null, steps: null } }]);
+    expect(answers()).toMatchObject([
+      { pause_id: runtime.recording!.view.paused.pause_id, add: { tokens: null, steps: null } },
+    ]);
     await happens((run) => run.raise({}));
     expect(named(root, "The agent repeats itself")).toBeNull();
-    expect(said(root.querySelector(".ak-raised"))).toContain(`The agent repeated itself: ${WHAT}. Told to go on by you,`);
+    expect(said(root.querySelector(".ak-raised"))).toContain(
+      `The agent repeated itself: ${WHAT}. Told to go on by you,`,
+    );
   });
 
   test("the budget of a conversation counts the runs before, and is named", async () => {

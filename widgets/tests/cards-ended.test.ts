@@ -1,13 +1,26 @@
 import { describe, expect, test } from "vitest";
 import { asks, PYTHON, runs, shown } from "./cards";
-import { accessibleName, button, card, happens, PlayedSocket, press, settle, show, usePage, type Recording } from "./page";
+import {
+  accessibleName,
+  button,
+  card,
+  happens,
+  PlayedSocket,
+  press,
+  settle,
+  show,
+  usePage,
+  type Recording,
+} from "./page";
 
 usePage();
 
 describe("a call that runs", () => {
   test("redraws a progress line in place", async () => {
     const root = await show(runs);
-    await happens((run) => run.output("t1", 0, { name: "stdout", text: "start\n10%" }).output("t1", 1, { name: "stdout", text: "\r90%" }));
+    await happens((run) =>
+      run.output("t1", 0, { name: "stdout", text: "start\n10%" }).output("t1", 1, { name: "stdout", text: "\r90%" }),
+    );
     expect(card(root, "t1").querySelector("[data-role=stdout]")?.textContent).toBe("start\n90%");
   });
 
@@ -58,7 +71,8 @@ describe("a call that runs", () => {
 
 describe("a call that has ended", () => {
   const plot = { kind: "display" as const, data: { "image/png": "iVBORw0KGgo=", "text/plain": "<Figure>" } };
-  const open = (root: HTMLElement, id: string): string | null | undefined => card(root, id).querySelector(".ak-head")?.getAttribute("aria-expanded");
+  const open = (root: HTMLElement, id: string): string | null | undefined =>
+    card(root, id).querySelector(".ak-head")?.getAttribute("aria-expanded");
 
   test("folds when the next step starts", async () => {
     const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }]));
@@ -68,17 +82,35 @@ describe("a call that has ended", () => {
   });
 
   test("stays open while another call of its step goes on", async () => {
-    const root = await show((run) => run.propose("t2", "run_python", PYTHON).did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }]).ask("t2", "run_python", PYTHON));
-    await happens((run) => run.answer("t2", true).start("t2", "run_python", PYTHON).waits("t2", "run_python", PYTHON, 4).output("t2", 0, { kind: "error", text: "KeyError: 1" }).end("t2", "run_python", "error"));
+    const root = await show((run) =>
+      run
+        .propose("t2", "run_python", PYTHON)
+        .did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }])
+        .ask("t2", "run_python", PYTHON),
+    );
+    await happens((run) =>
+      run
+        .answer("t2", true)
+        .start("t2", "run_python", PYTHON)
+        .waits("t2", "run_python", PYTHON, 4)
+        .output("t2", 0, { kind: "error", text: "KeyError: 1" })
+        .end("t2", "run_python", "error"),
+    );
     expect([open(root, "t1"), open(root, "t2")]).toEqual(["true", "true"]);
   });
 
   test("says that the model has seen its plots, once it has", async () => {
     const drawing = { kind: "display" as const, data: { "image/svg+xml": "<svg/>", "text/plain": "<Figure>" } };
-    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).did("t2", "run_python", PYTHON, 5, [plot, plot, drawing]).did("t3", "run_python", PYTHON, 5, [plot, plot, plot]));
+    const root = await show((run) =>
+      run
+        .did("t1", "run_python", PYTHON, 5, [plot])
+        .did("t2", "run_python", PYTHON, 5, [plot, plot, drawing])
+        .did("t3", "run_python", PYTHON, 5, [plot, plot, plot]),
+    );
     expect(root.textContent).not.toContain("The model has seen");
     await happens((run) => run.seen("t1", 1).seen("t2", 2).seen("t3", 2));
-    for (const id of ["t1", "t2", "t3"]) if (open(root, id) === "false") card(root, id).querySelector<HTMLElement>(".ak-head")!.click();
+    for (const id of ["t1", "t2", "t3"])
+      if (open(root, id) === "false") card(root, id).querySelector<HTMLElement>(".ak-head")!.click();
     await settle();
     expect(shown(root, "t1").text).toContain("The model has seen this plot.");
     expect(shown(root, "t2").text).toContain("The model has seen these 2 plots.");
@@ -86,7 +118,9 @@ describe("a call that has ended", () => {
   });
 
   test("folds its call and keeps its plot in view", async () => {
-    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).did("t2", "run_python", PYTHON, 5, [plot]));
+    const root = await show((run) =>
+      run.did("t1", "run_python", PYTHON, 5, [plot]).did("t2", "run_python", PYTHON, 5, [plot]),
+    );
     await happens((run) => run.say("Here they are.").finish());
     expect(card(root, "t2").querySelector("img")?.getAttribute("src")).toBe("data:image/png;base64,iVBORw0KGgo=");
     expect(card(root, "t1").querySelector("img")).not.toBeNull();
@@ -95,7 +129,11 @@ describe("a call that has ended", () => {
   });
 
   test("keeps what it printed in view while the next call waits, and no longer", async () => {
-    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "312 duplicates" }]).ask("t2", "run_python", PYTHON));
+    const root = await show((run) =>
+      run
+        .did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "312 duplicates" }])
+        .ask("t2", "run_python", PYTHON),
+    );
     expect(shown(root, "t1").text).toContain("312 duplicates");
     expect(open(root, "t1")).toBe("false");
     await happens((run) => run.answer("t2", true).start("t2", "run_python", PYTHON));
@@ -111,7 +149,9 @@ describe("a call that has ended", () => {
   });
 
   test("stays as a person has put it", async () => {
-    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }]).say("So."));
+    const root = await show((run) =>
+      run.did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }]).say("So."),
+    );
     card(root, "t1").querySelector<HTMLElement>(".ak-head")!.click();
     await settle();
     expect(open(root, "t1")).toBe("true");
@@ -120,7 +160,12 @@ describe("a call that has ended", () => {
   });
 
   test("keeps its error in sight when it folds", async () => {
-    const root = await show((run) => runs(run).output("t1", 0, { kind: "error", text: "Traceback\nKeyError: 'a'" }).end("t1", "run_python", "error").say("I try again."));
+    const root = await show((run) =>
+      runs(run)
+        .output("t1", 0, { kind: "error", text: "Traceback\nKeyError: 'a'" })
+        .end("t1", "run_python", "error")
+        .say("I try again."),
+    );
     expect(open(root, "t1")).toBe("false");
     expect(shown(root).text).toContain("KeyError: 'a'");
   });
@@ -129,19 +174,27 @@ describe("a call that has ended", () => {
     const root = await show(asks);
     await press(card(root, "t1"), "Deny");
     await press(card(root, "t1"), "Deny");
-    await happens((run) => run.answer("t1", false, { reason: "Keep it.", decided_by: "4f2a" }).end("t1", "run_python", "denied"));
+    await happens((run) =>
+      run.answer("t1", false, { reason: "Keep it.", decided_by: "4f2a" }).end("t1", "run_python", "denied"),
+    );
     expect(shown(root).text).toMatch(/By you, \d\d:\d\d:\d\d UTC: Keep it\. Nothing ran\./);
   });
 
   test("a policy's denial names the rule", async () => {
-    const root = await show((run) => run.propose("t1", "run_shell", { command: "curl x" }).answer("t1", false, { by: "policy", reason: 'By policy: deny run_shell where command matches "curl *".' }).end("t1", "run_shell", "denied"));
+    const root = await show((run) =>
+      run
+        .propose("t1", "run_shell", { command: "curl x" })
+        .answer("t1", false, { by: "policy", reason: 'By policy: deny run_shell where command matches "curl *".' })
+        .end("t1", "run_shell", "denied"),
+    );
     expect(shown(root).text).toContain('By policy: deny run_shell where command matches "curl *". Nothing ran.');
   });
 });
 
 describe("Run again", () => {
   const failed = (run: Recording): Recording => runs(run).end("t1", "run_python", "error", { tool_result: "No." });
-  const lost = (run: Recording): Recording => runs(run).end("t1", "run_python", "unknown", { reason: "The server restarted while this call was running." });
+  const lost = (run: Recording): Recording =>
+    runs(run).end("t1", "run_python", "unknown", { reason: "The server restarted while this call was running." });
 
   test("has the model ask for the call again, once", async () => {
     const root = await show(failed);
@@ -154,7 +207,12 @@ describe("Run again", () => {
 
   test("does not say that it asks first where it would not", async () => {
     expect(shown(await show((run) => failed(run), { mode: "allow" })).text).not.toContain("Asks you first");
-    const byRule = (run: Recording): unknown => run.propose("t1", "run_python", PYTHON).answer("t1", true, { by: "policy" }).start("t1", "run_python", PYTHON).end("t1", "run_python", "error", { tool_result: "No." });
+    const byRule = (run: Recording): unknown =>
+      run
+        .propose("t1", "run_python", PYTHON)
+        .answer("t1", true, { by: "policy" })
+        .start("t1", "run_python", PYTHON)
+        .end("t1", "run_python", "error", { tool_result: "No." });
     expect(shown(await show(byRule)).text).not.toContain("Asks you first");
   });
 
@@ -188,7 +246,9 @@ describe("Run again", () => {
     await press(card(root, "t1"), "Continue");
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_continue", tool_call_id: "t1" });
     expect(shown(root).buttons).toEqual([]);
-    await happens((run) => run.send({ type: "tool_answered", tool_call_id: "t1", answer: "continue", decided_by: "ana" }));
+    await happens((run) =>
+      run.send({ type: "tool_answered", tool_call_id: "t1", answer: "continue", decided_by: "ana" }),
+    );
     expect(shown(root).text).toContain("The model was told that the outcome is unknown.");
     expect(card(root, "t1").dataset["turn"]).toBeUndefined();
     expect(root.querySelector(".ak-status")!.textContent).toBe("Running");

@@ -6,37 +6,60 @@ usePage();
 
 describe("a call that changes a file", () => {
   const diff = (text: string, language = "diff"): object => ({ preview: { kind: "diff", language, text } });
-  const rows = (root: HTMLElement): string[] => [...card(root, "t1").querySelectorAll("[data-role=diff] > span")].map((row) => [...row.children].map((part) => part.textContent).join("|") || (row.textContent ?? ""));
+  const rows = (root: HTMLElement): string[] =>
+    [...card(root, "t1").querySelectorAll("[data-role=diff] > span")].map(
+      (row) => [...row.children].map((part) => part.textContent).join("|") || (row.textContent ?? ""),
+    );
   const WRITE = { path: "a.md", content: "one\nnew\n" };
 
   test("shows how the file would change, with the file's line numbers", async () => {
-    const root = await show((run) => run.ask("t1", "write_file", WRITE, diff("--- a.md\n+++ a.md\n@@ -4,2 +4,2 @@\n one\n-old\n+new")));
+    const root = await show((run) =>
+      run.ask("t1", "write_file", WRITE, diff("--- a.md\n+++ a.md\n@@ -4,2 +4,2 @@\n one\n-old\n+new")),
+    );
     expect(rows(root)).toEqual(["@@ -4,2 +4,2 @@", "4|4| |one", "5||−|old", "|5|+|new"]);
     expect(shown(root).text).toContain("path: a.md");
   });
 
   test("says that a file is new only where there is none", async () => {
-    const root = await show((run) => run.ask("t1", "write_file", WRITE, diff("--- /dev/null\n+++ a.md\n@@ -0,0 +1,2 @@\n+one\n+new")));
+    const root = await show((run) =>
+      run.ask("t1", "write_file", WRITE, diff("--- /dev/null\n+++ a.md\n@@ -0,0 +1,2 @@\n+one\n+new")),
+    );
     expect(rows(root)[0]).toBe("new file, 2 lines");
-    const empty = await show((run) => run.ask("t1", "write_file", WRITE, diff("--- a.md\n+++ a.md\n@@ -0,0 +1,2 @@\n+one\n+new")));
+    const empty = await show((run) =>
+      run.ask("t1", "write_file", WRITE, diff("--- a.md\n+++ a.md\n@@ -0,0 +1,2 @@\n+one\n+new")),
+    );
     expect(rows(empty)[0]).toBe("@@ -0,0 +1,2 @@");
   });
 
   test("shows a piece without line numbers, which would say nothing of the file", async () => {
     const edit = { path: "a.md", old_text: "old", new_text: "new" };
-    const root = await show((run) => run.ask("t1", "edit_file", edit, diff("--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new", "piece")));
+    const root = await show((run) =>
+      run.ask("t1", "edit_file", edit, diff("--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new", "piece")),
+    );
     expect(rows(root)).toEqual(["−|old", "+|new"]);
   });
 
   test("says what a file is that would be replaced, before its diff", async () => {
-    const preview = { kind: "diff", language: "diff", text: "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new", facts: ["Replaces 360 kB, 4,000 lines.", "Makes the folder x\u202e/."], left_out: "" };
+    const preview = {
+      kind: "diff",
+      language: "diff",
+      text: "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new",
+      facts: ["Replaces 360 kB, 4,000 lines.", "Makes the folder x\u202e/."],
+      left_out: "",
+    };
     const root = await show((run) => run.ask("t1", "write_file", WRITE, { preview }));
     expect(shown(root).text).toMatch(/Replaces 360 kB, 4,000 lines\.Makes the folder xU\+202E\/\.@@ -1,1 \+1,1 @@/);
     expect(shown(root).text).not.toContain("All of the new content");
   });
 
   test("says what a long diff leaves out, and has all of it at hand", async () => {
-    const preview = { kind: "diff", language: "diff", text: "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+one\n\\ 3,999 more lines are added", facts: [], left_out: "And 37 more changes." };
+    const preview = {
+      kind: "diff",
+      language: "diff",
+      text: "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+one\n\\ 3,999 more lines are added",
+      facts: [],
+      left_out: "And 37 more changes.",
+    };
     const root = await show((run) => run.ask("t1", "write_file", WRITE, { preview }));
     expect(rows(root).at(-1)).toBe("3,999 more lines are added");
     expect(shown(root).text).toContain("And 37 more changes.");
@@ -51,13 +74,31 @@ describe("a call that changes a file", () => {
   });
 
   test("counts no lines of a diff that is not shown whole", async () => {
-    const preview = { kind: "diff", language: "diff", text: "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new", facts: [], left_out: "And 37 more changes." };
-    const root = await show((run) => run.ask("t1", "write_file", WRITE, { preview }).answer("t1", true).start("t1", "write_file", WRITE).end("t1", "write_file", "success"));
+    const preview = {
+      kind: "diff",
+      language: "diff",
+      text: "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new",
+      facts: [],
+      left_out: "And 37 more changes.",
+    };
+    const root = await show((run) =>
+      run
+        .ask("t1", "write_file", WRITE, { preview })
+        .answer("t1", true)
+        .start("t1", "write_file", WRITE)
+        .end("t1", "write_file", "success"),
+    );
     expect(shown(root).text).not.toContain("+1 −1");
   });
 
   test("shows the diff of a file that was written unasked, and what it came to", async () => {
-    const root = await show((run) => run.propose("t1", "write_file", WRITE).answer("t1", true, { by: "policy" }).start("t1", "write_file", WRITE, diff("--- a.md\n+++ a.md\n@@ -1,2 +1,2 @@\n one\n-old\n+new")).end("t1", "write_file", "success"));
+    const root = await show((run) =>
+      run
+        .propose("t1", "write_file", WRITE)
+        .answer("t1", true, { by: "policy" })
+        .start("t1", "write_file", WRITE, diff("--- a.md\n+++ a.md\n@@ -1,2 +1,2 @@\n one\n-old\n+new"))
+        .end("t1", "write_file", "success"),
+    );
     expect(rows(root)).toHaveLength(4);
     expect(shown(root).text).toContain("Done+1 −1");
   });
@@ -66,8 +107,14 @@ describe("a call that changes a file", () => {
 describe("Undo", () => {
   const WRITE = { path: "a.md", content: "new\n" };
   const preview = { kind: "diff", language: "diff", text: "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new" };
-  const wrote = (undo: string | null) => (run: Recording): Recording =>
-    run.ask("t1", "write_file", WRITE, { preview }).answer("t1", true).start("t1", "write_file", WRITE).end("t1", "write_file", "success", { undo });
+  const wrote =
+    (undo: string | null) =>
+    (run: Recording): Recording =>
+      run
+        .ask("t1", "write_file", WRITE, { preview })
+        .answer("t1", true)
+        .start("t1", "write_file", WRITE)
+        .end("t1", "write_file", "success", { undo });
 
   test("says which file it puts back, and does it once", async () => {
     const root = await show(wrote("2026-11-20T14:01:20Z"));
@@ -87,7 +134,17 @@ describe("Undo", () => {
   test("is gone once the file was changed by somebody else, and the card says so", async () => {
     const root = await show(wrote("2026-11-20T14:01:20Z"));
     await press(card(root, "t1"), "Undo");
-    PlayedSocket.last.say({ type: "error", seq: 3, conversation_id: "", run_id: null, timestamp: "", code: "CONFLICT", message: "The file was changed since. Nothing was put back.", tool_call_id: "t1", details: {} });
+    PlayedSocket.last.say({
+      type: "error",
+      seq: 3,
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      code: "CONFLICT",
+      message: "The file was changed since. Nothing was put back.",
+      tool_call_id: "t1",
+      details: {},
+    });
     await settle();
     expect(shown(root).text).toContain("Not undone. The file was changed since. Nothing was put back.");
     expect(shown(root).buttons).toEqual([]);

@@ -1,21 +1,60 @@
 import { describe, expect, test } from "vitest";
 import { asks, PYTHON, runs, shown, write } from "./cards";
-import { accessibleName, button, buttons, card, decisions, happens, key, PlayedSocket, press, settle, show, usePage, type Recording } from "./page";
+import {
+  accessibleName,
+  button,
+  buttons,
+  card,
+  decisions,
+  happens,
+  key,
+  PlayedSocket,
+  press,
+  settle,
+  show,
+  usePage,
+  type Recording,
+} from "./page";
 
 usePage();
 
 describe("each state says what is known, and has no dead button", () => {
   const cases: [string, (run: Recording) => unknown, string, string[]][] = [
     ["proposed", (run) => run.propose("t1", "run_python", null), "Preparing", []],
-    ["invalid", (run) => run.propose("t1", "write_file", {}).end("t1", "write_file", "invalid", { reason: "path is missing" }), "path is missing", []],
+    [
+      "invalid",
+      (run) => run.propose("t1", "write_file", {}).end("t1", "write_file", "invalid", { reason: "path is missing" }),
+      "path is missing",
+      [],
+    ],
     ["awaiting_approval", asks, "Waiting for you", ["Approve", "Deny", "Edit", "Always allow"]],
     ["approved", (run) => asks(run).answer("t1", true), "Approved, next in line", ["Cancel"]],
     ["executing", runs, "Running", ["Cancel"]],
     ["success", (run) => runs(run).end("t1", "run_python", "success", { duration_ms: 300 }), "Done0.3 s", []],
-    ["error", (run) => runs(run).output("t1", 0, { kind: "error", text: "KeyError: 'a'" }).end("t1", "run_python", "error"), "KeyError: 'a'", ["Run again"]],
-    ["denied", (run) => asks(run).answer("t1", false, { reason: "Keep it." }).end("t1", "run_python", "denied"), "Nothing ran.", []],
-    ["cancelled", (run) => runs(run).end("t1", "run_python", "cancelled", { reason: "By you." }), "what ran before that stays", []],
-    ["unknown", (run) => runs(run).end("t1", "run_python", "unknown"), "It may have finished, run in part, or not run at all. Look before you choose.", ["Run again", "Continue"]],
+    [
+      "error",
+      (run) => runs(run).output("t1", 0, { kind: "error", text: "KeyError: 'a'" }).end("t1", "run_python", "error"),
+      "KeyError: 'a'",
+      ["Run again"],
+    ],
+    [
+      "denied",
+      (run) => asks(run).answer("t1", false, { reason: "Keep it." }).end("t1", "run_python", "denied"),
+      "Nothing ran.",
+      [],
+    ],
+    [
+      "cancelled",
+      (run) => runs(run).end("t1", "run_python", "cancelled", { reason: "By you." }),
+      "what ran before that stays",
+      [],
+    ],
+    [
+      "unknown",
+      (run) => runs(run).end("t1", "run_python", "unknown"),
+      "It may have finished, run in part, or not run at all. Look before you choose.",
+      ["Run again", "Continue"],
+    ],
     ["superseded", (run) => asks(run).end("t1", "run_python", "superseded"), "Replacedby your new message", []],
     ["expired", (run) => asks(run).end("t1", "run_python", "expired"), "Expirednothing ran", []],
   ];
@@ -37,7 +76,9 @@ describe("a waiting call", () => {
     const root = await show(asks);
     expect(card(root, "t1").querySelector(".ak-code")?.textContent).toBe(PYTHON.code);
     await press(card(root, "t1"), "Approve");
-    expect(decisions()).toEqual([{ type: "approval_response", approval_id: "apr_t1", digest: "digest_t1", approved: true }]);
+    expect(decisions()).toEqual([
+      { type: "approval_response", approval_id: "apr_t1", digest: "digest_t1", approved: true },
+    ]);
     expect(shown(root).buttons).toEqual([]);
   });
 
@@ -47,7 +88,9 @@ describe("a waiting call", () => {
   });
 
   test("warns before the buttons", async () => {
-    const root = await show((run) => run.ask("t1", "run_python", PYTHON, { warnings: [{ title: "Writes files:", detail: "a.csv" }] }));
+    const root = await show((run) =>
+      run.ask("t1", "run_python", PYTHON, { warnings: [{ title: "Writes files:", detail: "a.csv" }] }),
+    );
     expect(shown(root).text).toContain("Writes files: a.csvFound by reading the code; it may do more.");
     const text = shown(root).text;
     expect(text.indexOf("Writes files")).toBeLessThan(text.indexOf("Approve"));
@@ -71,7 +114,11 @@ describe("a waiting call", () => {
     await settle();
     expect(shown(root).text).toContain("Editing, 2 of 2 lines changed");
     await press(card(root, "t1"), "Approve");
-    expect(decisions()[0]).toMatchObject({ approved: true, edited_input: { command: "ls -l\npwd", timeout: 5 }, digest: "digest_t1" });
+    expect(decisions()[0]).toMatchObject({
+      approved: true,
+      edited_input: { command: "ls -l\npwd", timeout: 5 },
+      digest: "digest_t1",
+    });
   });
 
   test("an edit that was put back is an approval", async () => {
@@ -88,7 +135,17 @@ describe("a waiting call", () => {
     await press(card(root, "t1"), "Edit");
     write(card(root, "t1"), '{"tabel": 1}');
     await press(card(root, "t1"), "Approve");
-    PlayedSocket.last.say({ type: "error", seq: 3, conversation_id: "", run_id: null, timestamp: "", code: "INVALID_FORMAT", message: "table is missing", tool_call_id: "t1", details: {} });
+    PlayedSocket.last.say({
+      type: "error",
+      seq: 3,
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      code: "INVALID_FORMAT",
+      message: "table is missing",
+      tool_call_id: "t1",
+      details: {},
+    });
     await settle(500);
     expect(shown(root).text).toContain("table is missing.");
     expect(card(root, "t1").querySelector(".cm-content")?.textContent).toContain("tabel");
@@ -96,15 +153,26 @@ describe("a waiting call", () => {
   });
 
   describe("Always allow", () => {
-    const choices = (root: HTMLElement): string[] => [...card(root, "t1").querySelectorAll("[role=dialog] label")].map((label) => label.textContent ?? "");
+    const choices = (root: HTMLElement): string[] =>
+      [...card(root, "t1").querySelectorAll("[role=dialog] label")].map((label) => label.textContent ?? "");
     const choose = async (root: HTMLElement, words: string): Promise<void> => {
-      [...card(root, "t1").querySelectorAll<HTMLElement>("[role=dialog] label")].find((label) => label.textContent?.startsWith(words))!.click();
+      [...card(root, "t1").querySelectorAll<HTMLElement>("[role=dialog] label")]
+        .find((label) => label.textContent?.startsWith(words))!
+        .click();
       await settle();
     };
-    const rule = (root: HTMLElement): string | null | undefined => card(root, "t1").querySelector(".ak-rule")?.textContent;
+    const rule = (root: HTMLElement): string | null | undefined =>
+      card(root, "t1").querySelector(".ak-rule")?.textContent;
 
     test("offers what and where, from narrow to wide, and shows the rule as it will be saved", async () => {
-      const root = await show((run) => run.ask("t1", "write_file", { path: "exports/a.csv", content: "b" }, { scopes: ["once", "conversation", "project"] }));
+      const root = await show((run) =>
+        run.ask(
+          "t1",
+          "write_file",
+          { path: "exports/a.csv", content: "b" },
+          { scopes: ["once", "conversation", "project"] },
+        ),
+      );
       await press(card(root, "t1"), "Always allow");
       expect(choices(root)).toEqual([
         "This exact callsame path, same content",
@@ -118,7 +186,12 @@ describe("a waiting call", () => {
       await choose(root, "This project");
       expect(rule(root)).toBe('allow write_file where path matches "exports/*.csv" in this project');
       await press(card(root, "t1"), "Save rule and approve");
-      expect(decisions()[0]).toMatchObject({ approved: true, scope: "project", digest: "digest_t1", rule: 'allow write_file where path matches "exports/*.csv"' });
+      expect(decisions()[0]).toMatchObject({
+        approved: true,
+        scope: "project",
+        digest: "digest_t1",
+        rule: 'allow write_file where path matches "exports/*.csv"',
+      });
     });
 
     test("is not there where nothing is offered", async () => {
@@ -133,7 +206,17 @@ describe("a waiting call", () => {
     const root = await show(asks);
     await press(card(root, "t1"), "Deny");
     await happens((run) => run.answer("t1", true, { decided_by: "ana" }));
-    PlayedSocket.last.say({ type: "error", seq: 3, conversation_id: "", run_id: null, timestamp: "", code: "CONFLICT", message: "Approved in another tab by ana", tool_call_id: "t1", details: {} });
+    PlayedSocket.last.say({
+      type: "error",
+      seq: 3,
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      code: "CONFLICT",
+      message: "Approved in another tab by ana",
+      tool_call_id: "t1",
+      details: {},
+    });
     await settle();
     expect(shown(root)).toMatchObject({ state: "approved" });
     expect(shown(root).text).toContain("Already decided. Approved in another tab by ana. Your click changed nothing.");
@@ -147,13 +230,18 @@ describe("a waiting call", () => {
 });
 
 describe("several waiting calls", () => {
-  const three = (run: Recording): unknown => asks(run).ask("t2", "run_shell", { command: "ls" }).ask("t3", "write_file", { path: "a", content: "b" }, { warnings: [{ title: "Writes files:", detail: "a" }] });
+  const three = (run: Recording): unknown =>
+    asks(run)
+      .ask("t2", "run_shell", { command: "ls" })
+      .ask("t3", "write_file", { path: "a", content: "b" }, { warnings: [{ title: "Writes files:", detail: "a" }] });
 
   test("can be answered together, each by the id and digest on screen", async () => {
     const root = await show(three);
     expect(root.textContent).toContain("3 calls are waiting for you. One writes files.");
     await press(root, "Approve all");
-    expect(decisions().map((one) => [one.approval_id, one.digest, one.approved])).toEqual([1, 2, 3].map((n) => [`apr_t${n}`, `digest_t${n}`, true]));
+    expect(decisions().map((one) => [one.approval_id, one.digest, one.approved])).toEqual(
+      [1, 2, 3].map((n) => [`apr_t${n}`, `digest_t${n}`, true]),
+    );
   });
 
   test("can be denied together", async () => {
@@ -175,7 +263,10 @@ describe("several waiting calls", () => {
     await settle(400);
     await press(card(root, "t1"), "Deny");
     await press(card(root, "t1"), "Deny");
-    expect(decisions().map((one) => [one.approval_id, one.approved])).toEqual([["apr_t2", true], ["apr_t1", false]]);
+    expect(decisions().map((one) => [one.approval_id, one.approved])).toEqual([
+      ["apr_t2", true],
+      ["apr_t1", false],
+    ]);
   });
 
   test("only one has the full frame", async () => {
@@ -194,7 +285,10 @@ describe("several waiting calls", () => {
 });
 
 describe("a question", () => {
-  const question = (run: Recording): unknown => run.propose("q1", "ask_user", { question: "Which copy?", choices: ["First", "Larger"] }).start("q1", "ask_user", { question: "Which copy?", choices: ["First", "Larger"] });
+  const question = (run: Recording): unknown =>
+    run
+      .propose("q1", "ask_user", { question: "Which copy?", choices: ["First", "Larger"] })
+      .start("q1", "ask_user", { question: "Which copy?", choices: ["First", "Larger"] });
 
   test("is answered in one's own words or by a choice", async () => {
     const root = await show(question);

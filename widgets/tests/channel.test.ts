@@ -1,19 +1,40 @@
 import { describe, expect, test } from "vitest";
-import { channelAddress, SocketTransport } from "../src/link/socket";
-import { brain, button, buttons, card, decisions, happens, kernelView, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
+import { channelAddress, SocketTransport } from "../src/channel/socket";
+import {
+  runtime,
+  button,
+  buttons,
+  card,
+  decisions,
+  happens,
+  kernelView,
+  PlayedSocket,
+  press,
+  Recording,
+  settle,
+  show,
+  usePage,
+  view,
+} from "./page";
 
 usePage();
 
 const ASKS = (run: Recording): unknown => run.ask("t1", "run_python", { code: "1 + 1" });
-const resumes = (): number[] => PlayedSocket.sent.flatMap((command) => (command.type === "resume" ? [command.last_seq] : []));
-const answer = (root: HTMLElement): string => [...root.querySelectorAll("[data-role=answer]")].map((one) => one.textContent).join("\n");
+const resumes = (): number[] =>
+  PlayedSocket.sent.flatMap((command) => (command.type === "resume" ? [command.last_seq] : []));
+const answer = (root: HTMLElement): string =>
+  [...root.querySelectorAll("[data-role=answer]")].map((one) => one.textContent).join("\n");
 
 describe("a page that comes back", () => {
   test("continues the answer without a gap and without a repeat", async () => {
     const root = await show((run) => run.say("One two ", false));
-    const seen = brain.recording!.frames.length;
+    const seen = runtime.recording!.frames.length;
     PlayedSocket.last.drop();
-    brain.recording!.send({ type: "token", message_id: brain.recording!.frames.at(-1)!.message_id, content: "three" });
+    runtime.recording!.send({
+      type: "token",
+      message_id: runtime.recording!.frames.at(-1)!.message_id,
+      content: "three",
+    });
     await settle(1_000);
     expect(PlayedSocket.all).toHaveLength(2);
     expect(resumes().at(-1)).toBe(seen);
@@ -30,9 +51,17 @@ describe("a page that comes back", () => {
     const recording = new Recording("ended").finish();
     const session = recording.session();
     session.snapshot.runs = [{ ...recording.view, status: "complete" }];
-    (session.snapshot.messages as unknown[]).push({ message_id: "m", run_id: recording.run, role: "assistant", content: "All done.", tool_calls: [], tool_call_id: null, reasoning: "" });
+    (session.snapshot.messages as unknown[]).push({
+      message_id: "m",
+      run_id: recording.run,
+      role: "assistant",
+      content: "All done.",
+      tool_calls: [],
+      tool_call_id: null,
+      reasoning: "",
+    });
     recording.session = () => session;
-    brain.recording = recording;
+    runtime.recording = recording;
     const root = view(recording);
     await settle();
     expect(resumes()).toEqual([recording.frames.length]);
@@ -44,13 +73,29 @@ describe("a page that comes back", () => {
 describe("a page that was away for very long", () => {
   test("is given a second session, and goes on from its snapshot", async () => {
     const root = await show((run) => run.say("Of long ago.", false));
-    const session = brain.recording!.session();
-    session.snapshot.runs = [brain.recording!.view];
+    const session = runtime.recording!.session();
+    session.snapshot.runs = [runtime.recording!.view];
     session.last_seq = session.seq = 100_000;
-    (session.snapshot.messages as unknown[]).push({ message_id: "m", run_id: brain.recording!.run, role: "assistant", content: "All of it.", tool_calls: [], tool_call_id: null, reasoning: "" });
+    (session.snapshot.messages as unknown[]).push({
+      message_id: "m",
+      run_id: runtime.recording!.run,
+      role: "assistant",
+      content: "All of it.",
+      tool_calls: [],
+      tool_call_id: null,
+      reasoning: "",
+    });
     const before = resumes().length;
     PlayedSocket.last.say(session);
-    PlayedSocket.last.say({ type: "token", seq: 100_001, conversation_id: "", run_id: brain.recording!.run, timestamp: "", message_id: "n", content: "And more." });
+    PlayedSocket.last.say({
+      type: "token",
+      seq: 100_001,
+      conversation_id: "",
+      run_id: runtime.recording!.run,
+      timestamp: "",
+      message_id: "n",
+      content: "And more.",
+    });
     await settle();
     expect(resumes()).toHaveLength(before);
     expect(answer(root)).toContain("All of it.");
@@ -67,8 +112,24 @@ describe("a page of an embedded host that was away for very long", () => {
     const session = recording.session();
     session.snapshot.runs = [recording.view];
     session.last_seq = session.seq = 100_000;
-    (session.snapshot.messages as unknown[]).push({ message_id: "m", run_id: recording.run, role: "assistant", content: "All of it.", tool_calls: [], tool_call_id: null, reasoning: "" });
-    view.say(session, { type: "token", seq: 100_001, conversation_id: "", run_id: recording.run, timestamp: "", message_id: "n", content: "And more." });
+    (session.snapshot.messages as unknown[]).push({
+      message_id: "m",
+      run_id: recording.run,
+      role: "assistant",
+      content: "All of it.",
+      tool_calls: [],
+      tool_call_id: null,
+      reasoning: "",
+    });
+    view.say(session, {
+      type: "token",
+      seq: 100_001,
+      conversation_id: "",
+      run_id: recording.run,
+      timestamp: "",
+      message_id: "n",
+      content: "And more.",
+    });
     await settle();
     expect(answer(view.root)).toContain("All of it.");
     expect(answer(view.root)).toContain("And more.");
@@ -76,19 +137,67 @@ describe("a page of an embedded host that was away for very long", () => {
   });
 });
 
+describe("a page of an embedded host", () => {
+  const asked = (sent: unknown[]): string[] =>
+    sent.flatMap((one) => {
+      const { command } = one as { command: { type: string; id: string } };
+      return command.type === "resume" ? [command.id] : [];
+    });
+  const half = (name: string): Recording => {
+    const recording = new Recording(name);
+    recording.say("Half an ans", false);
+    return recording;
+  };
+
+  test("has the whole answer that was being written when it came", async () => {
+    const recording = half("embedded-session");
+    const page = kernelView(recording);
+    await settle();
+    page.say({ ...recording.session(), command_id: asked(page.sent)[0] }, ...recording.frames);
+    await settle();
+    expect(answer(page.root)).toContain("Half an ans");
+    expect(asked(page.sent)).toHaveLength(1);
+    page.close();
+  });
+
+  test("does not begin anew because another page has come, which has the same messages", async () => {
+    const recording = half("embedded-two");
+    const page = kernelView(recording);
+    await settle();
+    page.say({ ...recording.session(), command_id: asked(page.sent)[0] }, ...recording.frames);
+    page.say({ ...recording.session(), command_id: "another page's" }, ...recording.frames);
+    await settle();
+    expect(answer(page.root).split("Half an ans")).toHaveLength(2);
+    page.close();
+  });
+
+  test("of a kernel that greets nobody shows what happens", async () => {
+    const recording = half("embedded-old");
+    const page = kernelView(recording);
+    await settle();
+    page.say(...recording.frames);
+    await settle();
+    expect(answer(page.root)).toContain("Half an ans");
+    page.close();
+  });
+});
+
 describe("frames that come wrong", () => {
   test("a frame that came twice changes nothing", async () => {
     const root = await show((run) => run.say("Once.", false));
-    PlayedSocket.last.say(brain.recording!.frames.at(-1)!);
+    PlayedSocket.last.say(runtime.recording!.frames.at(-1)!);
     await settle();
     expect(answer(root).trim()).toBe("Once.");
   });
 
   test("after a gap the missing frames are asked for, and what came early is not shown early", async () => {
     const root = await show((run) => run.say("A", false));
-    const run = brain.recording!;
+    const run = runtime.recording!;
     const id = run.frames.at(-1)!.message_id;
-    const [, second] = [run.send({ type: "token", message_id: id, content: "B" }).frames.at(-1), run.send({ type: "token", message_id: id, content: "C" }).frames.at(-1)];
+    const [, second] = [
+      run.send({ type: "token", message_id: id, content: "B" }).frames.at(-1),
+      run.send({ type: "token", message_id: id, content: "C" }).frames.at(-1),
+    ];
     const before = resumes().length;
     PlayedSocket.last.say(second!);
     await settle();
@@ -98,7 +207,7 @@ describe("frames that come wrong", () => {
 
   test("a gap that the log itself has does not hold the page up", async () => {
     const root = await show((run) => run.say("A", false));
-    const run = brain.recording!;
+    const run = runtime.recording!;
     const id = run.frames.at(-1)!.message_id;
     const late = { ...run.send({ type: "token", message_id: id, content: "B" }).frames.at(-1)!, seq: 900 };
     run.frames[run.frames.length - 1] = late;
@@ -110,17 +219,36 @@ describe("frames that come wrong", () => {
 
   test("an error about this page's frame is not taken for the next event", async () => {
     const root = await show((run) => run.say("A", false));
-    const run = brain.recording!;
-    const error = { type: "error", conversation_id: "", run_id: null, timestamp: "", code: "INVALID_FORMAT", message: "no", tool_call_id: null, details: {} };
+    const run = runtime.recording!;
+    const error = {
+      type: "error",
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      code: "INVALID_FORMAT",
+      message: "no",
+      tool_call_id: null,
+      details: {},
+    };
     PlayedSocket.last.say({ ...error, seq: run.frames.length + 1 });
     await happens(() => run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content: "B" }));
     expect(answer(root).trim()).toBe("AB");
   });
 
-  test("an error of the brain's host is shown once in the run that it stops", async () => {
+  test("an error of the runtime's host is shown once in the run that it stops", async () => {
     const root = await show((run) => run.say("A", false));
-    const error = { type: "error", conversation_id: "", run_id: null, timestamp: "", code: "INTERNAL_ERROR", message: "The log can't be written.", tool_call_id: null, details: {} };
-    for (let times = 0; times < 3; times += 1) PlayedSocket.last.say({ ...error, seq: brain.recording!.frames.length });
+    const error = {
+      type: "error",
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      code: "INTERNAL_ERROR",
+      message: "The log can't be written.",
+      tool_call_id: null,
+      details: {},
+    };
+    for (let times = 0; times < 3; times += 1)
+      PlayedSocket.last.say({ ...error, seq: runtime.recording!.frames.length });
     await settle();
     expect(root.textContent!.split("The log can't be written.")).toHaveLength(2);
   });
@@ -131,6 +259,90 @@ describe("frames that come wrong", () => {
     PlayedSocket.last.onmessage?.({ data: "null" });
     await settle();
     expect(buttons(card(root, "t1"))).toContain("Approve");
+  });
+});
+
+describe("an error that answers a command", () => {
+  const two = (run: Recording): unknown =>
+    run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" });
+  const refuse = async (more: object): Promise<void> => {
+    PlayedSocket.last.say({
+      type: "error",
+      seq: runtime.recording!.frames.length,
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      code: "ACCESS_DENIED",
+      message: "You may only look.",
+      tool_call_id: null,
+      details: {},
+      ...more,
+    });
+    await settle();
+  };
+  async function approveBoth(): Promise<{ root: HTMLElement; ids: string[] }> {
+    const root = await show(two);
+    await press(card(root, "t1"), "Approve");
+    await settle(400);
+    await press(card(root, "t2"), "Approve");
+    const ids = PlayedSocket.last.ids.slice(-2);
+    return { root, ids };
+  }
+
+  test("is shown on the card of that command, whichever was first", async () => {
+    const { root, ids } = await approveBoth();
+    await refuse({ command_id: ids[1] });
+    expect(card(root, "t2").textContent).toContain("You may only look.");
+    expect(buttons(card(root, "t2"))).toContain("Approve");
+    expect(card(root, "t1").textContent).not.toContain("You may only look.");
+    expect(card(root, "t1").textContent).toContain("You chose Approve.");
+  });
+
+  test("that names none is blamed on no card", async () => {
+    const { root } = await approveBoth();
+    await refuse({});
+    expect(root.textContent).not.toContain("You may only look.");
+    expect(root.textContent!.split("You chose Approve.")).toHaveLength(3);
+  });
+
+  test("from a server of before is known by its call", async () => {
+    const { root } = await approveBoth();
+    await refuse({ tool_call_id: "t2" });
+    expect(buttons(card(root, "t2"))).toContain("Approve");
+    expect(card(root, "t1").textContent).toContain("You chose Approve.");
+  });
+
+  test("of another page is of no use here", async () => {
+    const { root } = await approveBoth();
+    await refuse({ command_id: "another page's", code: "INTERNAL_ERROR", details: { run_id: runtime.recording!.run } });
+    expect(root.textContent).not.toContain("You may only look.");
+  });
+
+  test("to a switch of the policy stands in the run that was switched", async () => {
+    const root = await show(two);
+    root.querySelector<HTMLElement>(".ak-badge")!.click();
+    await settle();
+    root.querySelectorAll<HTMLElement>('[aria-label="Policy of this conversation"] input')[0]!.click();
+    await settle();
+    await press(root, "Switch to Allow");
+    await refuse({ command_id: PlayedSocket.last.ids.at(-1) });
+    expect(root.querySelector("[data-code=ACCESS_DENIED]")!.textContent).toContain("You may only look.");
+  });
+
+  test("each command has an id of its own, and that it was carried out is no event of the log", async () => {
+    const { root, ids } = await approveBoth();
+    expect(new Set(PlayedSocket.all.flatMap((socket) => socket.ids)).size).toBe(PlayedSocket.last.ids.length);
+    const next = runtime.recording!.frames.length + 1;
+    PlayedSocket.last.say({
+      type: "ack",
+      seq: next,
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      command_id: ids[0],
+    });
+    await happens((run) => void run.answer("t1", true));
+    expect(card(root, "t1").dataset["state"]).toBe("approved");
   });
 });
 
@@ -154,7 +366,7 @@ describe("a lost connection", () => {
 
   test("of which nothing was noticed is made good when a pong names events that did not come", async () => {
     const root = await show((run) => run.say("A", false));
-    const run = brain.recording!;
+    const run = runtime.recording!;
     run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content: "B" });
     PlayedSocket.last.say({ type: "pong", seq: run.frames.length, conversation_id: "", run_id: null, timestamp: "" });
     await settle();
@@ -183,9 +395,11 @@ describe("a lost connection", () => {
     expect(card(root, "t1").textContent).toContain("Approve not sent yet");
     expect(decisions()).toHaveLength(0);
     PlayedSocket.refuse = false;
-    brain.pending = ["apr_t1"];
+    runtime.pending = ["apr_t1"];
     await settle(20_000);
-    expect(decisions()).toEqual([{ type: "approval_response", approval_id: "apr_t1", digest: "digest_t1", approved: true }]);
+    expect(decisions()).toEqual([
+      { type: "approval_response", approval_id: "apr_t1", digest: "digest_t1", approved: true },
+    ]);
   });
 
   test("lets a decision be taken back", async () => {
@@ -197,7 +411,7 @@ describe("a lost connection", () => {
     await press(card(root, "t1"), "Take back");
     expect(buttons(card(root, "t1"))).toContain("Approve");
     PlayedSocket.refuse = false;
-    brain.pending = ["apr_t1"];
+    runtime.pending = ["apr_t1"];
     await settle(20_000);
     expect(decisions()).toHaveLength(0);
   });
@@ -208,7 +422,7 @@ describe("a lost connection", () => {
     PlayedSocket.last.drop();
     await settle(500);
     await press(card(root, "t1"), "Approve");
-    brain.recording!.answer("t1", false, { decided_by: "ana", reason: "no" }).end("t1", "run_python", "denied");
+    runtime.recording!.answer("t1", false, { decided_by: "ana", reason: "no" }).end("t1", "run_python", "denied");
     PlayedSocket.refuse = false;
     await settle(20_000);
     expect(decisions()).toHaveLength(0);
@@ -236,11 +450,13 @@ describe("a lost connection", () => {
 describe("a server that has no log", () => {
   test("is asked why, and the page says it until there is a connection", async () => {
     const root = await show(ASKS);
-    brain.trouble = "The log at /home/ana/agent-kernel.sqlite can't be opened.";
+    runtime.trouble = "The log at /home/ana/agent-kernel.sqlite can't be opened.";
     PlayedSocket.refuse = true;
     PlayedSocket.last.drop();
     await settle(2_000);
-    expect(root.querySelector("[role=alert]")?.textContent).toContain("Agent Kernel does not work on this server. The log at /home/ana/agent-kernel.sqlite");
+    expect(root.querySelector("[role=alert]")?.textContent).toContain(
+      "Agent Kernel does not work on this server. The log at /home/ana/agent-kernel.sqlite",
+    );
     PlayedSocket.refuse = false;
     await press(root, "Try again");
     await settle(100);
@@ -251,7 +467,7 @@ describe("a server that has no log", () => {
 describe("one page", () => {
   test("has one connection for a conversation, however many outputs show it", async () => {
     const root = await show(ASKS);
-    const other = view(brain.recording!);
+    const other = view(runtime.recording!);
     await settle();
     expect(PlayedSocket.all).toHaveLength(1);
     await press(card(other, "t1"), "Approve");
@@ -267,8 +483,12 @@ describe("the way to the server", () => {
   };
 
   test("is below the server's base URL", () => {
-    expect(address({ baseUrl: "/user/ana/" }).url).toBe("wss://hub.example/user/ana/agent-kernel/api/conversations/conv%201/channel");
-    expect(address({ baseUrl: "/" }, "http://localhost:8888/lab").url).toBe("ws://localhost:8888/agent-kernel/api/conversations/conv%201/channel");
+    expect(address({ baseUrl: "/user/ana/" }).url).toBe(
+      "wss://hub.example/user/ana/agent-kernel/api/conversations/conv%201/channel",
+    );
+    expect(address({ baseUrl: "/" }, "http://localhost:8888/lab").url).toBe(
+      "ws://localhost:8888/agent-kernel/api/conversations/conv%201/channel",
+    );
   });
 
   test("has the server's status beside it", () => {
@@ -277,17 +497,39 @@ describe("the way to the server", () => {
 
   test("is tried with cookies first, and with the token when that fails", async () => {
     PlayedSocket.refuse = true;
-    const transport = new SocketTransport({ url: "ws://localhost/x", status: "http://localhost/status", token: "secret", tokenFirst: false });
-    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, trouble: () => undefined, gone: () => undefined, hearingChanged: () => undefined });
+    const transport = new SocketTransport({
+      url: "ws://localhost/x",
+      status: "http://localhost/status",
+      token: "secret",
+      tokenFirst: false,
+    });
+    transport.start({
+      opened: () => undefined,
+      frame: () => undefined,
+      lost: () => undefined,
+      trouble: () => undefined,
+      gone: () => undefined,
+      receivesChanged: () => undefined,
+    });
     await settle(1_000);
     transport.close();
-    expect(PlayedSocket.all.slice(0, 2).map((socket) => socket.url)).toEqual(["ws://localhost/x", "ws://localhost/x?token=secret"]);
+    expect(PlayedSocket.all.slice(0, 2).map((socket) => socket.url)).toEqual([
+      "ws://localhost/x",
+      "ws://localhost/x?token=secret",
+    ]);
   });
 
   test("takes the token at once where the page says so", async () => {
     const { token, tokenFirst, url, status } = address({ baseUrl: "/", token: "secret", appendToken: true });
     const transport = new SocketTransport({ token, tokenFirst, url, status });
-    transport.start({ opened: () => undefined, frame: () => undefined, lost: () => undefined, trouble: () => undefined, gone: () => undefined, hearingChanged: () => undefined });
+    transport.start({
+      opened: () => undefined,
+      frame: () => undefined,
+      lost: () => undefined,
+      trouble: () => undefined,
+      gone: () => undefined,
+      receivesChanged: () => undefined,
+    });
     transport.close();
     expect(PlayedSocket.last.url).toContain("?token=secret");
   });
@@ -299,10 +541,12 @@ describe("the embedded host", () => {
     const { sent, deliver, root, close } = kernelView(recording);
     deliver(recording);
     await settle();
-    expect(sent[0]).toEqual({ command: { type: "resume", last_seq: 0 } });
+    expect(sent[0]).toMatchObject({ command: { type: "resume", last_seq: 0 } });
     expect(answer(root).trim()).toBe("Hello from the kernel.");
     await press(card(root, "t1"), "Approve");
-    expect(sent.at(-1)).toMatchObject({ command: { type: "approval_response", approval_id: "apr_t1", approved: true } });
+    expect(sent.at(-1)).toMatchObject({
+      command: { type: "approval_response", approval_id: "apr_t1", approved: true },
+    });
     expect(PlayedSocket.all).toHaveLength(0);
     close();
   });

@@ -1,8 +1,8 @@
 /** Outputs that the notebook's own renderers draw. The renderers are played: real ones are in the browser tests. */
 import { expect, test } from "vitest";
-import type { LuminoWidget, Renderer, Rendermime } from "../src/notebook-renderers";
+import type { LuminoWidget, Renderer, Rendermime } from "../src/card/notebookRenderers";
 import { PYTHON } from "./cards";
-import { brain, card, closeViews, happens, notebook, PlayedSocket, settle, show, usePage, view } from "./page";
+import { runtime, card, closeViews, happens, notebook, PlayedSocket, settle, show, usePage, view } from "./page";
 
 usePage();
 
@@ -57,7 +57,8 @@ function display(data: object, more: object = {}): object {
   return { kind: "display", data, metadata: {}, ...more };
 }
 
-const drawnIn = (root: HTMLElement): (string | null)[] => [...card(root, "t1").querySelectorAll(".ak-drawn")].map((one) => one.textContent);
+const drawnIn = (root: HTMLElement): (string | null)[] =>
+  [...card(root, "t1").querySelectorAll(".ak-drawn")].map((one) => one.textContent);
 
 async function shows(...outputs: object[]): Promise<HTMLElement> {
   return show((run) => run.did("t1", "run_python", PYTHON, 5, outputs as never[]));
@@ -74,7 +75,10 @@ test("a chart is drawn by the notebook, with its metadata and trusted as a cell'
 
 test("text and pictures stay the card's own", async () => {
   notebook.manager = { rendermime: new PlayedRendermime() };
-  const root = await shows(display({ "text/plain": "42" }), display({ "image/png": "iVBORw0KGgo=", "text/plain": "f" }, { metadata: { "image/png": { width: 64 } } }));
+  const root = await shows(
+    display({ "text/plain": "42" }),
+    display({ "image/png": "iVBORw0KGgo=", "text/plain": "f" }, { metadata: { "image/png": { width: 64 } } }),
+  );
   expect(drawnIn(root)).toEqual([]);
   expect(card(root, "t1").querySelector("img")?.getAttribute("width")).toBe("64");
 });
@@ -82,7 +86,13 @@ test("text and pictures stay the card's own", async () => {
 test("an update of a display updates its renderer, and other events draw nothing anew", async () => {
   const rendermime = new PlayedRendermime();
   notebook.manager = { rendermime };
-  const root = await show((run) => run.propose("t1", "run_python", PYTHON).answer("t1", true).start("t1", "run_python", PYTHON).output("t1", 0, display({ "text/html": "one" }, { display_id: "d" }) as never));
+  const root = await show((run) =>
+    run
+      .propose("t1", "run_python", PYTHON)
+      .answer("t1", true)
+      .start("t1", "run_python", PYTHON)
+      .output("t1", 0, display({ "text/html": "one" }, { display_id: "d" }) as never),
+  );
   await happens((run) => run.output("t1", 1, { name: "stdout", text: "printed" }));
   expect(rendermime.models).toHaveLength(1);
   await happens((run) => run.output("t1", 2, display({ "text/html": "two" }, { display_id: "d" }) as never));
@@ -105,12 +115,23 @@ test("a card that folds and unfolds shows the same drawing, whose scripts do not
   await settle();
   expect(drawnIn(root)).toEqual(["drawn <script>once()</script>"]);
   expect(rendermime.models).toHaveLength(1);
-  expect(rendermime.made[0]?.told).toEqual(["before-attach", "after-attach", "before-detach", "after-detach", "before-attach", "after-attach"]);
+  expect(rendermime.made[0]?.told).toEqual([
+    "before-attach",
+    "after-attach",
+    "before-detach",
+    "after-detach",
+    "before-attach",
+    "after-attach",
+  ]);
 });
 
 test("a key pressed in a drawn widget decides nothing", async () => {
   notebook.manager = { rendermime: new PlayedRendermime() };
-  const root = await show((run) => run.ask("t2", "run_python", PYTHON).did("t1", "run_python", PYTHON, 5, [display({ "text/html": "slider" }) as never]));
+  const root = await show((run) =>
+    run
+      .ask("t2", "run_python", PYTHON)
+      .did("t1", "run_python", PYTHON, 5, [display({ "text/html": "slider" }) as never]),
+  );
   const handle = card(root, "t1").querySelector<HTMLElement>(".ak-drawn")!.firstElementChild as HTMLElement;
   handle.tabIndex = 0;
   for (const key of ["a", "d", "A", "ArrowDown"]) {
@@ -125,8 +146,16 @@ test("a key pressed in a drawn widget decides nothing", async () => {
 test("what is cleared or closed is disposed of", async () => {
   const rendermime = new PlayedRendermime();
   notebook.manager = { rendermime };
-  await show((run) => run.propose("t1", "run_python", PYTHON).answer("t1", true).start("t1", "run_python", PYTHON).output("t1", 0, display({ "text/html": "old" }) as never));
-  await happens((run) => run.output("t1", 1, { kind: "clear" }).output("t1", 2, display({ "text/html": "new" }) as never));
+  await show((run) =>
+    run
+      .propose("t1", "run_python", PYTHON)
+      .answer("t1", true)
+      .start("t1", "run_python", PYTHON)
+      .output("t1", 0, display({ "text/html": "old" }) as never),
+  );
+  await happens((run) =>
+    run.output("t1", 1, { kind: "clear" }).output("t1", 2, display({ "text/html": "new" }) as never),
+  );
   expect(rendermime.made.map((one) => one.isDisposed)).toEqual([true, false]);
   closeViews();
   expect(rendermime.made.map((one) => one.isDisposed)).toEqual([true, true]);
@@ -136,7 +165,7 @@ test("two views of a run have a drawing each", async () => {
   const rendermime = new PlayedRendermime();
   notebook.manager = { rendermime };
   const root = await shows(display({ "text/html": "twice" }));
-  const other = view(brain.recording!);
+  const other = view(runtime.recording!);
   await settle();
   expect([drawnIn(root), drawnIn(other)]).toEqual([["drawn twice"], ["drawn twice"]]);
 });
@@ -172,7 +201,8 @@ test("a widget is shown once its model has come, which may be after its display"
 test("a widget whose model is gone says what to do, and comes back where a busy kernel sent it late", async () => {
   let model: object | undefined;
   notebook.manager = {
-    get_model: (id) => (model === undefined ? Promise.reject(new Error(`model ${id} not found`)) : Promise.resolve(model)),
+    get_model: (id) =>
+      model === undefined ? Promise.reject(new Error(`model ${id} not found`)) : Promise.resolve(model),
     create_view: async () => ({ luminoWidget: lumino("a slider") }),
   };
   const root = await shows(display({ [WIDGET]: { model_id: "m1" }, "text/plain": "IntSlider(value=3)" }));

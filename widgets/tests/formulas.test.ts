@@ -23,7 +23,9 @@ describe("formulas, money and code, as in the record", () => {
   test.each(cases.map((one) => [one.name, one] as const))("%s", (_name, { text, formulas }) => {
     const root = document.createElement("div");
     root.innerHTML = renderMarkdown(text);
-    expect(formulasOf(root)).toEqual(formulas.filter((one) => !one.refused).map(({ tex, display }) => ({ tex, display })));
+    expect(formulasOf(root)).toEqual(
+      formulas.filter((one) => !one.refused).map(({ tex, display }) => ({ tex, display })),
+    );
     for (const { tex, display } of formulas.filter((one) => one.refused)) {
       const mark = display ? "$$" : "$";
       expect([...root.querySelectorAll("code")].map((code) => code.textContent)).toContain(`${mark}${tex}${mark}`);
@@ -36,20 +38,27 @@ describe("formulas, money and code, as in the record", () => {
     const stream = new StreamingMarkdown(root, (block) => finished.push(block));
     for (let at = 1; at <= text.length; at += 1) stream.show(text.slice(0, at));
     stream.finish();
-    expect(formulasOf(root)).toEqual(formulas.filter((one) => !one.refused).map(({ tex, display }) => ({ tex, display })));
+    expect(formulasOf(root)).toEqual(
+      formulas.filter((one) => !one.refused).map(({ tex, display }) => ({ tex, display })),
+    );
     expect(finished).toEqual([...root.children]);
   });
 
   test("a formula in a picture's description stays out of its element's attributes", () => {
     const root = document.createElement("div");
     root.innerHTML = renderMarkdown('![a $x onerror=alert(1) "y$ b](data:image/png;base64,AAAA) \ue0f00\ue0f1');
-    for (const element of root.querySelectorAll("*")) expect(element.getAttributeNames().filter((name) => name.startsWith("on"))).toEqual([]);
+    for (const element of root.querySelectorAll("*"))
+      expect(element.getAttributeNames().filter((name) => name.startsWith("on"))).toEqual([]);
     expect(root.querySelector(".ak-formula .ak-formula")).toBeNull();
   });
 
-  test.each(["$a ", "${", "\\(", "\\({", "$$\n", "`$", "$a$", "\\[x", "\\[x\n", "$1 a", "$x\\!"])("hostile text takes little time: %s", (text) => {
-    const before = performance.now();
-    renderMarkdown(text.repeat(20_000 / text.length));
-    expect(performance.now() - before).toBeLessThan(5_000);
-  }, 30_000);
+  test.each(["$a ", "${", "\\(", "\\({", "$$\n", "`$", "$a$", "\\[x", "\\[x\n", "$1 a", "$x\\!"])(
+    "hostile text takes little time: %s",
+    (text) => {
+      const before = performance.now();
+      renderMarkdown(text.repeat(20_000 / text.length));
+      expect(performance.now() - before).toBeLessThan(5_000);
+    },
+    30_000,
+  );
 });

@@ -25,7 +25,11 @@ describe("two conversations on one page, with a call of the same id", () => {
     await settle();
     const [first, second] = cards(views);
     await press(second!, "Approve");
-    const sent = views.map((view) => (view.sent as { command: { type: string; approval_id?: string } }[]).flatMap(({ command }) => (command.type === "approval_response" ? [command.approval_id] : [])));
+    const sent = views.map((view) =>
+      (view.sent as { command: { type: string; approval_id?: string } }[]).flatMap(({ command }) =>
+        command.type === "approval_response" ? [command.approval_id] : [],
+      ),
+    );
     expect(sent).toEqual([[], ["apr_two"]]);
     expect(buttons(first!)).toContain("Approve");
     expect(buttons(second!)).not.toContain("Approve");
@@ -67,11 +71,25 @@ test("a refusal is shown on the newest card of its id: an older run's was cut of
   const older = new Recording("c").propose("call_0", "run_python", null).end("call_0", "", "cancelled").finish();
   const newer = new Recording("d").ask("call_0", "run_python", PYTHON);
   const view = kernelView(newer);
-  const frames = [...older.frames, ...newer.frames].map((frame, index) => ({ ...frame, seq: index + 1, conversation_id: "d" }));
+  const frames = [...older.frames, ...newer.frames].map((frame, index) => ({
+    ...frame,
+    seq: index + 1,
+    conversation_id: "d",
+  }));
   view.say(...frames);
   const other = kernelView(older);
   other.say(...frames);
-  const refusal = { type: "error", seq: 0, conversation_id: "d", run_id: null, timestamp: "", code: "CONFLICT", message: "Too late.", tool_call_id: "call_0", details: {} };
+  const refusal = {
+    type: "error",
+    seq: 0,
+    conversation_id: "d",
+    run_id: null,
+    timestamp: "",
+    code: "CONFLICT",
+    message: "Too late.",
+    tool_call_id: "call_0",
+    details: {},
+  };
   view.say(refusal);
   other.say(refusal);
   await settle();
@@ -81,7 +99,16 @@ test("a refusal is shown on the newest card of its id: an older run's was cut of
 });
 
 describe("a call whose id is any text", () => {
-  const ids = ["constructor", "__proto__", "toString", "0", "functions.run_python:0", '"]<b>\\', "../../x", `call__thought__${"A/+=".repeat(999)}`].map((id) => [id.slice(0, 24), id] as const);
+  const ids = [
+    "constructor",
+    "__proto__",
+    "toString",
+    "0",
+    "functions.run_python:0",
+    '"]<b>\\',
+    "../../x",
+    `call__thought__${"A/+=".repeat(999)}`,
+  ].map((id) => [id.slice(0, 24), id] as const);
 
   test.each(ids)("%s", async (_, id) => {
     const root = await show((run) => run.ask(id, "run_python", PYTHON));
@@ -92,14 +119,45 @@ describe("a call whose id is any text", () => {
 
   test.each(ids)("%s, from a snapshot", (_, id) => {
     const recording = new Recording("c");
-    const view = { tool_call_id: id, approval_id: "apr", conversation_id: "c", run_id: recording.run, tool_name: "run_python", state: "success", outputs: [], ended_at: "x" };
-    const message = { message_id: "m", run_id: recording.run, role: "assistant", content: "", tool_calls: [id], tool_call_id: null, reasoning: "" };
+    const view = {
+      tool_call_id: id,
+      approval_id: "apr",
+      conversation_id: "c",
+      run_id: recording.run,
+      tool_name: "run_python",
+      state: "success",
+      outputs: [],
+      ended_at: "x",
+    };
+    const message = {
+      message_id: "m",
+      run_id: recording.run,
+      role: "assistant",
+      content: "",
+      tool_calls: [id],
+      tool_call_id: null,
+      reasoning: "",
+    };
     const snapshot = { ...recording.session().snapshot, runs: [], messages: [message], tool_calls: [view] };
     const state = fromSnapshot(snapshot as never, recording.run);
     expect(state.items).toEqual([{ kind: "call", id }]);
     const context = { live: true, own: new Set<string>() };
-    const undone = reduce(state, { type: "tool_undone", seq: 9, conversation_id: "c", run_id: recording.run, timestamp: "", tool_call_id: id, decided_by: null } as never, context);
+    const undone = reduce(
+      state,
+      {
+        type: "tool_undone",
+        seq: 9,
+        conversation_id: "c",
+        run_id: recording.run,
+        timestamp: "",
+        tool_call_id: id,
+        decided_by: null,
+      } as never,
+      context,
+    );
     expect(undone.items).toHaveLength(1);
-    expect(Object.entries(undone.calls).map(([key, call]) => [key, call.undone, call.state])).toEqual([[id, true, "success"]]);
+    expect(Object.entries(undone.calls).map(([key, call]) => [key, call.undone, call.state])).toEqual([
+      [id, true, "success"],
+    ]);
   });
 });

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { codeOf, decorateRecords } from "../lab/src/records";
-import { INSERT_CELLS, type InsertCells } from "../src/cells";
+import { INSERT_CELLS, type InsertCells } from "../src/ui/cells";
 
-const code = (text: string, cell = ""): string => `<details><pre><code class="agent-code ${cell}">${text}</code></pre></details>`;
+const code = (text: string, cell = ""): string =>
+  `<details><pre><code class="agent-code ${cell}">${text}</code></pre></details>`;
 const RECORD = `<div class="agent-record"><details>
   ${code("second = 2", "agent-cell-2")}${code("1 / 0")}${code("first &lt; 1\nif x:\n    y", "agent-cell-1")}${code("tenth", "agent-cell-10")}
 </details></div>`;
@@ -20,10 +21,15 @@ beforeEach(() => {
 });
 afterEach(() => document.removeEventListener(INSERT_CELLS, insert));
 
-const buttons = (name: string): HTMLButtonElement[] => [...document.querySelectorAll("button")].filter((one) => one.textContent === name);
+const buttons = (name: string): HTMLButtonElement[] =>
+  [...document.querySelectorAll("button")].filter((one) => one.textContent === name);
 
 it("takes the code that did what it should, in the order in which it ran", () => {
-  expect(codeOf(document.body.querySelector(".agent-record")!)).toEqual(["first < 1\nif x:\n    y", "second = 2", "tenth"]);
+  expect(codeOf(document.body.querySelector(".agent-record")!)).toEqual([
+    "first < 1\nif x:\n    y",
+    "second = 2",
+    "tenth",
+  ]);
 });
 
 it("gives each code a button that asks for a cell, and the run one for all", () => {

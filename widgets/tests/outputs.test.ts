@@ -9,7 +9,9 @@ function outputs(...views: Partial<OutputView>[]): Outputs {
 }
 
 function terminal(...chunks: string[]): string {
-  return outputs(...chunks.map((text) => ({ text }))).blocks.map((block) => streamText(block as StreamBlock)).join("");
+  return outputs(...chunks.map((text) => ({ text })))
+    .blocks.map((block) => streamText(block as StreamBlock))
+    .join("");
 }
 
 describe("a progress line", () => {
@@ -48,7 +50,9 @@ test("a long output keeps its end and says how many lines are not shown", () => 
 });
 
 test("many outputs are cut from the front, with their number", () => {
-  const all = outputs(...Array.from({ length: 130 }, () => ({ kind: "display" as const, data: { "text/plain": "x" } })));
+  const all = outputs(
+    ...Array.from({ length: 130 }, () => ({ kind: "display" as const, data: { "text/plain": "x" } })),
+  );
   expect([all.blocks.length, all.droppedBlocks]).toEqual([100, 30]);
 });
 
@@ -63,7 +67,9 @@ test("a display with an id is replaced where it stands", () => {
 });
 
 test("clear_output clears", () => {
-  expect(outputs({ text: "old" }, { kind: "clear" }, { text: "new" }).blocks.map((b) => streamText(b as StreamBlock))).toEqual(["new"]);
+  expect(
+    outputs({ text: "old" }, { kind: "clear" }, { text: "new" }).blocks.map((b) => streamText(b as StreamBlock)),
+  ).toEqual(["new"]);
 });
 
 test("a plot or a table counts as worth keeping in view, a line of text does not", () => {

@@ -1,7 +1,7 @@
-/** A page with the real face in it. Only the socket is played: it has the browser's API and a brain behind it. */
+/** A page with the real client in it. Only the socket is played: it has the browser's API and a runtime behind it. */
 import { afterEach, beforeEach, vi } from "vitest";
-import face from "../src/index";
-import type { WidgetManager } from "../src/notebook-renderers";
+import client from "../src/index";
+import type { WidgetManager } from "../src/card/notebookRenderers";
 import type { ClientCommand, ServerEvent } from "../src/protocol";
 import { Recording } from "./gallery/frames.js";
 
@@ -14,7 +14,9 @@ export class PlayedSocket {
   onopen: (() => void) | null = null;
   onmessage: ((message: { data: string }) => void) | null = null;
   onclose: (() => void) | null = null;
+  /** What was sent, without the ids of the commands, which are in `ids`. */
   readonly sent: ClientCommand[] = [];
+  readonly ids: string[] = [];
   private cursor: number | null = null;
 
   constructor(readonly url: string) {
@@ -36,7 +38,8 @@ export class PlayedSocket {
     if (this.readyState !== 0) return;
     this.readyState = 1;
     this.onopen?.();
-    if (brain.recording) this.say({ ...brain.recording.session(), pending: brain.pending.map((id) => ({ approval_id: id })) });
+    if (runtime.recording)
+      this.say({ ...runtime.recording.session(), pending: runtime.pending.map((id) => ({ approval_id: id })) });
   }
 
   say(event: object): void {
@@ -44,8 +47,9 @@ export class PlayedSocket {
   }
 
   send(text: string): void {
-    const command = JSON.parse(text) as ClientCommand;
+    const { id, ...command } = JSON.parse(text) as ClientCommand;
     this.sent.push(command);
+    if (typeof id === "string") this.ids.push(id);
     if (command.type === "ping") this.say({ type: "pong", seq: 0, conversation_id: "", run_id: null, timestamp: "" });
     if (command.type === "resume") {
       this.cursor = command.last_seq;
@@ -56,7 +60,7 @@ export class PlayedSocket {
   /** Send what was recorded since. */
   catchUp(): void {
     if (this.cursor === null || this.readyState !== 1) return;
-    const frames = (brain.recording?.frames ?? []).slice(this.cursor);
+    const frames = (runtime.recording?.frames ?? []).slice(this.cursor);
     this.cursor += frames.length;
     for (const frame of frames) this.say(frame);
   }
@@ -72,7 +76,11 @@ export class PlayedSocket {
   }
 }
 
-export const brain: { recording: Recording | null; pending: string[]; trouble: string | null } = { recording: null, pending: [], trouble: null };
+export const runtime: { recording: Recording | null; pending: string[]; trouble: string | null } = {
+  recording: null,
+  pending: [],
+  trouble: null,
+};
 
 /** What the notebook around the views can draw, where it can. */
 export const notebook: { manager: WidgetManager | undefined } = { manager: undefined };
@@ -84,11 +92,11 @@ export function usePage(): void {
   beforeEach(() => {
     vi.useFakeTimers({ now: Date.parse("2026-11-20T14:06:00Z") });
     vi.stubGlobal("WebSocket", PlayedSocket);
-    vi.stubGlobal("fetch", () => Promise.resolve(Response.json({ trouble: brain.trouble })));
+    vi.stubGlobal("fetch", () => Promise.resolve(Response.json({ trouble: runtime.trouble })));
     PlayedSocket.all = [];
     PlayedSocket.refuse = false;
-    brain.pending = [];
-    brain.trouble = null;
+    runtime.pending = [];
+    runtime.trouble = null;
     notebook.manager = undefined;
   });
   afterEach(async () => {
@@ -106,10 +114,13 @@ export function closeViews(): void {
 }
 
 /** Start a run and show it. */
-export async function show(build: (run: Recording) => void = () => undefined, options: Options = {}): Promise<HTMLElement> {
+export async function show(
+  build: (run: Recording) => void = () => undefined,
+  options: Options = {},
+): Promise<HTMLElement> {
   const recording = new Recording(`conv${(counter += 1)}`, { age: 5_000, ...options });
   build(recording);
-  brain.recording = recording;
+  runtime.recording = recording;
   const root = view(recording);
   await settle();
   return root;
@@ -118,13 +129,25 @@ export async function show(build: (run: Recording) => void = () => undefined, op
 export function view(recording: Recording): HTMLElement {
   const root = document.createElement("div");
   document.body.append(root);
-  const traits = { conversation_id: recording.conversation, run_id: recording.run, prompt: "prompt", transport: "server", hearing: "usually" };
-  const model = { get: (name: keyof typeof traits) => traits[name], on: () => undefined, off: () => undefined, send: () => undefined, widget_manager: notebook.manager };
-  disposers.push(face.render({ model, el: root }));
+  const traits = {
+    conversation_id: recording.conversation,
+    run_id: recording.run,
+    prompt: "prompt",
+    transport: "server",
+    receives: "usually",
+  };
+  const model = {
+    get: (name: keyof typeof traits) => traits[name],
+    on: () => undefined,
+    off: () => undefined,
+    send: () => undefined,
+    widget_manager: notebook.manager,
+  };
+  disposers.push(client.render({ model, el: root }));
   return root;
 }
 
-/** A run whose brain lives in the kernel: frames come as messages of the widget. */
+/** A run whose runtime lives in the kernel: frames come as messages of the widget. */
 export interface KernelView {
   readonly root: HTMLElement;
   readonly sent: unknown[];
@@ -132,14 +155,20 @@ export interface KernelView {
   say(...frames: object[]): void;
   restart(): void;
   /** A cell begins, or ends, to wait for a run. */
-  hears(hearing: "usually" | "between-cells"): void;
+  setReceives(receives: "usually" | "between-cells"): void;
   close(): void;
 }
 
-export function kernelView(recording: Recording, hearing: "usually" | "between-cells" = "usually"): KernelView {
+export function kernelView(recording: Recording, receives: "usually" | "between-cells" = "usually"): KernelView {
   const sent: unknown[] = [];
   const callbacks = new Map<string, (message: unknown) => void>();
-  const traits = { conversation_id: recording.conversation, run_id: recording.run, prompt: "p", transport: "kernel", hearing };
+  const traits = {
+    conversation_id: recording.conversation,
+    run_id: recording.run,
+    prompt: "p",
+    transport: "kernel",
+    receives,
+  };
   const model = {
     get: (name: keyof typeof traits) => traits[name],
     on: (event: string, callback: (message: unknown) => void) => void callbacks.set(event, callback),
@@ -147,25 +176,25 @@ export function kernelView(recording: Recording, hearing: "usually" | "between-c
     send: (content: unknown) => void sent.push(content),
   };
   const root = document.body.appendChild(document.createElement("div"));
-  const stop = face.initialize({ model });
-  const dispose = face.render({ model, el: root });
+  const stop = client.initialize({ model });
+  const dispose = client.render({ model, el: root });
   return {
     sent,
     root,
     deliver: (from) => callbacks.get("msg:custom")?.({ frames: from.frames.map((frame) => JSON.stringify(frame)) }),
     say: (...frames) => callbacks.get("msg:custom")?.({ frames: frames.map((frame) => JSON.stringify(frame)) }),
-    hears: (now) => {
-      traits.hearing = now;
-      callbacks.get("change:hearing")?.(undefined);
+    setReceives: (now) => {
+      traits.receives = now;
+      callbacks.get("change:receives")?.(undefined);
     },
     restart: () => callbacks.get("comm_live_update")?.(undefined),
     close: () => (dispose(), stop?.()),
   };
 }
 
-/** The brain commits more events, and the page shows them. */
+/** The runtime commits more events, and the page shows them. */
 export async function happens(build: (run: Recording) => void): Promise<void> {
-  if (brain.recording) build(brain.recording);
+  if (runtime.recording) build(runtime.recording);
   PlayedSocket.last.catchUp();
   await settle();
 }
@@ -183,13 +212,17 @@ export function accessibleName(element: Element): string {
 }
 
 export function card(root: HTMLElement, id: string): HTMLElement {
-  const found = [...root.querySelectorAll<HTMLElement>("[role=group][data-tool-call-id]")].find((one) => one.dataset["toolCallId"] === id);
+  const found = [...root.querySelectorAll<HTMLElement>("[role=group][data-tool-call-id]")].find(
+    (one) => one.dataset["toolCallId"] === id,
+  );
   if (!found) throw new Error(`no card ${id}`);
   return found;
 }
 
 export function buttons(place: Element): string[] {
-  return [...place.querySelectorAll("button")].filter((b) => !b.matches(".ak-head, .ak-fold, .ak-badge, .ak-copy")).map(accessibleName);
+  return [...place.querySelectorAll("button")]
+    .filter((b) => !b.matches(".ak-head, .ak-fold, .ak-badge, .ak-copy"))
+    .map(accessibleName);
 }
 
 export function button(place: Element, name: string): HTMLButtonElement {

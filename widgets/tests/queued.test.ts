@@ -1,7 +1,21 @@
 /** A run that waits for its turn says what for, and nothing is out of reach meanwhile. */
 import { describe, expect, test } from "vitest";
 import { asks } from "./cards";
-import { brain, button, buttons, card, decisions, happens, PlayedSocket, press, Recording, settle, show, usePage, view } from "./page";
+import {
+  runtime,
+  button,
+  buttons,
+  card,
+  decisions,
+  happens,
+  PlayedSocket,
+  press,
+  Recording,
+  settle,
+  show,
+  usePage,
+  view,
+} from "./page";
 
 usePage();
 
@@ -9,33 +23,52 @@ const QUEUED = "run_queued";
 
 /** The first run of a conversation, and another that was asked for behind it. */
 function queue(run: Recording, more: object = {}): Recording {
-  return run.send({ type: "run", run_id: QUEUED, run: { ...run.view, run_id: QUEUED, prompt: "And now a table.", status: "queued", ...more } });
+  return run.send({
+    type: "run",
+    run_id: QUEUED,
+    run: { ...run.view, run_id: QUEUED, prompt: "And now a table.", status: "queued", ...more },
+  });
 }
 
 /** A second cell's output, which shows the run that waits. */
 async function second(): Promise<HTMLElement> {
-  const recording = brain.recording as Recording;
-  const shown = Object.assign(Object.create(Object.getPrototypeOf(recording) as object) as Recording, recording, { run: QUEUED });
+  const recording = runtime.recording as Recording;
+  const shown = Object.assign(Object.create(Object.getPrototypeOf(recording) as object) as Recording, recording, {
+    run: QUEUED,
+  });
   const root = view(shown);
   await settle();
   return root;
 }
 
-const bar = (root: HTMLElement): string => root.querySelector("[data-role=ahead]")?.textContent?.replaceAll(/\s+/g, " ") ?? "";
+const bar = (root: HTMLElement): string =>
+  root.querySelector("[data-role=ahead]")?.textContent?.replaceAll(/\s+/g, " ") ?? "";
 const LONG = "Plot body mass by species, with one colour for each island, and say what stands out in two sentences.";
 
 describe("a run that waits for its turn", () => {
   test("says behind which run, and that this one waits for you", async () => {
     await show((run) => queue(asks(run)), { prompt: LONG });
     const root = await second();
-    expect(bar(root)).toContain("Behind Plot body mass by species, with one colour for each island,…, which waits for you.");
+    expect(bar(root)).toContain(
+      "Behind Plot body mass by species, with one colour for each island,…, which waits for you.",
+    );
     expect(root.querySelector("[data-role=ahead] i")?.getAttribute("title")).toBe(LONG);
     expect(root.querySelector(".ak-status")?.textContent).toBe("Queued");
     expect(buttons(root.querySelector("[data-role=ahead]")!)).toEqual(["Show here", "Stop it and go on"]);
   });
 
   test("says that the run ahead is running, and how many more there are", async () => {
-    await show((run) => queue(run.send({ type: "run", run_id: "run_between", run: { ...run.view, run_id: "run_between", status: "queued" } })), { prompt: "First." });
+    await show(
+      (run) =>
+        queue(
+          run.send({
+            type: "run",
+            run_id: "run_between",
+            run: { ...run.view, run_id: "run_between", status: "queued" },
+          }),
+        ),
+      { prompt: "First." },
+    );
     expect(bar(await second())).toContain("Behind First, which is running, and 1 more.");
   });
 
@@ -67,8 +100,10 @@ describe("a run that waits for its turn", () => {
     await show((run) => queue(asks(run)), { prompt: "First." });
     const root = await second();
     await press(root, "Stop it and go on");
-    const first = (brain.recording as Recording).run;
-    expect(PlayedSocket.sent.filter((command) => command.type === "cancel")).toEqual([{ type: "cancel", run_id: first }]);
+    const first = (runtime.recording as Recording).run;
+    expect(PlayedSocket.sent.filter((command) => command.type === "cancel")).toEqual([
+      { type: "cancel", run_id: first },
+    ]);
     expect(button(root, "Stopping it…").getAttribute("aria-disabled")).toBe("true");
     await happens((run) => run.finish("cancelled"));
     expect(bar(root)).toBe("");

@@ -33,7 +33,8 @@ describe("the answer", () => {
 
   test("a token leaves finished answers and cards as they were, whatever their number", () => {
     const recording = new Recording("c");
-    for (let step = 0; step < 50; step += 1) recording.say(`Step ${step}`).did(`t${step}`, "run_python", { code: "1" }, 5);
+    for (let step = 0; step < 50; step += 1)
+      recording.say(`Step ${step}`).did(`t${step}`, "run_python", { code: "1" }, 5);
     recording.say("Now", false);
     const before = replay(recording);
     const after = reduce(before, { ...events(recording).at(-1), content: " more" } as ServerEvent, CONTEXT);
@@ -44,7 +45,9 @@ describe("the answer", () => {
   });
 
   test("answers and calls stand in the model's order", () => {
-    const state = replay(new Recording("c").say("First").did("t1", "run_python", { code: "1" }, 5).say("Then").finish());
+    const state = replay(
+      new Recording("c").say("First").did("t1", "run_python", { code: "1" }, 5).say("Then").finish(),
+    );
     expect(state.items.map((item) => item.kind)).toEqual(["answer", "call", "answer"]);
   });
 });
@@ -60,7 +63,11 @@ describe("a call", () => {
 
   test("is not shown by a preview of other arguments, once a person has changed it", () => {
     const preview = { kind: "diff" as const, language: "diff", text: "--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2" };
-    const asked = (edited: boolean): Recording => new Recording("c").ask("t1", "edit_file", {}, { preview }).answer("t1", true, { edited }).start("t1", "edit_file", {});
+    const asked = (edited: boolean): Recording =>
+      new Recording("c")
+        .ask("t1", "edit_file", {}, { preview })
+        .answer("t1", true, { edited })
+        .start("t1", "edit_file", {});
     expect(replay(asked(true)).calls["t1"]?.preview).toBeNull();
     expect(replay(asked(false)).calls["t1"]?.preview).toEqual(preview);
   });
@@ -80,7 +87,9 @@ describe("a call", () => {
   });
 
   test("keeps each output once when frames come twice", () => {
-    const recording = new Recording("c").did("t1", "run_python", { code: "1" }, 5, [{ kind: "stream", name: "stdout", text: "one\n" }]);
+    const recording = new Recording("c").did("t1", "run_python", { code: "1" }, 5, [
+      { kind: "stream", name: "stdout", text: "one\n" },
+    ]);
     const output = events(recording).find((event) => event.type === "tool_output") as ServerEvent;
     const state = reduce(replay(recording), output, CONTEXT);
     expect(state.calls["t1"]?.outputs.blocks).toHaveLength(1);
@@ -109,11 +118,39 @@ test("a snapshot shows what the events would have shown", () => {
       ],
       tool_calls: [
         {
-          tool_call_id: "t1", approval_id: "apr_t1", conversation_id: "c", run_id: recording.run, tool_name: "run_python",
-          tool_input: '{"code":"1"}', digest: "", state: "success", reason: null, by: "user", result: "", decided_by: null,
-          edited: false, recorded: false, read_only: false, warnings: [], preview: null, created_at: "", decided_at: null,
-          started_at: null, ended_at: "x", duration_ms: 5, truncated: false, output_file: null, scopes: [], rules: [], outputs: [],
-          undo: null, undone: false, waiting_behind: null, unknown_answer: null, seen_images: 0, place: null,
+          tool_call_id: "t1",
+          approval_id: "apr_t1",
+          conversation_id: "c",
+          run_id: recording.run,
+          tool_name: "run_python",
+          tool_input: '{"code":"1"}',
+          digest: "",
+          state: "success",
+          reason: null,
+          by: "user",
+          result: "",
+          decided_by: null,
+          edited: false,
+          recorded: false,
+          read_only: false,
+          warnings: [],
+          preview: null,
+          created_at: "",
+          decided_at: null,
+          started_at: null,
+          ended_at: "x",
+          duration_ms: 5,
+          truncated: false,
+          output_file: null,
+          scopes: [],
+          rules: [],
+          outputs: [],
+          undo: null,
+          undone: false,
+          waiting_behind: null,
+          unknown_answer: null,
+          seen_images: 0,
+          place: null,
         },
       ],
     },
@@ -127,12 +164,49 @@ test("a snapshot shows what the events would have shown", () => {
 
 describe("a page that is opened after many events", () => {
   const view = (id: string, more: object): object => ({
-    tool_call_id: id, approval_id: `apr_${id}`, conversation_id: "c", run_id: "run_c", tool_name: "write_file", tool_input: "{}", digest: "d", state: "success", reason: null, by: "user", result: "", decided_by: null, edited: false, recorded: false,
-    read_only: false, warnings: [], preview: null, created_at: "", decided_at: null, started_at: null, ended_at: null, duration_ms: null, truncated: false, output_file: null, outputs: [], scopes: [], rules: [], undo: null, undone: false, waiting_behind: null, unknown_answer: null, seen_images: 0, place: null, ...more,
+    tool_call_id: id,
+    approval_id: `apr_${id}`,
+    conversation_id: "c",
+    run_id: "run_c",
+    tool_name: "write_file",
+    tool_input: "{}",
+    digest: "d",
+    state: "success",
+    reason: null,
+    by: "user",
+    result: "",
+    decided_by: null,
+    edited: false,
+    recorded: false,
+    read_only: false,
+    warnings: [],
+    preview: null,
+    created_at: "",
+    decided_at: null,
+    started_at: null,
+    ended_at: null,
+    duration_ms: null,
+    truncated: false,
+    output_file: null,
+    outputs: [],
+    scopes: [],
+    rules: [],
+    undo: null,
+    undone: false,
+    waiting_behind: null,
+    unknown_answer: null,
+    seen_images: 0,
+    place: null,
+    ...more,
   });
 
   test("still offers Undo, knows what was undone, which cell a call waits behind, and what the model has seen", () => {
-    const tool_calls = [view("a", { undo: "2026-11-20T14:11:20Z" }), view("b", { undo: "", undone: true }), view("c", { state: "executing", waiting_behind: 9 }), view("d", { seen_images: 2 })];
+    const tool_calls = [
+      view("a", { undo: "2026-11-20T14:11:20Z" }),
+      view("b", { undo: "", undone: true }),
+      view("c", { state: "executing", waiting_behind: 9 }),
+      view("d", { seen_images: 2 }),
+    ];
     const snapshot = { ...new Recording("c").session().snapshot, tool_calls } as unknown as ConversationView;
     const { calls } = fromSnapshot(snapshot, "run_c");
     expect(calls["a"]).toMatchObject({ undo: "2026-11-20T14:11:20Z", undone: false });

@@ -16,7 +16,8 @@ let renders: string[] = [];
 beforeEach(() => {
   hooks.__r = (vnode) => {
     before?.(vnode);
-    if (typeof vnode.type === "function") renders.push((vnode.type as FunctionComponent).displayName ?? vnode.type.name);
+    if (typeof vnode.type === "function")
+      renders.push((vnode.type as FunctionComponent).displayName ?? vnode.type.name);
   };
 });
 afterEach(() => {
@@ -26,14 +27,16 @@ afterEach(() => {
 /** A conversation with many finished cards, in which an answer has begun. */
 async function longConversation(): Promise<HTMLElement> {
   const root = await show((run) => {
-    for (let number = 0; number < CARDS; number += 1) run.did(`t${number}`, "run_python", { code: `print(${number})` }, 10);
+    for (let number = 0; number < CARDS; number += 1)
+      run.did(`t${number}`, "run_python", { code: `print(${number})` }, 10);
     run.say("An earlier answer.").say("It begins.", false);
   });
   renders = [];
   return root;
 }
 
-const answer = (root: HTMLElement): string => [...root.querySelectorAll("[data-role=answer]")].at(-1)?.textContent?.trim() ?? "";
+const answer = (root: HTMLElement): string =>
+  [...root.querySelectorAll("[data-role=answer]")].at(-1)?.textContent?.trim() ?? "";
 
 /** The tokens of a text that goes on with the answer at hand. */
 function goesOn(run: Recording, text: string): void {
@@ -76,7 +79,8 @@ test("the answer is whole when it ends, and when something else happens in the s
 
 test("what the model thinks renders by itself, and only where it is shown", async () => {
   const root = await longConversation();
-  const thinks = (content: string): Promise<void> => happens((run) => run.send({ type: "reasoning", message_id: "m", content }));
+  const thinks = (content: string): Promise<void> =>
+    happens((run) => run.send({ type: "reasoning", message_id: "m", content }));
   await thinks("Let me");
   renders = [];
   await thinks(" see");

@@ -1,9 +1,20 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { BEGIN_ANEW, type BeginAnew } from "../src/anew";
+import { BEGIN_ANEW, type BeginAnew } from "../src/run/anew";
 import type { ConversationView } from "../src/protocol";
 import { fromSnapshot } from "../src/state";
 import { asks, PYTHON, shown } from "./cards";
-import { accessibleName, button, buttons, happens, PlayedSocket, press, settle, show, usePage, Recording } from "./page";
+import {
+  accessibleName,
+  button,
+  buttons,
+  happens,
+  PlayedSocket,
+  press,
+  settle,
+  show,
+  usePage,
+  Recording,
+} from "./page";
 
 usePage();
 
@@ -73,7 +84,19 @@ describe("the run", () => {
   });
 
   test("always shows the policy in force, with its rules one click away", async () => {
-    const root = await show(() => undefined, { rules: [{ rule_id: "1", scope: "project", tool_name: "run_shell", text: "allow run_shell", origin: "saved", made_by: "ana", made_at: "2026-11-22T08:00:00Z" }] });
+    const root = await show(() => undefined, {
+      rules: [
+        {
+          rule_id: "1",
+          scope: "project",
+          tool_name: "run_shell",
+          text: "allow run_shell",
+          origin: "saved",
+          made_by: "ana",
+          made_at: "2026-11-22T08:00:00Z",
+        },
+      ],
+    });
     const badge = root.querySelector<HTMLElement>(".ak-badge")!;
     expect(accessibleName(badge)).toBe("Policy: Asks before acting, 1 always-allow rule");
     badge.click();
@@ -82,8 +105,26 @@ describe("the run", () => {
   });
 
   test("lists the rules of code, of the site and of the folder with who made them, and removes none of these", async () => {
-    const rule = (origin: string, text: string, made_by: string | null = null): object => ({ rule_id: null, scope: null, tool_name: "run_shell", text, origin, made_by, made_at: null });
-    const policy = { mode: "ask", cap: null, limited_by: ".agent-kernel.toml: 1 rule", notes: ["Run unasked where their own declaration says so: plot."], rules: [rule("site", "deny run_shell"), rule("code", "allow run_python"), rule("folder", "ask write_file", ".agent-kernel.toml")] };
+    const rule = (origin: string, text: string, made_by: string | null = null): object => ({
+      rule_id: null,
+      scope: null,
+      tool_name: "run_shell",
+      text,
+      origin,
+      made_by,
+      made_at: null,
+    });
+    const policy = {
+      mode: "ask",
+      cap: null,
+      limited_by: ".agent-kernel.toml: 1 rule",
+      notes: ["Run unasked where their own declaration says so: plot."],
+      rules: [
+        rule("site", "deny run_shell"),
+        rule("code", "allow run_python"),
+        rule("folder", "ask write_file", ".agent-kernel.toml"),
+      ],
+    };
     const root = await show((run) => run.send({ type: "run", run: { ...run.view, policy } }));
     const badge = root.querySelector<HTMLElement>(".ak-badge")!;
     expect(accessibleName(badge)).toBe("Policy: Asks before acting, 1 always-allow rule, 2 rules that deny or ask");
@@ -91,7 +132,11 @@ describe("the run", () => {
     badge.click();
     await settle();
     const lines = [...root.querySelectorAll(".ak-rules li")].map((line) => line.textContent);
-    expect(lines).toEqual(["deny run_shell from this site", "allow run_python from this notebook’s code", "ask write_file from .agent-kernel.toml"]);
+    expect(lines).toEqual([
+      "deny run_shell from this site",
+      "allow run_python from this notebook’s code",
+      "ask write_file from .agent-kernel.toml",
+    ]);
     expect(root.textContent).not.toContain("No rule is in force");
     expect(root.textContent).toContain("Run unasked where their own declaration says so: plot.");
     expect(root.textContent).toContain("Limited by .agent-kernel.toml: 1 rule. A file can only tighten.");
@@ -99,9 +144,26 @@ describe("the run", () => {
   });
 
   test("says what the run has spent, and how much of its budgets that is", async () => {
-    const usage = { input_tokens: 1_234, output_tokens: 340, total_tokens: 1_574, cost: 0.0042, cost_is_partial: false, cached_tokens: 1_100 };
+    const usage = {
+      input_tokens: 1_234,
+      output_tokens: 340,
+      total_tokens: 1_574,
+      cost: 0.0042,
+      cost_is_partial: false,
+      cached_tokens: 1_100,
+    };
     const shows = async (fields: object, more: object = {}): Promise<string> => {
-      await happens((run) => run.send({ type: "run", run: { ...run.view, budget: { tokens: null, usd: null }, ...fields, usage: { ...run.view.usage, ...usage, ...more } } }));
+      await happens((run) =>
+        run.send({
+          type: "run",
+          run: {
+            ...run.view,
+            budget: { tokens: null, usd: null },
+            ...fields,
+            usage: { ...run.view.usage, ...usage, ...more },
+          },
+        }),
+      );
       return root.querySelector(".ak-spent")?.textContent ?? "";
     };
     const root = await show(() => undefined);
@@ -109,20 +171,32 @@ describe("the run", () => {
     expect(root.querySelector(".ak-spent")?.getAttribute("title")).toContain("1,100 tokens from the cache");
     expect(await shows({}, { cost_is_partial: true })).toBe("1.2k in · 340 out · ≥ $0.004");
     expect(await shows({}, { cost: null })).toBe("1.2k in · 340 out");
-    expect(await shows({ budget: { tokens: 200_000, usd: 0.5 } })).toBe("1.2k in · 340 out · $0.004 of $0.50 · 1.6k of 200k tokens");
+    expect(await shows({ budget: { tokens: 200_000, usd: 0.5 } })).toBe(
+      "1.2k in · 340 out · $0.004 of $0.50 · 1.6k of 200k tokens",
+    );
     expect(await shows({ budget: { tokens: null, usd: 0.5 } }, { cost: null })).toBe("1.2k in · 340 out · $0 of $0.50");
     expect(await shows({ recorded: true }, { cost: 0 })).toBe("Cost nothing");
     expect(await shows({}, { cost: undefined, total_tokens: 0 })).toBe("");
   });
 
   test("shows how much the model was asked to reason", async () => {
-    const root = await show((run) => run.send({ type: "run", run: { ...run.view, model: "gpt-6", effort: "high", recorded: false } }));
+    const root = await show((run) =>
+      run.send({ type: "run", run: { ...run.view, model: "gpt-6", effort: "high", recorded: false } }),
+    );
     expect(root.querySelector(".ak-meta")?.textContent).toContain("gpt-6 · effort high");
     await happens((run) => run.send({ type: "run", run: { ...run.view, effort: null } }));
     expect(root.querySelector(".ak-meta")?.textContent).not.toContain("effort");
   });
 
-  const RULE = { rule_id: "rule_1", scope: "user", tool_name: "run_shell", text: "allow run_shell", origin: "saved", made_by: null, made_at: null };
+  const RULE = {
+    rule_id: "rule_1",
+    scope: "user",
+    tool_name: "run_shell",
+    text: "allow run_shell",
+    origin: "saved",
+    made_by: null,
+    made_at: null,
+  };
 
   test("lets a rule be removed, once", async () => {
     const root = await show(() => undefined, { rules: [RULE] });
@@ -141,7 +215,8 @@ describe("the run", () => {
     await settle();
     return [...root.querySelectorAll<HTMLInputElement>(".ak-rules input")];
   };
-  const modesOf = (root: HTMLElement): (string | null)[] => [...root.querySelectorAll(".ak-rules .ak-choice > span:first-of-type")].map((one) => one.textContent);
+  const modesOf = (root: HTMLElement): (string | null)[] =>
+    [...root.querySelectorAll(".ak-rules .ak-choice > span:first-of-type")].map((one) => one.textContent);
 
   test("says which cell it continues from", async () => {
     const root = await show((run) => run.send({ type: "run", run: { ...run.view, continues: 2 } }));
@@ -155,7 +230,8 @@ describe("the run", () => {
     let stop: () => void = () => undefined;
     afterEach(() => stop());
     const continued = { continues: 2, cell_id: "cell-b" };
-    const continuing = (more: object): Promise<HTMLElement> => show((run) => run.send({ type: "run", run: { ...run.view, ...more } }));
+    const continuing = (more: object): Promise<HTMLElement> =>
+      show((run) => run.send({ type: "run", run: { ...run.view, ...more } }));
     /** An application whose extension runs cells, or finds none around the output. */
     const extension = (finds: boolean): string[] => {
       const ran: string[] = [];
@@ -208,13 +284,17 @@ describe("the run", () => {
     await press(root, "Switch to Allow");
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "policy", mode: "allow" });
     expect(button(root, "Switching…").getAttribute("aria-disabled")).toBe("true");
-    await happens((run) => run.send({ type: "run", run: { ...run.view, policy: { mode: "allow", rules: [], cap: null } } }));
+    await happens((run) =>
+      run.send({ type: "run", run: { ...run.view, policy: { mode: "allow", rules: [], cap: null } } }),
+    );
     expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Acts without asking");
     expect(root.querySelector(".ak-rules .ak-btn")).toBeNull();
   });
 
   test("offers no policy above the site's cap, and says so", async () => {
-    const root = await show((run) => run.send({ type: "run", run: { ...run.view, policy: { mode: "ask", rules: [], cap: "ask" } } }));
+    const root = await show((run) =>
+      run.send({ type: "run", run: { ...run.view, policy: { mode: "ask", rules: [], cap: "ask" } } }),
+    );
     await openPolicy(root);
     expect(modesOf(root)).toEqual(["Ask", "Plan", "Deny"]);
     expect(root.querySelector(".ak-rules")?.textContent).toContain("This site allows Ask at most.");
@@ -229,12 +309,25 @@ describe("the run", () => {
   });
 
   test("says what went wrong, what it means and nothing twice", async () => {
-    const root = await show((run) => run.send({ type: "error", code: "LLM_ERROR", message: "gpt-5.2 returned 429, too many requests", tool_call_id: null, details: {} }).finish("error"));
-    expect(root.querySelector("[role=alert]")?.textContent).toBe("The model did not answer. gpt-5.2 returned 429, too many requests. Nothing is lost.");
+    const root = await show((run) =>
+      run
+        .send({
+          type: "error",
+          code: "LLM_ERROR",
+          message: "gpt-5.2 returned 429, too many requests",
+          tool_call_id: null,
+          details: {},
+        })
+        .finish("error"),
+    );
+    expect(root.querySelector("[role=alert]")?.textContent).toBe(
+      "The model did not answer. gpt-5.2 returned 429, too many requests. Nothing is lost.",
+    );
   });
 
   test("shows that the model thinks until it speaks, folded", async () => {
-    const think = (run: Recording, content: string): Recording => run.send({ type: "reasoning", message_id: "m", content });
+    const think = (run: Recording, content: string): Recording =>
+      run.send({ type: "reasoning", message_id: "m", content });
     const root = await show((run) => think(run, "The duplicates "));
     await happens((run) => think(run, "are exports."));
     const line = root.querySelector<HTMLElement>(".ak-thinking button")!;
@@ -283,7 +376,17 @@ describe("a run whose model did not answer", () => {
   test("says why it can't be, and offers nothing where the line is lost or something else was asked for", async () => {
     const root = await show(failed);
     await press(root, "Try again");
-    PlayedSocket.last.say({ type: "error", seq: 1, conversation_id: "", run_id: null, timestamp: "", code: "CONFLICT", message: "This run can't be tried again: something else was asked for since.", tool_call_id: null, details: { run_id: root.querySelector("[data-run-id]")!.getAttribute("data-run-id") } });
+    PlayedSocket.last.say({
+      type: "error",
+      seq: 1,
+      conversation_id: "",
+      run_id: null,
+      timestamp: "",
+      code: "CONFLICT",
+      message: "This run can't be tried again: something else was asked for since.",
+      tool_call_id: null,
+      details: { run_id: root.querySelector("[data-run-id]")!.getAttribute("data-run-id") },
+    });
     await settle();
     expect(root.textContent).toContain("something else was asked for since");
     PlayedSocket.refuse = true;
@@ -295,17 +398,22 @@ describe("a run whose model did not answer", () => {
 
 describe("what was left out of a long conversation", () => {
   const SUMMARY = "Asked: find duplicates.\nLeft: the plot.";
-  const card = (root: HTMLElement): HTMLElement | null => root.querySelector('[role=group][aria-label="Summarised 42 messages"]');
+  const card = (root: HTMLElement): HTMLElement | null =>
+    root.querySelector('[role=group][aria-label="Summarised 42 messages"]');
 
   test("is one line where results were shortened", async () => {
-    const root = await show((run) => run.did("t1", "run_python", { code: "1" }, 5).notice("Shortened 5 older tool results for the model."));
+    const root = await show((run) =>
+      run.did("t1", "run_python", { code: "1" }, 5).notice("Shortened 5 older tool results for the model."),
+    );
     const line = root.querySelector("[data-role=note]")!;
     expect(line.textContent).toBe("Shortened 5 older tool results for the model.");
     expect(line.querySelector("button")).toBeNull();
   });
 
   test("is a card with the summary, which is shown when it is opened", async () => {
-    const root = await show((run) => run.did("t1", "run_python", { code: "1" }, 5).notice("Summarised 42 messages", SUMMARY).say("Done."));
+    const root = await show((run) =>
+      run.did("t1", "run_python", { code: "1" }, 5).notice("Summarised 42 messages", SUMMARY).say("Done."),
+    );
     const head = card(root)!.querySelector("button")!;
     expect(head.getAttribute("aria-expanded")).toBe("false");
     expect(root.textContent).not.toContain("Left: the plot.");

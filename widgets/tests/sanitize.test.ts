@@ -57,7 +57,9 @@ describe("images", () => {
 
 describe("an answer", () => {
   test("may be written in Markdown, with nothing that runs in it", () => {
-    const html = renderMarkdown("**a** <script>alert(1)</script> [b](javascript:alert(1)) ![c](https://evil.example/c.png)");
+    const html = renderMarkdown(
+      "**a** <script>alert(1)</script> [b](javascript:alert(1)) ![c](https://evil.example/c.png)",
+    );
     expect(html).toContain("<strong>a</strong>");
     expect(html).not.toMatch(/script|evil/);
   });
@@ -65,7 +67,8 @@ describe("an answer", () => {
   test("keeps its finished blocks in the page while it streams", () => {
     const root = document.createElement("div");
     const stream = new StreamingMarkdown(root);
-    const text = "# Title\n\nFirst paragraph with `code`.\n\n- one\n- two\n\n```python\nx = 1\n\ny = 2\n```\n\nThe end.";
+    const text =
+      "# Title\n\nFirst paragraph with `code`.\n\n- one\n- two\n\n```python\nx = 1\n\ny = 2\n```\n\nThe end.";
     let first: Element | null = null;
     for (let length = 1; length <= text.length; length += 3) {
       stream.show(text.slice(0, length));

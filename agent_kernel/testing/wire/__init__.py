@@ -1,1 +1,1 @@
-"""What services send, byte by byte: one module for each API, with the ways in which servers get it wrong."""
+"""Encoders of turns as services send them, with the deviations of real servers: one module for each API."""

@@ -1,4 +1,4 @@
-"""How a chat-completions server would send a turn, and the many ways in which servers send it wrong."""
+"""Encodes turns as a Chat Completions server sends them, and with the deviations of real servers."""
 
 import json
 from collections.abc import Iterable

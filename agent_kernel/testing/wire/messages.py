@@ -1,4 +1,4 @@
-"""How Anthropic's Messages API would send a turn, and the ways in which servers send it wrong."""
+"""Encodes turns as Anthropic's Messages API sends them, and with the deviations of real servers."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from agent_kernel.testing.wire.reply import Reply
 Event = dict[str, Any]
 Block = dict[str, Any]
 SIGNED = "c2lnbmVk"
-"""The signature of thinking that a turn has no items for."""
+"""The signature of thinking for which a turn has no provider items."""
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
 _ids = count(1)
 
@@ -170,7 +170,7 @@ def plain(turn: ModelTurn) -> Reply:
 
 
 def refusal(status: int, kind: str, message: str, *, times: int = 1, **headers: str) -> Reply:
-    """An error answer in Anthropic's shape: `refusal(529, "overloaded_error", "Overloaded")`."""
+    """An error answer in Anthropic's format: `refusal(529, "overloaded_error", "Overloaded")`."""
     body = {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_fake"}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     encoded = json.dumps(body).encode()

@@ -1,4 +1,4 @@
-"""One HTTP answer of a fake service, and the faults that all services share."""
+"""`Reply`, one HTTP answer of a fake service, with the faults that all services share."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Reply:
     hang_after: int | None = None
     """Fall silent after this many bytes, until the client leaves."""
     times: int = 1
-    """How many requests in a row get this answer."""
+    """How many consecutive requests get this answer."""
 
 
 def failure(status: int, message: str = "the fake server fails", *, times: int = 1, **headers: str) -> Reply:
@@ -33,5 +33,5 @@ def failure(status: int, message: str = "the fake server fails", *, times: int =
 
 
 def rate_limited(times: int = 1, retry_after: str = "1") -> Reply:
-    """A storm of 429 answers."""
+    """Consecutive 429 answers."""
     return failure(429, "Rate limit reached", times=times, retry_after=retry_after)

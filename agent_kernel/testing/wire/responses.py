@@ -1,4 +1,4 @@
-"""How a Responses server would send a turn, and the many ways in which servers send it wrong."""
+"""Encodes turns as a Responses server sends them, and with the deviations of real servers."""
 
 import hashlib
 import json
@@ -13,13 +13,13 @@ from agent_kernel.testing.wire.reply import Reply
 
 Event = dict[str, Any]
 Change = Callable[[list[Event]], list[Event]]
-"""A way in which a server gets it wrong."""
+"""A deviation of a server, as a function of the events."""
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 def response(status: str = "completed", output: Iterable[Event] = (), **fields: Any) -> Event:
-    """A response as a whole."""
+    """The complete response object."""
     return {
         "id": "resp_fake",
         "object": "response",
@@ -77,7 +77,7 @@ def function_call(call: RequestedCall, index: int, *, ids: bool = True, **fields
 
 
 def items_of(turn: ModelTurn, *, ids: bool = True) -> list[Event]:
-    """The items of a turn: what it has for the provider, or reasoning, text and calls in this order."""
+    """The items of a turn: its provider items, or else reasoning, text and calls in this order."""
     if turn.provider is not None:
         return list(_provided(turn, ids))
     items = []
@@ -122,7 +122,7 @@ def failed(code: str, text: str) -> Event:
 
 
 def numbered(events: Iterable[Event]) -> list[Event]:
-    """With the `sequence_number` that each event has."""
+    """Number the events by `sequence_number`."""
     counter = count()
     return [{**event, "sequence_number": next(counter)} for event in events]
 
@@ -169,12 +169,12 @@ def plain(turn: ModelTurn) -> Reply:
 
 
 def without(*types: str) -> Change:
-    """Events that a server never sends."""
+    """Drop events that a server never sends."""
     return lambda events: [event for event in events if not str(event["type"]).endswith(types)]
 
 
 def only_last(events: list[Event]) -> list[Event]:
-    """A proxy that asks without streaming, and sends what it got as one event (LiteLLM)."""
+    """A proxy that requests without streaming and sends the result as one event (LiteLLM)."""
     return events[:1] + events[-1:]
 
 
@@ -183,12 +183,12 @@ def without_output(events: list[Event]) -> list[Event]:
 
 
 def twice(events: list[Event]) -> list[Event]:
-    """Each event comes again, with the same number."""
+    """Repeat each event, with the same number."""
     return [event for one in events for event in (one, one)]
 
 
 def from_the_start_again(events: list[Event]) -> list[Event]:
-    """A proxy that lost its connection in the middle, and sends all again."""
+    """A proxy that lost its connection in the middle and sends everything again."""
     return events[: len(events) // 2] + events
 
 
@@ -197,7 +197,7 @@ def uncounted(events: list[Event]) -> list[Event]:
 
 
 def changing_ids(events: list[Event]) -> list[Event]:
-    """Another item id with each event (LiteLLM)."""
+    """Use another item id in each event (LiteLLM)."""
     return [{**event, "item_id": f"x_{at}"} if "item_id" in event else event for at, event in enumerate(events)]
 
 
@@ -206,12 +206,12 @@ def without_ids(events: list[Event]) -> list[Event]:
 
 
 def one_index(events: list[Event]) -> list[Event]:
-    """All items under one index."""
+    """Put all items under one index."""
     return [{**event, "output_index": 0} if "output_index" in event else event for event in events]
 
 
 def other_call_ids(events: list[Event]) -> list[Event]:
-    """The last event has other ids than the events before (vLLM)."""
+    """Use other ids in the last event than before (vLLM)."""
     whole = events[-1]["response"]
     items = [{**item, "id": f"other_{at}"} for at, item in enumerate(whole["output"])]
     items = [{**item, "call_id": "call_other"} if "call_id" in item else item for item in items]
@@ -228,7 +228,7 @@ _BEGUN: dict[str, Event] = {
     "reasoning": {"summary": [], "encrypted_content": ""},
     "function_call": {"status": "in_progress", "arguments": ""},
 }
-"""What an item does not have yet when it begins."""
+"""The fields that an item does not have yet when it begins."""
 
 
 def _item_events(item: Event, index: int) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""The official clients' types as schemas: each request that the doubles receive and each event that they send fits."""
+"""Checks the doubles' requests and events against the types of the official clients."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _CALL_ID = re.compile(r".{1,64}", re.DOTALL)
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NOTHING = ("none", "user", "developer", "function_call_output")
-"""What follows reasoning that led to nothing, and what may not stand between a call and its output."""
+"""Items that must not follow reasoning directly, or stand between a call and its output."""
 
 
 class WrongRequest(AssertionError):
@@ -87,8 +87,8 @@ def _responses_events() -> Mapping[str, "type[BaseModel]"]:
 
 
 def _check(adapter: TypeAdapter[Any], body: dict[str, Any]) -> None:
-    """A type ignores fields that it does not have, and looks into lists only as they are read: so what it made of the
-    request is read to its end, and must be all of the request."""
+    """Types ignore unknown fields and validate lists lazily, so the validated form is read to its end and must equal
+    the request."""
     try:
         made = _read(adapter.validate_python(body))
     except ValueError as error:
@@ -98,8 +98,8 @@ def _check(adapter: TypeAdapter[Any], body: dict[str, Any]) -> None:
 
 
 def _check_order(items: list[dict[str, Any]]) -> None:
-    """What OpenAI's service refuses beside wrong types: calls without outputs, outputs without calls, ids and names
-    that are too long, and reasoning that nothing follows."""
+    """Check what OpenAI's service refuses besides wrong types: calls without outputs, outputs without calls, ids and
+    names that are too long, and reasoning that nothing follows."""
     waiting: list[str] = []
     for item, following in zip(items, [*items[1:], {"type": "none"}], strict=True):
         match item["type"]:
@@ -128,7 +128,7 @@ def _read(value: Any) -> Any:
 
 
 def _difference(made: Any, sent: Any, place: str = "") -> str:
-    """Where the first difference is."""
+    """The path of the first difference."""
     if isinstance(made, dict) and isinstance(sent, dict):
         for name, value in sent.items():
             if name not in made:
@@ -143,7 +143,7 @@ def _difference(made: Any, sent: Any, place: str = "") -> str:
 
 
 def _without_extras(body: dict[str, Any]) -> dict[str, Any]:
-    """Without what other services than OpenAI's want back with a call."""
+    """The message without fields that only other services want back with a call."""
     return body | {"messages": [_message(message) for message in body["messages"]]}
 
 

@@ -1,1 +1,1 @@
-"""The server's side of the kernel link: hearing kernels, and having their hands do approved calls."""
+"""The server's side of the kernel link: receives what kernels announce, and has their executors run approved calls."""

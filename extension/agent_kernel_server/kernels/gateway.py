@@ -1,68 +1,95 @@
-"""A kernel behind a gateway (`--gateway-url`): all of it goes over one WebSocket to the gateway, which speaks ZMQ.
+"""GatewayTransport talks to a kernel behind a gateway (`--gateway-url`), over one WebSocket to the gateway.
 
-Every request of the kernel link may be sent twice without harm, so what was not answered when the line broke is sent
-again when it is back. The gateway checks the signatures of what the kernel says.
+Each request may be sent twice without harm, so those without a reply are sent again after the connection was lost. The
+gateway checks the signatures of the kernel's messages.
 """
 
 import asyncio
 import json
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from logging import Logger
 from typing import Any
 
 from jupyter_server.gateway.gateway_client import GatewayClient, gateway_request
-from jupyter_server.gateway.managers import GatewayMappingKernelManager
+from jupyter_server.gateway.managers import GatewayKernelManager, GatewayMappingKernelManager
 from jupyter_server.utils import url_path_join
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from tornado.escape import url_escape
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClientConnection, WebSocketClosedError, WebSocketError, websocket_connect
 
-from agent_kernel.loop.tasks import TaskOwner
-from agent_kernel_server.kernels.messages import EVENT_TYPE, GatewayFrame, kernel_event_adapter
-from agent_kernel_server.kernels.reach import Listener, Receive
+from agent_kernel.protocol.kernel import KernelMessage
+from agent_kernel.protocol.kernel_events import EVENT_TYPE, read_event
+from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel_server.kernels.transport import Listener, Receive
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 5.0
 PING_SECONDS = 20.0
 ALIVE_SECONDS = 10.0
-"""How often the gateway is asked for the kernel: it keeps a line open also to one that was deleted."""
+"""How often the gateway is asked for the kernel: it keeps a connection open also to one that was deleted."""
+ENDING_SECONDS = 2.0
+"""How long after an interrupt of unknown origin the kernel's word that it is shut down is awaited."""
 FRAME_BYTES = 256 * 1024 * 1024
-LOOKS, LOOK_PAUSE = 5, 1.0
+SHUT_DOWN = "shutdown_reply"
+"""A kernel also publishes its reply to a request to end. That is the first sign that others shut it down."""
+PARSED = (EVENT_TYPE, '"status"', f'"{SHUT_DOWN}"')
+"""Parts of the frames of IOPub that are for this server. The others are not parsed."""
+TRIES, TRY_PAUSE = 5, 1.0
 """How often a gateway that does not answer at the server's start is asked for a kernel, and the seconds in between."""
 
 
+class FrameHeader(KernelMessage):
+    msg_type: str = ""
+    msg_id: str | None = None
+    session: str | None = None
+
+
+class Frame(KernelMessage):
+    """A kernel's message as its gateway passes it on, in the JSON of Jupyter's WebSocket protocol."""
+
+    channel: str
+    header: FrameHeader
+    parent_header: FrameHeader = FrameHeader()
+    content: dict[str, Any] = Field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that is not answered yet."""
+class PendingRequest:
+    """A request that has no reply yet."""
 
     channel: str
     text: str
     receive: Receive
 
 
-class GatewayReach:
+class GatewayTransport:
+    """See `Transport`."""
+
     remote = True
-    tells_interrupts = False
-    """A gateway's other clients interrupt it too."""
+    reports_interrupts = False
+    """Other clients of the gateway may interrupt the kernel."""
     is_ending = False
-    """The gateway does it, and does not tell before it is done."""
+    """The gateway shuts kernels down, and reports it afterwards: see `ends_soon`."""
 
     def __init__(self, kernel: Any, listener: Listener, log: Logger, lost_seconds: float) -> None:
-        """`kernel`: jupyter_server's `GatewayKernelManager`. After `lost_seconds` without its gateway its runs end."""
+        """`kernel`: jupyter_server's `GatewayKernelManager`. Its runs end after `lost_seconds` without the gateway."""
         self._kernel = kernel
         self._lost_seconds = lost_seconds
         self._listener = listener
         self._log = log
         self._session = uuid.uuid4().hex
-        self._life: str | None = None
-        """The session of the kernel's present life, once heard. A restart that nobody told of shows by another one."""
-        self._ended_life: str | None = None
+        self._kernel_session: str | None = None
+        """The session of the kernel's present process, once known. A new one means a restart that was not reported."""
+        self._ended_session: str | None = None
+        self._shut_down = asyncio.Event()
+        """Set once the kernel's present process has been asked to end, which it publishes."""
         self._socket: WebSocketClientConnection | None = None
-        self._unanswered: dict[str, Asked] = {}
+        self._pending: dict[str, PendingRequest] = {}
         self._tasks = TaskOwner()
         self._tasks.spawn(self._stay_connected(), f"gateway's channel of {kernel.kernel_id}")
 
@@ -81,9 +108,16 @@ class GatewayReach:
             self._log.debug("The gateway did not answer: %s", error)
             return True
 
+    async def ends_soon(self) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ENDING_SECONDS):
+                await self._shut_down.wait()
+        return self._shut_down.is_set()
+
     def restarted(self) -> None:
-        """The next session is the new life's; what the old one still has to say is no news."""
-        self._ended_life, self._life = self._life or self._ended_life, None
+        """The next session is the new process's. Late messages of the old one do not count as another restart."""
+        self._shut_down.clear()
+        self._ended_session, self._kernel_session = self._kernel_session or self._ended_session, None
 
     async def aclose(self) -> None:
         await self._tasks.aclose()
@@ -102,32 +136,33 @@ class GatewayReach:
         }
         parts = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "buffers": []}
         text = json.dumps({"channel": channel, **parts})
-        self._unanswered[message_id] = Asked(channel, text, receive)
+        self._pending[message_id] = PendingRequest(channel, text, receive)
         if self._socket is not None:
             self._write(self._socket, text)
         return message_id
 
     def forget(self, message_id: str) -> None:
-        self._unanswered.pop(message_id, None)
+        self._pending.pop(message_id, None)
 
     def _write(self, socket: WebSocketClientConnection, text: str) -> None:
         self._tasks.spawn(_written(socket, text), "frame to a gateway")
 
     async def _stay_connected(self) -> None:
-        """Hold the line until the kernel is gone."""
-        pause, lost_at, told = FIRST_PAUSE, asyncio.get_running_loop().time(), False
+        """Connect again and again until the kernel is gone."""
+        pause, lost_at, reported = FIRST_PAUSE, asyncio.get_running_loop().time(), False
         while True:
             try:
-                await self._hold(await self._connect())
-                pause, lost_at, told = FIRST_PAUSE, asyncio.get_running_loop().time(), False
+                await self._read_all(await self._connect())
+                pause, lost_at, reported = FIRST_PAUSE, asyncio.get_running_loop().time(), False
             except (OSError, HTTPClientError, WebSocketError, StreamClosedError, TimeoutError) as error:
                 self._log.debug("No channel of the kernel %s at the gateway: %s", self._kernel.kernel_id, error)
             if not await self.is_alive():
-                self._listener.gone("The kernel is no longer at its gateway.")
+                self._listener.on_gone("The kernel is no longer at its gateway.")
                 return
-            if not told and asyncio.get_running_loop().time() - lost_at > self._lost_seconds:
-                told = True
-                self._listener.out_of_reach(f"The kernel's gateway could not be reached for {self._lost_seconds:g} s.")
+            if not reported and asyncio.get_running_loop().time() - lost_at > self._lost_seconds:
+                reported = True
+                reason = f"The kernel's gateway could not be reached for {self._lost_seconds:g} s."
+                self._listener.on_unreachable(reason)
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
 
@@ -137,16 +172,16 @@ class GatewayReach:
         request = HTTPRequest(f"{path}/channels?session_id={self._session}", **client.load_connection_args())
         return await websocket_connect(request, ping_interval=PING_SECONDS, max_message_size=FRAME_BYTES)
 
-    async def _hold(self, socket: WebSocketClientConnection) -> None:
+    async def _read_all(self, socket: WebSocketClientConnection) -> None:
         """Read one connection to its end."""
         self._socket = socket
         watch = self._tasks.spawn(self._close_when_gone(socket), f"watch over {self._kernel.kernel_id}")
         try:
-            for asked in list(self._unanswered.values()):
-                self._write(socket, asked.text)
+            for pending in list(self._pending.values()):
+                self._write(socket, pending.text)
             while (frame := await socket.read_message()) is not None:
-                # The whole of IOPub comes along here: what is not for this server costs no parsing.
-                if isinstance(frame, str) and (self._session in frame or EVENT_TYPE in frame or '"status"' in frame):
+                # All of IOPub comes this way.
+                if isinstance(frame, str) and (self._session in frame or any(part in frame for part in PARSED)):
                     self._read(frame)
         finally:
             watch.cancel()
@@ -161,58 +196,61 @@ class GatewayReach:
 
     def _read(self, text: str) -> None:
         try:
-            frame = GatewayFrame.model_validate_json(text)
-            event = kernel_event_adapter.validate_python(frame.content) if _is_event(frame) else None
+            frame = Frame.model_validate_json(text)
+            event = read_event(frame.content) if _is_event(frame) else None
         except ValidationError as error:
             self._log.debug("A frame from a gateway was dropped: %s", error)
             return
         if event is not None:
-            self._listener.hear(event)
+            self._listener.on_event(event)
         elif frame.channel != "iopub":
-            self._answer(frame.channel, frame.parent_header.msg_id or "", frame.content)
+            self._reply(frame.channel, frame.parent_header.msg_id or "", frame.content)
+        elif frame.header.msg_type == SHUT_DOWN:
+            self._shut_down.set()
         elif frame.header.msg_type == "status" and isinstance(state := frame.content.get("execution_state"), str):
             self._status(frame.header.session, state)
 
-    def _answer(self, channel: str, message_id: str, content: dict[str, Any]) -> None:
-        """Only what was asked is answered, once, and on the channel where it was asked."""
-        asked = self._unanswered.get(message_id)
-        if asked is not None and asked.channel == channel:
-            del self._unanswered[message_id]
-            asked.receive(message_id, content)
+    def _reply(self, channel: str, message_id: str, content: dict[str, Any]) -> None:
+        """Only the first reply to a request counts, on the channel where it was sent."""
+        pending = self._pending.get(message_id)
+        if pending is not None and pending.channel == channel:
+            del self._pending[message_id]
+            pending.receive(message_id, content)
 
     def _status(self, session: str | None, state: str) -> None:
-        """The gateway says "restarting" and "dead"; all else comes from the kernel, with its session's id."""
+        """The gateway reports "restarting" and "dead", the kernel all else, with the id of its session."""
         if state == "restarting":
             self.restarted()
-            self._listener.life_ended("The kernel died and was restarted.", restarting=True)
+            self._listener.on_restart("The kernel died and was restarted.", after_death=True)
         elif state == "dead":
-            self._listener.gone("The kernel died.")
-        elif session not in (self._life, self._ended_life):
-            known, self._life = self._life is not None, session
+            self._listener.on_gone("The kernel died.")
+        elif session not in (self._kernel_session, self._ended_session):
+            known, self._kernel_session = self._kernel_session is not None, session
+            self._shut_down.clear()
             if known:
-                self._listener.life_ended("The kernel was restarted.", restarting=False)
+                self._listener.on_restart("The kernel was restarted.", after_death=False)
 
 
-def _is_event(frame: GatewayFrame) -> bool:
+def _is_event(frame: Frame) -> bool:
     return frame.channel == "iopub" and frame.header.msg_type == EVENT_TYPE
 
 
 class GatewayWire:
-    """The requests of one link to a kernel, on the line that all of them share."""
+    """The requests of one link to a kernel. All links share the transport's connection."""
 
-    def __init__(self, reach: GatewayReach, receive: Receive) -> None:
-        self._reach = reach
+    def __init__(self, transport: GatewayTransport, receive: Receive) -> None:
+        self._transport = transport
         self._receive = receive
         self._sent: set[str] = set()
 
     def send(self, channel: str, message_type: str, content: dict[str, Any]) -> str:
-        message_id = self._reach.send(channel, message_type, content, self._receive)
+        message_id = self._transport.send(channel, message_type, content, self._receive)
         self._sent.add(message_id)
         return message_id
 
     def forget(self, message_id: str) -> None:
         self._sent.discard(message_id)
-        self._reach.forget(message_id)
+        self._transport.forget(message_id)
 
     def close(self) -> None:
         for message_id in tuple(self._sent):
@@ -223,21 +261,26 @@ async def _written(socket: WebSocketClientConnection, text: str) -> None:
     try:
         await socket.write_message(text)
     except (WebSocketClosedError, StreamClosedError):
-        return  # it is sent again when the line is back
+        return  # it is sent again once connected
+
+
+def is_remote(kernel: Any) -> bool:
+    """Whether this, Jupyter's manager of one kernel, is of a kernel at a gateway."""
+    return isinstance(kernel, GatewayKernelManager)
 
 
 async def take_over(manager: Any, kernel_id: str, log: Logger) -> bool:
-    """Have Jupyter know a kernel again that an earlier server left at the gateway. False where there is none."""
+    """Have Jupyter manage a kernel again that an earlier server left at the gateway. False where there is none."""
     if not isinstance(manager, GatewayMappingKernelManager):
         return False
-    for _ in range(LOOKS):
+    for _ in range(TRIES):
         try:
             await gateway_request(url_path_join(manager.kernels_url, url_escape(kernel_id)), method="GET")
         except HTTPError as error:
             if error.status_code == 404:
                 return False
             log.debug("The gateway did not answer: %s", error)
-            await asyncio.sleep(LOOK_PAUSE)
+            await asyncio.sleep(TRY_PAUSE)
         else:
             await manager.start_kernel(kernel_id=kernel_id)  # starts none: the id is known at the gateway
             return True

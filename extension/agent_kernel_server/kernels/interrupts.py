@@ -1,32 +1,32 @@
-"""When somebody has asked Jupyter to interrupt a kernel: so the kernel tells that from any other signal."""
+"""When Jupyter was asked to interrupt a kernel, so that the kernel can tell that from any other signal."""
 
 import asyncio
 import time
 
 LATE_SECONDS = 0.5
-"""How much later than the signal itself Jupyter may tell of it."""
+"""How much later than the signal itself Jupyter's event may come."""
 
 
 class Interrupts:
-    """Those of one kernel."""
+    """The interrupts of one kernel."""
 
     def __init__(self) -> None:
         self._last = float("-inf")
-        self._news = asyncio.Event()
+        self._recorded = asyncio.Event()
 
-    def heard(self) -> None:
+    def record(self) -> None:
         """Jupyter has interrupted the kernel."""
         self._last = time.monotonic()
-        self._news.set()
+        self._recorded.set()
 
-    async def came_within(self, seconds: float) -> bool:
+    async def any_within(self, seconds: float) -> bool:
         """Whether there was one in the last so many seconds, or is one in a moment."""
         since = time.monotonic() - seconds - LATE_SECONDS
-        self._news.clear()
+        self._recorded.clear()
         if self._last < since:
             try:
                 async with asyncio.timeout(LATE_SECONDS):
-                    await self._news.wait()
+                    await self._recorded.wait()
             except TimeoutError:
                 return False
         return True

@@ -1,76 +1,106 @@
-"""KernelLink sends requests to one life of a kernel, and ends them all when that life ends."""
+"""KernelLink sends requests to one process of a kernel. When that process ends, each request without a reply fails."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from agent_kernel.errors import AgentKernelError, KernelGone
-from agent_kernel_server.kernels.messages import REQUEST_TYPE
-from agent_kernel_server.kernels.reach import Reach
+from agent_kernel.protocol.kernel import (
+    REQUEST_TYPE,
+    KernelMessage,
+    Refused,
+    ReplyT,
+    Request,
+    content_of,
+    read_reply,
+)
+from agent_kernel.protocol.kernel_code import INSTALL_CODE, execute_request
+from agent_kernel_server.kernels.transport import Transport
 
 LIVENESS_SECONDS = 5.0
-"""How often somebody who waits for a kernel asks whether its process still lives."""
+"""How often the kernel's process is checked while a reply is outstanding."""
 
-INSTALL_CODE = '__import__("agent_kernel.notebook", fromlist=["install"]).install()'
+SHOWN_ERRORS = 3
+REFUSAL_CHARACTERS = 2_000
 
 Sent = tuple[str, asyncio.Future[dict[str, Any]]]
 """A request's id, and the content of its reply."""
 
 
-class RequestRefused(AgentKernelError):
-    """The kernel answered a request with an error."""
+class RequestFailed(AgentKernelError):
+    """A request got no reply of its type, though the kernel is there."""
 
 
-class OutOfReach(KernelGone):
-    """Nobody has heard of the kernel for so long that its runs end; it may still be there."""
+class RequestRefused(RequestFailed):
+    """The kernel could not do what was asked, and said why."""
+
+
+class InvalidReply(RequestFailed):
+    """The kernel's reply is not what was asked for: what it has done is not known."""
+
+
+class Unreachable(KernelGone):
+    """The kernel could not be reached for so long that its runs end. It may still be there."""
 
 
 class KernelLink:
-    """A client of one kernel, from its start to its death or restart: then every waiter gets `KernelGone`.
+    """A client of one kernel process, from its start to its death or restart: then each waiter gets `KernelGone`.
 
     Requests go on the control channel, which answers while the main shell is busy. The shell channel is only for code
     that must run on the main thread.
     """
 
-    def __init__(self, reach: Reach) -> None:
-        self._reach = reach
-        self._waiters: dict[str, asyncio.Future[dict[str, Any]]] = {}
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._replies: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._gone: KernelGone | None = None
         self._installing = asyncio.Lock()
         self.installed = asyncio.Event()
         """Set once the kernel is known to answer this link's requests."""
-        self._wire = reach.open_wire(self._receive)
+        self._wire = transport.open_wire(self._receive)
 
     @property
     def gone(self) -> KernelGone | None:
         return self._gone
 
-    async def control(self, op: str, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Ask the kernel's hands. Raises `RequestRefused`, or `KernelGone`; it waits as long as the kernel lives."""
-        return await self.answer(self.ask(op, fields))
+    async def request(self, request: Request[ReplyT], reply_type: type[ReplyT] | None = None) -> ReplyT:
+        """Send a request and wait for its reply, as long as the kernel lives. Raises `RequestFailed`, `KernelGone`.
 
-    def ask(self, op: str, fields: Mapping[str, Any] | None = None) -> Sent:
-        """Send a request to the kernel's hands, for `answer`. Raises `KernelGone`."""
-        return self.send("control", REQUEST_TYPE, {"op": op, **(fields or {})})
+        `reply_type`: a subclass of the request's own, with more checks.
+        """
+        return await self.reply(self.send(request), reply_type or request.reply_type())
 
-    async def answer(self, request: Sent) -> dict[str, Any]:
-        """The answer to a request. Raises `RequestRefused`, or `KernelGone`."""
-        content = await self.wait(*request)
-        if content.get("ok") is not True:
-            raise RequestRefused(str(content.get("error", "The kernel refused a request.")))
-        return content
+    def send(self, request: KernelMessage) -> Sent:
+        """Send a request to the kernel's executor. Raises `KernelGone`."""
+        return self._send("control", REQUEST_TYPE, content_of(request))
 
-    def send(self, channel: str, message_type: str, content: dict[str, Any]) -> Sent:
-        """Send a request. The future resolves with the content of its reply. Raises `KernelGone`."""
+    async def reply(self, sent: Sent, reply_type: type[ReplyT]) -> ReplyT:
+        """The reply to a request. Raises `RequestFailed`, `KernelGone`."""
+        content = await self.wait(*sent)
+        try:
+            reply = read_reply(content, reply_type)
+        except ValidationError as error:
+            raise InvalidReply(f"The kernel's reply is not valid: {_summary(error)}") from None
+        if isinstance(reply, Refused):
+            raise RequestRefused(_one_line(reply.error))
+        return reply
+
+    def execute(self, code: str) -> Sent:
+        """Queue code behind the user's cells. Raises `KernelGone`."""
+        return self._send("shell", "execute_request", execute_request(code))
+
+    def _send(self, channel: str, message_type: str, content: dict[str, Any]) -> Sent:
+        """The future resolves with the content of the reply. Raises `KernelGone`."""
         if self._gone is not None:
             raise self._gone
         message_id = self._wire.send(channel, message_type, content)
         reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._waiters[message_id] = reply
+        self._replies[message_id] = reply
         return message_id, reply
 
     async def wait(self, message_id: str, reply: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
-        """Wait for a reply, and now and then for a sign of life. Raises `KernelGone`."""
+        """Wait for a reply, and check now and then that the kernel lives. Raises `KernelGone`."""
         try:
             while True:
                 done, _ = await asyncio.wait({reply}, timeout=LIVENESS_SECONDS)
@@ -81,76 +111,75 @@ class KernelLink:
             self.forget(message_id)
 
     def forget(self, message_id: str) -> None:
-        """Nobody waits for this reply any more."""
+        """Stop waiting for a reply."""
         self._wire.forget(message_id)
-        reply = self._waiters.pop(message_id, None)
+        reply = self._replies.pop(message_id, None)
         if reply is not None:
             reply.cancel()
 
-    def execute(self, code: str) -> Sent:
-        """Queue code behind the user's cells: silent, so that prompt numbers and `_` stay theirs."""
-        return self.send(
-            "shell",
-            "execute_request",
-            {
-                "code": code,
-                "silent": True,
-                "store_history": False,
-                "user_expressions": {},
-                "allow_stdin": False,
-                "stop_on_error": False,
-            },
-        )
-
     async def ensure_installed(self) -> None:
-        """Put the control handler into a kernel where nobody loaded the extension. Raises `RequestRefused`."""
+        """Have the kernel answer requests, unless the extension is loaded. Raises `RequestFailed`, `KernelGone`."""
         if self.installed.is_set():
             return
         async with self._installing:
-            heard = asyncio.create_task(self.installed.wait())
+            installed = asyncio.create_task(self.installed.wait())
             try:
                 while not self.installed.is_set():
-                    await self._install(heard)
+                    await self._install(installed)
             finally:
-                heard.cancel()
+                installed.cancel()
 
-    async def _install(self, heard: "asyncio.Task[Any]") -> None:
-        """Queue the installing code; a kernel that is `heard` meanwhile has the handler already."""
+    async def _install(self, installed: "asyncio.Task[Any]") -> None:
+        """Queue the installing code. Returns early where the kernel is found to be `installed` meanwhile."""
         install = asyncio.create_task(self.wait(*self.execute(INSTALL_CODE)))
         try:
-            await asyncio.wait({install, heard}, return_when=asyncio.FIRST_COMPLETED)
-            if heard.done():
+            await asyncio.wait({install, installed}, return_when=asyncio.FIRST_COMPLETED)
+            if installed.done():
                 return
             content = install.result()
         finally:
             install.cancel()
             await asyncio.gather(install, return_exceptions=True)
         if content.get("status") == "error":
-            raise RequestRefused(
-                f"Agent Kernel can't be imported in this kernel: {content.get('evalue', 'no reason given')}"
-            )
+            reason = _one_line(str(content.get("evalue", "no reason given")))
+            raise RequestRefused(f"Agent Kernel can't be imported in this kernel: {reason}")
         if content.get("status") == "ok":
             self.installed.set()
 
     async def check_alive(self) -> None:
         """Raises `KernelGone` where the process has ended, also for kernels that are not restarted automatically."""
-        if not await self._reach.is_alive():
+        if not await self._transport.is_alive():
             self.fail(KernelGone("The kernel died."))
         if self._gone is not None:
             raise self._gone
 
-    def _receive(self, message_id: str, content: dict[str, Any]) -> None:
-        reply = self._waiters.get(message_id)
-        if reply is not None and not reply.done():
+    def _receive(self, message_id: str, content: object) -> None:
+        reply = self._replies.get(message_id)
+        if reply is None or reply.done():
+            return
+        if isinstance(content, dict):
             reply.set_result(content)
+        else:
+            reply.set_exception(InvalidReply("The kernel's reply is not an object."))
 
     def fail(self, error: KernelGone) -> None:
-        """This life of the kernel is over: every waiter gets `error`, and the wire is closed."""
+        """This process of the kernel has ended: each waiter gets `error`, and the wire is closed."""
         if self._gone is not None:
             return
         self._gone = error
-        for reply in self._waiters.values():
+        for reply in self._replies.values():
             if not reply.done():
                 reply.set_exception(error)
-                reply.exception()  # somebody may have stopped waiting
+                reply.exception()  # the waiter may have stopped waiting
         self._wire.close()
+
+
+def _one_line(text: str) -> str:
+    """A kernel's words as they may stand in the server's log."""
+    return " ".join(text[:REFUSAL_CHARACTERS].split())
+
+
+def _summary(error: ValidationError) -> str:
+    """Where a reply does not fit, without what it says: that may be what a user typed."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found[:SHOWN_ERRORS])

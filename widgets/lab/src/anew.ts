@@ -1,7 +1,7 @@
 /** Runs a cell again whose prompt is to begin a new conversation: the request to the kernel says so. */
 import { CodeCell } from "@jupyterlab/cells";
 import type { INotebookTracker } from "@jupyterlab/notebook";
-import { BEGIN_ANEW, NEW_CONVERSATION, type BeginAnew } from "../../src/anew";
+import { BEGIN_ANEW, NEW_CONVERSATION, type BeginAnew } from "../../src/run/anew";
 import { placeOf } from "./insert";
 
 /** Answers cards of all notebooks in the page. */
@@ -21,7 +21,7 @@ function runAnew(tracker: INotebookTracker, output: EventTarget | null, cellId: 
   const { sessionContext, content } = panel;
   if (sessionContext.isTerminating || sessionContext.pendingInput || sessionContext.hasNoKernel) return false;
   const metadata = { [NEW_CONVERSATION]: true, recordTiming: content.notebookConfig.recordTiming };
-  // It fails where the kernel goes away meanwhile, of which the notebook tells.
+  // It fails where the kernel goes away meanwhile, which the notebook shows.
   void CodeCell.execute(cell, sessionContext, metadata).catch(() => undefined);
   return true;
 }

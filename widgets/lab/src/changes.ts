@@ -1,4 +1,4 @@
-/** What the calls of a kernel changed in files, by the server's word, in the words of a record. */
+/** The file changes of a kernel's calls, from the server, in the words of a record. */
 import { timeOfDay } from "../../src/text/format";
 import { visible } from "../../src/text/invisible";
 
@@ -11,7 +11,7 @@ export interface FileChange {
   readonly changed_at: string | null;
 }
 
-/** What a row of a record says of a change; `button` where it can be undone. */
+/** The text of a change in a record's row; `button` where it can be undone. */
 export interface Offer {
   readonly approvalId: string;
   readonly button: string | null;
@@ -20,14 +20,25 @@ export interface Offer {
 
 /** Of one run, the last change first, because that is the one to begin with. */
 export function offersOf(runId: string, changes: readonly FileChange[]): Offer[] {
-  return changes.filter((change) => change.run_id === runId).reverse().map(offerOf);
+  return changes
+    .filter((change) => change.run_id === runId)
+    .reverse()
+    .map(offerOf);
 }
 
 function offerOf(change: FileChange): Offer {
   const path = visible(change.path);
   const approvalId = change.approval_id;
-  if (change.state === "undone") return { approvalId, button: null, words: `Undone: ${path} is as it was before. The model is told.` };
-  if (change.state === "changed") return { approvalId, button: null, words: `${path} was changed since. Undo would lose that, so it is not offered.` };
-  const before = change.changed_at ? `Puts back the file of ${timeOfDay(change.changed_at)}.` : "Removes the file again.";
+  if (change.state === "undone")
+    return { approvalId, button: null, words: `Undone: ${path} is as it was before. The model is told.` };
+  if (change.state === "changed")
+    return {
+      approvalId,
+      button: null,
+      words: `${path} was changed since. Undo would lose that, so it is not offered.`,
+    };
+  const before = change.changed_at
+    ? `Puts back the file of ${timeOfDay(change.changed_at)}.`
+    : "Removes the file again.";
   return { approvalId, button: `Undo ${change.tool_name} ${path}`, words: before };
 }

@@ -3,7 +3,7 @@ import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
 import { INotebookTracker } from "@jupyterlab/notebook";
 import { IStatusBar } from "@jupyterlab/statusbar";
-import { keepsKeysInRecords, RECORD } from "../../src/notebook";
+import { keepsKeysInRecords, RECORD } from "../../src/ui/notebook";
 import { answerBeginnings } from "./anew";
 import { answerInsertions, insertBelow } from "./insert";
 import { helpsWhereMissing } from "./missing";
@@ -90,7 +90,11 @@ const waits: JupyterFrontEndPlugin<void> = {
     if (statusBar !== null) statusBar.registerStatusItem(waiting.item.id, place);
     else app.shell.add(waiting.item, "top", { rank: 10_000 });
     const command = "agent-kernel:show-waiting";
-    app.commands.addCommand(command, { label: "Show What Waits for You", isEnabled: () => waiting.any, execute: () => waiting.showNext() });
+    app.commands.addCommand(command, {
+      label: "Show What Waits for You",
+      isEnabled: () => waiting.any,
+      execute: () => waiting.showNext(),
+    });
     palette?.addItem({ command, category: CATEGORY });
   },
 };

@@ -1,7 +1,7 @@
 /** Makes cells of code: below the cell whose output asked for it, and nothing is run. */
 import type { INotebookTracker, Notebook, NotebookPanel } from "@jupyterlab/notebook";
 import { NotebookActions } from "@jupyterlab/notebook";
-import { INSERT_CELLS, type InsertCells } from "../../src/cells";
+import { INSERT_CELLS, type InsertCells } from "../../src/ui/cells";
 
 const MOST_CELLS = 1_000;
 const MOST_CHARACTERS = 2_000_000;
@@ -32,7 +32,8 @@ export function answerInsertions(tracker: INotebookTracker): void {
 /** Any script in the page may have sent it. */
 function sources(event: Event): readonly string[] | null {
   const cells = event instanceof CustomEvent ? (event.detail as Partial<InsertCells> | null)?.cells : null;
-  if (!Array.isArray(cells) || cells.length > MOST_CELLS || !cells.every((cell) => typeof cell === "string")) return null;
+  if (!Array.isArray(cells) || cells.length > MOST_CELLS || !cells.every((cell) => typeof cell === "string"))
+    return null;
   return cells.reduce((sum, cell) => sum + cell.length, 0) > MOST_CHARACTERS ? null : cells;
 }
 

@@ -27,7 +27,9 @@ function showHelp(tracker: INotebookTracker, cell: CodeCell): void {
   if (output === undefined) return;
   const help = document.createElement("div");
   help.className = "agent-kernel-actions agent-kernel-missing";
-  help.append(`This kernel has not loaded the agent: run ${LOAD} first. To have it in every kernel: agent-kernel setup.`);
+  help.append(
+    `This kernel has not loaded the agent: run ${LOAD} first. To have it in every kernel: agent-kernel setup.`,
+  );
   const load = document.createElement("button");
   load.type = "button";
   load.textContent = "Load it and run again";

@@ -1,9 +1,9 @@
 /** Gives records, which are plain HTML, what cards have: Copy, Insert below as a cell, and all of a run's code at once.
  *
  * A record comes from the file. Of it only text is taken, and what is added stands in the page, not in the notebook. */
-import { insertCells } from "../../src/cells";
-import { copyButton } from "../../src/copying";
-import { RECORD } from "../../src/notebook";
+import { insertCells } from "../../src/ui/cells";
+import { copyButton } from "../../src/ui/copying";
+import { RECORD } from "../../src/ui/notebook";
 
 /** The code of a call, as the record marks it. Classes stay in notebooks that are not trusted, attributes do not. */
 const CODE = "pre > code.agent-code";
@@ -34,13 +34,19 @@ export function codeOf(record: Element): string[] {
 function decorateIn(added: Element): void {
   const inside = [...added.querySelectorAll(RECORD)];
   for (const record of added.matches(RECORD) ? [added, ...inside] : inside) {
-    if (record.closest(".jp-OutputArea-output") !== null && record.querySelector(`.${ADDED}`) === null) decorate(record);
+    if (record.closest(".jp-OutputArea-output") !== null && record.querySelector(`.${ADDED}`) === null)
+      decorate(record);
   }
 }
 
 function decorate(record: Element): void {
   for (const code of record.querySelectorAll(CODE)) {
-    code.parentElement?.after(actions(copyButton(() => textOf(code)), button("Insert below as a cell", (at) => insertCells(at, [textOf(code)]))));
+    code.parentElement?.after(
+      actions(
+        copyButton(() => textOf(code)),
+        button("Insert below as a cell", (at) => insertCells(at, [textOf(code)])),
+      ),
+    );
   }
   const count = codeOf(record).length;
   if (count > 0) record.append(actions(button("Insert all as cells", (at) => insertCells(at, codeOf(record)))));

@@ -5,7 +5,7 @@
 import { URLExt } from "@jupyterlab/coreutils";
 import type { NotebookPanel } from "@jupyterlab/notebook";
 import { ServerConnection } from "@jupyterlab/services";
-import { RECORD } from "../../src/notebook";
+import { RECORD } from "../../src/ui/notebook";
 import { type FileChange, type Offer, offersOf } from "./changes";
 
 const ROWS = "agent-kernel-undo";
@@ -41,10 +41,16 @@ export class UndoOffers {
   private async look(panel: NotebookPanel): Promise<void> {
     const kernelId = panel.sessionContext.session?.kernel?.id;
     if (panel.isDisposed || recordsOf(panel).length === 0) return;
-    const asked = kernelId === undefined ? null : await this.request(`changes?kernel_id=${encodeURIComponent(kernelId)}`, "GET");
+    const asked =
+      kernelId === undefined ? null : await this.request(`changes?kernel_id=${encodeURIComponent(kernelId)}`, "GET");
     // Without the server extension, or its log, there is nothing to undo.
     const changes: unknown = asked?.ok === true ? await asked.json() : [];
-    if (!panel.isDisposed) show(panel, Array.isArray(changes) ? (changes as FileChange[]) : [], (offer, row) => void this.undo(panel, offer, row));
+    if (!panel.isDisposed)
+      show(
+        panel,
+        Array.isArray(changes) ? (changes as FileChange[]) : [],
+        (offer, row) => void this.undo(panel, offer, row),
+      );
   }
 
   private async undo(panel: NotebookPanel, offer: Offer, row: HTMLElement): Promise<void> {
@@ -74,7 +80,11 @@ function recordsOf(panel: NotebookPanel): HTMLElement[] {
   return [...panel.content.node.querySelectorAll<HTMLElement>(`.jp-OutputArea-output [${RUN}]`)];
 }
 
-function show(panel: NotebookPanel, changes: readonly FileChange[], press: (offer: Offer, row: HTMLElement) => void = () => undefined): void {
+function show(
+  panel: NotebookPanel,
+  changes: readonly FileChange[],
+  press: (offer: Offer, row: HTMLElement) => void = () => undefined,
+): void {
   for (const record of recordsOf(panel)) {
     const offers = offersOf(record.getAttribute(RUN) ?? "", changes);
     const old = record.querySelector<HTMLElement>(`.${ROWS}`);

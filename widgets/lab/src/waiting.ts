@@ -106,7 +106,8 @@ export class WaitingRuns {
       if (one === undefined) old.remove();
       else if (old.textContent !== one.words) old.textContent = one.words;
     }
-    for (const [cover, one] of marks) if (cover.querySelector(`button.${MARK}`) === null) cover.append(this.button(one.runId, one.words));
+    for (const [cover, one] of marks)
+      if (cover.querySelector(`button.${MARK}`) === null) cover.append(this.button(one.runId, one.words));
   }
 
   private button(runId: string, words: string): HTMLButtonElement {
@@ -144,7 +145,7 @@ function indexOf(notebook: Notebook, { cellId }: Waiting): number {
   return cellId === null ? -1 : notebook.widgets.findIndex((cell) => cell.model.id === cellId);
 }
 
-/** What stands where the output of a cell is hidden; `null` where it is not. */
+/** The element in place of a cell's hidden output; `null` where it is not hidden. */
 function coverOf(notebook: Notebook, index: number): Element | null {
   const cell = notebook.widgets[index];
   if (cell === undefined) return null;
@@ -199,5 +200,8 @@ function withMark(classes: string): string {
 }
 
 function withoutMark(classes: string): string {
-  return classes.split(" ").filter((name) => name !== MARK).join(" ");
+  return classes
+    .split(" ")
+    .filter((name) => name !== MARK)
+    .join(" ");
 }

@@ -1,4 +1,5 @@
-/** What waits for a person, by the server's word: also where no card of it is in the page. */
+/** The runs that wait for a person, from the server: also those without a card in the page. */
+import { plural } from "../../src/text/format";
 
 interface Wait {
   readonly kind: "approval" | "answer" | "outcome" | "budget" | "repeat" | "run";
@@ -20,8 +21,10 @@ export interface Waiting {
   readonly prompt: string;
   readonly notebook: string | null;
   readonly cellId: string | null;
-  /** How many calls, questions and pauses wait. */
-  readonly count: number;
+  /** How many calls and questions wait. */
+  readonly calls: number;
+  /** The run itself waits: it has reached a budget, or repeats itself. */
+  readonly paused: boolean;
   readonly words: string;
 }
 
@@ -33,14 +36,23 @@ export function waitingRuns(runs: readonly ListedRun[]): Waiting[] {
     if (first === undefined) return [];
     const more = waits.length > 1 ? ` and ${waits.length - 1} more` : "";
     const { run_id: runId, prompt, notebook, cell_id: cellId } = run;
-    return [{ runId, prompt, notebook, cellId, count: waits.length, words: `Waiting for you: ${subject(first)}${more}` }];
+    const calls = waits.filter((wait) => !isPause(wait)).length;
+    const words = `Waiting for you: ${subject(first)}${more}`;
+    return [{ runId, prompt, notebook, cellId, calls, paused: calls < waits.length, words }];
   });
 }
 
 /** For a place that all notebooks share. */
 export function summary(waiting: readonly Waiting[]): string {
-  const count = waiting.reduce((sum, one) => sum + one.count, 0);
-  return count === 0 ? "" : count === 1 ? "1 call waits for you" : `${count} calls wait for you`;
+  const calls = waiting.reduce((sum, one) => sum + one.calls, 0);
+  const paused = waiting.filter((one) => one.paused).length;
+  const parts = [calls > 0 ? plural(calls, "call") : "", paused > 0 ? plural(paused, "paused run") : ""];
+  const what = parts.filter(Boolean).join(" and ");
+  return what === "" ? "" : `${what} ${calls + paused === 1 ? "waits" : "wait"} for you`;
+}
+
+function isPause({ kind }: Wait): boolean {
+  return kind === "budget" || kind === "repeat";
 }
 
 function subject({ kind, tool_name: tool }: Wait): string {

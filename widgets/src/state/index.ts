@@ -1,4 +1,15 @@
-export { emptyRun, runEnded, waitingCalls, asksWhatNow, callOf, callsInOrder, isMoreText, needsYou, pauseOf } from "./model";
+export {
+  emptyCall,
+  emptyRun,
+  runEnded,
+  waitingCalls,
+  asksWhatNow,
+  callOf,
+  callsInOrder,
+  isMoreText,
+  needsYou,
+  pauseOf,
+} from "./model";
 export type { Call, Decider, Item, Problem, RunState } from "./model";
 export { patchCall, reduce } from "./reduce";
 export { fromSnapshot } from "./snapshot";

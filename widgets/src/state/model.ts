@@ -1,5 +1,16 @@
-/** What a view shows of a run: immutable, made by `reduce` and `fromSnapshot` only. */
-import type { BudgetRaise, CallState, ErrorCode, PauseView, Preview, RuleOffer, RunView, Scope, ToolCallView, Warning } from "../protocol";
+/** The state of a run that a view shows: immutable, made by `reduce` and `fromSnapshot` only. */
+import type {
+  BudgetRaise,
+  CallState,
+  ErrorCode,
+  PauseView,
+  Preview,
+  RuleOffer,
+  RunView,
+  Scope,
+  ToolCallView,
+  Warning,
+} from "../protocol";
 import { NO_OUTPUTS, type Outputs } from "./outputs";
 
 /** Who decided, in the words a card shows; `null` where nobody has. */
@@ -30,7 +41,7 @@ export interface Call {
   readonly warnings: readonly Warning[];
   readonly preview: Preview | null;
   readonly scopes: readonly Scope[];
-  /** What Always allow may save, from narrow to wide. */
+  /** The rules that Always allow may save, from narrow to wide. */
   readonly rules: readonly RuleOffer[];
   readonly expiresAt: string | null;
   readonly decidedAt: string | null;
@@ -46,7 +57,7 @@ export interface Call {
   /** When the file that the call replaced was last changed; "" where there was none, `null` where Undo can't be. */
   readonly undo: string | null;
   readonly undone: boolean;
-  /** What a person has said about an unknown outcome; the run waits for that. */
+  /** A person's answer about an unknown outcome; the run waits for it. */
   readonly unknownAnswer: ToolCallView["unknown_answer"];
   /** How many of the pictures that it showed the model was given. */
   readonly seenImages: number;
@@ -71,7 +82,7 @@ export interface RunState {
   /** Finished messages. The one being written is in `tail`, apart, so that a token costs the same at any length. */
   readonly texts: Readonly<Record<string, string>>;
   readonly tail: { readonly id: string; readonly text: string } | null;
-  /** What the model thinks before it says anything; `null` once it speaks. It is not part of the record. */
+  /** The model's reasoning before its answer; `null` once that begins. It is not part of the record. */
   readonly thinking: string | null;
   readonly calls: Readonly<Record<string, Call>>;
   readonly step: number;
@@ -120,8 +131,15 @@ export function emptyCall(id: string, name: string, step: number): Call {
 
 /** Whether all that happened is that the answer, or what the model thinks, has grown. */
 export function isMoreText(before: RunState, after: RunState): boolean {
-  if (before === after || before.tail?.id !== after.tail?.id || (before.thinking === null) !== (after.thinking === null)) return false;
-  return (Object.keys(after) as (keyof RunState)[]).every((key) => key === "tail" || key === "thinking" || before[key] === after[key]);
+  if (
+    before === after ||
+    before.tail?.id !== after.tail?.id ||
+    (before.thinking === null) !== (after.thinking === null)
+  )
+    return false;
+  return (Object.keys(after) as (keyof RunState)[]).every(
+    (key) => key === "tail" || key === "thinking" || before[key] === after[key],
+  );
 }
 
 export function runEnded(state: RunState): boolean {
@@ -150,7 +168,12 @@ export function pauseOf(state: RunState): PauseView | null {
 
 /** Nobody can say what became of a call, and the run waits for the person to look. */
 export function asksWhatNow(call: Call, state: RunState): boolean {
-  return call.state === "unknown" && call.unknownAnswer === null && call.step === state.step && state.run?.status === "running";
+  return (
+    call.state === "unknown" &&
+    call.unknownAnswer === null &&
+    call.step === state.step &&
+    state.run?.status === "running"
+  );
 }
 
 /** True where the person is asked something. */

@@ -57,12 +57,16 @@ export function streamText(block: StreamBlock): string {
 
 /** True where an output is worth keeping in view: a plot, a table, a formula, a widget. */
 export function hasRichOutput(outputs: Outputs): boolean {
-  return outputs.blocks.some((block) => block.kind === "display" && Object.keys(block.data).some((mime) => mime !== "text/plain"));
+  return outputs.blocks.some(
+    (block) => block.kind === "display" && Object.keys(block.data).some((mime) => mime !== "text/plain"),
+  );
 }
 
 /** How many pictures a model that takes pictures may be given: no drawings made of text. */
 export function pictureCount(outputs: Outputs): number {
-  return outputs.blocks.filter((block) => block.kind === "display" && ("image/png" in block.data || "image/jpeg" in block.data)).length;
+  return outputs.blocks.filter(
+    (block) => block.kind === "display" && ("image/png" in block.data || "image/jpeg" in block.data),
+  ).length;
 }
 
 function fold(outputs: Outputs, key: number, output: OutputView): Outputs {
@@ -75,7 +79,13 @@ function fold(outputs: Outputs, key: number, output: OutputView): Outputs {
       return append(outputs, { kind: "error", key, text: output.text });
     case "display":
       // The events of an older log have no metadata.
-      return foldDisplay(outputs, { kind: "display", key, data: output.data, metadata: output.metadata ?? {}, displayId: output.display_id });
+      return foldDisplay(outputs, {
+        kind: "display",
+        key,
+        data: output.data,
+        metadata: output.metadata ?? {},
+        displayId: output.display_id,
+      });
   }
 }
 
@@ -84,12 +94,24 @@ function foldStream(outputs: Outputs, key: number, name: "stdout" | "stderr", te
   if (last?.kind === "stream" && last.name === name) {
     return { ...outputs, blocks: [...outputs.blocks.slice(0, -1), writeText(last, text)] };
   }
-  const empty: StreamBlock = { kind: "stream", key, name, segments: [], open: "", line: "", column: 0, droppedLines: 0 };
+  const empty: StreamBlock = {
+    kind: "stream",
+    key,
+    name,
+    segments: [],
+    open: "",
+    line: "",
+    column: 0,
+    droppedLines: 0,
+  };
   return append(outputs, writeText(empty, text));
 }
 
 function foldDisplay(outputs: Outputs, block: DisplayBlock): Outputs {
-  const at = block.displayId === null ? -1 : outputs.blocks.findIndex((b) => b.kind === "display" && b.displayId === block.displayId);
+  const at =
+    block.displayId === null
+      ? -1
+      : outputs.blocks.findIndex((b) => b.kind === "display" && b.displayId === block.displayId);
   if (at < 0) return append(outputs, block);
   return { ...outputs, blocks: outputs.blocks.map((old, i) => (i === at ? { ...block, key: old.key } : old)) };
 }
@@ -100,7 +122,7 @@ function append(outputs: Outputs, block: Block): Outputs {
   return { ...outputs, blocks: blocks.slice(excess), droppedBlocks: outputs.droppedBlocks + excess };
 }
 
-/** What a terminal does with a chunk: a carriage return goes back to the line's start, a backspace one to the left. */
+/** A chunk as a terminal shows it: a carriage return goes back to the line's start, a backspace one to the left. */
 function writeText(block: StreamBlock, chunk: string): StreamBlock {
   let { line, column } = block;
   let finished = "";

@@ -10,7 +10,14 @@ export interface Context {
   readonly own: ReadonlySet<string>;
 }
 
-const ENDS_THINKING = new Set<ServerEvent["type"]>(["token", "message", "tool_state", "approval_request", "error", "complete"]);
+const ENDS_THINKING = new Set<ServerEvent["type"]>([
+  "token",
+  "message",
+  "tool_state",
+  "approval_request",
+  "error",
+  "complete",
+]);
 
 export function reduce(before: RunState, event: ServerEvent, context: Context): RunState {
   const state = before.thinking !== null && ENDS_THINKING.has(event.type) ? { ...before, thinking: null } : before;
@@ -21,7 +28,9 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
       return { ...nextStep(state), thinking: (state.thinking ?? "") + event.content };
     case "message":
       if (event.role !== "assistant") return state;
-      return event.content === "" ? takeBack(state, event.message_id) : setMessage(state, event.message_id, event.content);
+      return event.content === ""
+        ? takeBack(state, event.message_id)
+        : setMessage(state, event.message_id, event.content);
     case "run":
       return { ...withNotes(withRaises(state, event.run, context), event.run), run: event.run };
     case "usage":
@@ -96,13 +105,20 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
     case "tool_undone":
       return patchCall(state, event.tool_call_id, "", (call) => ({ ...call, undone: true, problem: null }));
     case "tool_answered":
-      return patchCall(state, event.tool_call_id, "", (call) => ({ ...call, unknownAnswer: event.answer, problem: null }));
+      return patchCall(state, event.tool_call_id, "", (call) => ({
+        ...call,
+        unknownAnswer: event.answer,
+        problem: null,
+      }));
     case "error":
       // A pause has its own card.
-      return typeof event.details["pause_id"] === "string" && event.code === "BUDGET_EXCEEDED" ? state : addProblem(state, event);
+      return typeof event.details["pause_id"] === "string" && event.code === "BUDGET_EXCEEDED"
+        ? state
+        : addProblem(state, event);
     case "policy": // the run's own view has it
     case "session":
     case "pong":
+    case "ack":
       return state;
     default:
       return unknownEvent(event, state);
@@ -156,19 +172,28 @@ function takeBack(state: RunState, id: string): RunState {
   return { ...state, tail, items: state.items.filter((item) => item.kind !== "answer" || item.id !== id) };
 }
 
-/** What was added to the budget since, each where the run went on with it. */
+/** Additions to the budget since, each where the run went on with it. */
 function withRaises(state: RunState, run: RunView, context: Context): RunState {
   const known = state.items.filter((item) => item.kind === "raise").length;
   if (run.raises.length === known) return state;
-  return { ...state, items: [...state.items, ...run.raises.slice(known).map((raise) => raiseItem(raise, context.live, context.own.has(raise.pause_id)))] };
+  return {
+    ...state,
+    items: [
+      ...state.items,
+      ...run.raises.slice(known).map((raise) => raiseItem(raise, context.live, context.own.has(raise.pause_id))),
+    ],
+  };
 }
 
-/** What the run has told of itself since. */
+/** The notices that the run has had since. */
 function withNotes(state: RunState, run: RunView): RunState {
   const known = state.items.filter((item) => item.kind === "note").length;
   const notices = run.notices ?? []; // events that an earlier version wrote have none
   if (notices.length === known) return state;
-  return { ...state, items: [...state.items, ...notices.slice(known).map((notice, index) => noteItem(notice, known + index))] };
+  return {
+    ...state,
+    items: [...state.items, ...notices.slice(known).map((notice, index) => noteItem(notice, known + index))],
+  };
 }
 
 export function noteItem(notice: NoticeView, index: number): Item {

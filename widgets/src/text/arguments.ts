@@ -24,7 +24,9 @@ export function parseArguments(input: string | null): Record<string, unknown> | 
   if (input === null) return null;
   try {
     const value: unknown = JSON.parse(input);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
   } catch {
     return null;
   }
@@ -42,12 +44,13 @@ export function shownCall(name: string, input: string, preview: Preview | null):
   }
   if (preview?.kind === "code" && values) {
     const shown = Object.keys(values).filter((key) => values[key] === preview.text);
-    if (shown.length > 0) return { kind: "code", language: preview.language, text: preview.text, rest: others(values, shown) };
+    if (shown.length > 0)
+      return { kind: "code", language: preview.language, text: preview.text, rest: others(values, shown) };
   }
   return { kind: "code", language: "json", text: prettyJson(input), rest: [] };
 }
 
-/** What the editor opens on, and how its text becomes the whole arguments object again. */
+/** The text that the editor opens on, and how it becomes the whole arguments object again. */
 export interface Editable {
   readonly text: string;
   readonly language: string;
@@ -85,7 +88,9 @@ export function summary(name: string, input: string | null): string {
     if (typeof value === "string" && value !== "") return firstLine(value);
     if (Array.isArray(value)) return value.map(String).join(", ");
   }
-  const rest = Object.values(values).map((value) => (typeof value === "string" ? firstLine(value) : JSON.stringify(value)));
+  const rest = Object.values(values).map((value) =>
+    typeof value === "string" ? firstLine(value) : JSON.stringify(value),
+  );
   return rest.join(", ").slice(0, 200);
 }
 
@@ -95,7 +100,10 @@ export function lineCount(text: string): number {
 
 /** Of code, the first line that does something: cards that all say `import pandas as pd` can't be told apart. */
 function firstStatement(code: string): string {
-  const lines = code.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+  const lines = code
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
   let at = 0;
   for (let line = lines[0]; line !== undefined && PREAMBLE.test(line); line = lines[++at]) {
     if (line.startsWith("from ") && line.includes("(")) while (at < lines.length && !lines[at]!.includes(")")) at++;
@@ -104,7 +112,12 @@ function firstStatement(code: string): string {
 }
 
 function firstLine(text: string): string {
-  return text.split("\n").find((line) => line.trim() !== "")?.trim() ?? "";
+  return (
+    text
+      .split("\n")
+      .find((line) => line.trim() !== "")
+      ?.trim() ?? ""
+  );
 }
 
 function others(values: Record<string, unknown>, except: readonly string[]): (readonly [string, string])[] {

@@ -10,7 +10,9 @@ export function duration(ms: number): string {
 /** A prompt on one line, as part of a sentence; cut where it is long. */
 export function oneLine(text: string, characters: number): string {
   const line = text.trim().replaceAll(/\s+/g, " ");
-  return line.length <= characters ? line.replace(/[.,:;]+$/, "") : `${[...line].slice(0, characters).join("").trimEnd()}…`;
+  return line.length <= characters
+    ? line.replace(/[.,:;]+$/, "")
+    : `${[...line].slice(0, characters).join("").trimEnd()}…`;
 }
 
 /** A clock that ticks: no tenths. */
@@ -22,7 +24,7 @@ export function wholeSeconds(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** The time of day, in the zone in which records, statistics and the audit trail tell it: 14:06:31 UTC. */
+/** The time of day, in the zone in which records, statistics and the audit trail give it: 14:06:31 UTC. */
 export function timeOfDay(timestamp: string): string {
   return `${new Date(timestamp).toISOString().slice(11, 19)} UTC`;
 }
@@ -47,7 +49,10 @@ export function money(usd: number, atLeast = false): string {
 export function spent(run: Pick<RunView, "usage" | "recorded">): string[] {
   const { usage } = run;
   if (run.recorded) return ["Cost nothing"];
-  const parts = usage.total_tokens === 0 ? [] : [`${usage.estimated ? "about " : ""}${tokens(usage.input_tokens)} in`, `${tokens(usage.output_tokens)} out`];
+  const parts =
+    usage.total_tokens === 0
+      ? []
+      : [`${usage.estimated ? "about " : ""}${tokens(usage.input_tokens)} in`, `${tokens(usage.output_tokens)} out`];
   // Events that an earlier version wrote say nothing of a cost.
   if (typeof usage.cost === "number") parts.push(money(usage.cost, usage.cost_is_partial));
   return parts;

@@ -29,7 +29,8 @@ const TOKEN = /`+|\\(?![([])[^]|[\p{L}\p{N}]?\$+|\\[([]/gu;
 /** The formula that begins at `start`, where one does. */
 export function formulaAt(text: string, start: number): Formula | null {
   const mark = MARKS.find((one) => text.startsWith(one, start));
-  if (mark === undefined || (mark.startsWith("$") && BEFORE.test(text.slice(Math.max(0, start - 2), start)))) return null;
+  if (mark === undefined || (mark.startsWith("$") && BEFORE.test(text.slice(Math.max(0, start - 2), start))))
+    return null;
   const begin = start + mark.length;
   const end = endOf(text, begin, mark);
   if (end === null) return null;
@@ -39,7 +40,7 @@ export function formulaAt(text: string, start: number): Formula | null {
   return { tex: tex.trim(), display: mark === "$$" || mark === "\\[", end: after };
 }
 
-/** What could be painted beyond its place, or would change other formulas, is shown as its source. */
+/** Formulas that could be painted beyond their place, or would change others, are shown as their source. */
 export function isRefused({ tex }: Formula): boolean {
   return REFUSED.test(tex) || (tex.match(SHIFT)?.length ?? 0) > SHIFTS || depthOf(tex) > DEEPEST;
 }
@@ -49,7 +50,7 @@ export function sourceOf({ tex, display }: Formula): string {
   return display ? `$$${tex}$$` : `$${tex}$`;
 }
 
-/** Where the formulas of a text without code blocks stand. */
+/** The positions of the formulas in a text without code blocks. */
 export function* formulasIn(text: string): Generator<readonly [number, Formula]> {
   const token = new RegExp(TOKEN);
   for (let found = token.exec(text); found !== null; found = token.exec(text)) {
@@ -72,11 +73,16 @@ function endOf(text: string, begin: number, mark: keyof typeof CLOSING): number 
   const step = new RegExp(STEP);
   step.lastIndex = begin;
   let depth = 0;
-  for (let found = step.exec(text); found !== null && found.index + found[0].length <= begin + LONGEST; found = step.exec(text)) {
+  for (
+    let found = step.exec(text);
+    found !== null && found.index + found[0].length <= begin + LONGEST;
+    found = step.exec(text)
+  ) {
     const [what] = found;
     if (what === "{") depth += 1;
     else if (what === "}") depth -= 1;
-    else if (what === "$" || /^\\[()[\]]$/.test(what)) return depth === 0 && text.startsWith(closing, found.index) ? found.index : null;
+    else if (what === "$" || /^\\[()[\]]$/.test(what))
+      return depth === 0 && text.startsWith(closing, found.index) ? found.index : null;
     if (depth < 0 || what.startsWith("\n")) return null;
   }
   return null;

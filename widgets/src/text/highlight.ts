@@ -7,11 +7,25 @@ import { parser as jsonParser } from "@lezer/json";
 import { parser as pythonParser } from "@lezer/python";
 
 export const highlighter = tagHighlighter([
-  { tag: [tags.keyword, tags.operatorKeyword, tags.controlKeyword, tags.definitionKeyword, tags.moduleKeyword, tags.bool, tags.null], class: "ak-t-k" },
+  {
+    tag: [
+      tags.keyword,
+      tags.operatorKeyword,
+      tags.controlKeyword,
+      tags.definitionKeyword,
+      tags.moduleKeyword,
+      tags.bool,
+      tags.null,
+    ],
+    class: "ak-t-k",
+  },
   { tag: [tags.standard(tags.name), tags.self], class: "ak-t-b" },
   { tag: [tags.string, tags.special(tags.string), tags.character], class: "ak-t-s" },
   { tag: [tags.comment, tags.lineComment, tags.blockComment], class: "ak-t-c" },
-  { tag: [tags.operator, tags.arithmeticOperator, tags.compareOperator, tags.updateOperator, tags.definitionOperator], class: "ak-t-o" },
+  {
+    tag: [tags.operator, tags.arithmeticOperator, tags.compareOperator, tags.updateOperator, tags.definitionOperator],
+    class: "ak-t-o",
+  },
   { tag: [tags.propertyName, tags.function(tags.propertyName), tags.attributeName], class: "ak-t-p" },
   { tag: [tags.number, tags.integer, tags.float], class: "ak-t-n" },
 ]);

@@ -2,7 +2,8 @@
 
 // Ignorable and bidirectional characters, controls but tab and line feed, line separators, spaces that are not " ", and
 // the braille pattern without dots.
-const HIDDEN = /[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Zl}\p{Zp}\u0000-\u0008\u000b-\u001f\u007f-\u009f\ufff9-\ufffb\u2800]|(?! )\p{Zs}/u;
+const HIDDEN =
+  /[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Zl}\p{Zp}\u0000-\u0008\u000b-\u001f\u007f-\u009f\ufff9-\ufffb\u2800]|(?! )\p{Zs}/u;
 const HIDDEN_ALL = new RegExp(HIDDEN.source, "gu");
 
 export type Piece = { readonly text: string; readonly hidden: boolean };
@@ -22,7 +23,9 @@ export function pieces(text: string): Piece[] {
 
 /** The same, for places that take plain text only. */
 export function visible(text: string): string {
-  return pieces(text).map((piece) => piece.text).join("");
+  return pieces(text)
+    .map((piece) => piece.text)
+    .join("");
 }
 
 export function marker(character: string): string {

@@ -33,7 +33,9 @@ const blockFormula: TokenizerAndRendererExtension = {
     // Its end may be still to come: till then what it has of lists and headings is none.
     if (formula === null && streaming && !/\n[ \t]*\n/.test(src)) return { type: "blockFormula", raw: src, formula };
     const rest = formula === null ? null : /^[ \t]*(?:\n|$)/.exec(src.slice(formula.end));
-    return formula === null || rest === null ? undefined : { type: "blockFormula", raw: src.slice(0, formula.end + rest[0].length), formula };
+    return formula === null || rest === null
+      ? undefined
+      : { type: "blockFormula", raw: src.slice(0, formula.end + rest[0].length), formula };
   },
   renderer: ({ formula, raw }) => `<p>${formula === null ? escaped(raw) : placeFor(formula as Formula)}</p>\n`,
 };
@@ -125,7 +127,9 @@ export class StreamingMarkdown {
 
 function blockHtml(tokens: TokensList): string {
   formulas = [];
-  return safeHtml(marked.parser(tokens)).replaceAll(PART, (part) => (part.startsWith("<") ? part.replaceAll(PLACES, "") : part.replaceAll(PLACES, putFormula)));
+  return safeHtml(marked.parser(tokens)).replaceAll(PART, (part) =>
+    part.startsWith("<") ? part.replaceAll(PLACES, "") : part.replaceAll(PLACES, putFormula),
+  );
 }
 
 function putFormula(place: string, number: string): string {

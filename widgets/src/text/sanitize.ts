@@ -1,4 +1,4 @@
-/** What comes from a model or a kernel is never trusted: no script, no style, no ids, and nothing loaded from elsewhere. */
+/** Cleans what comes from a model or a kernel, which is never trusted: no script, no style, no ids, and nothing loaded from elsewhere. */
 import DOMPurify, { type Config, type DOMPurify as Purifier } from "dompurify";
 
 /** An image from elsewhere would carry whatever its address says out of the notebook, so only inline ones are shown. */

@@ -47,6 +47,9 @@ function splitPython(text: string): Traceback {
 
 /** "KeyError: 'revenu'": the line that says what went wrong. */
 export function errorLine(text: string): string {
-  const lines = text.replaceAll(COLOURS, "").split("\n").filter((line) => line.trim() !== "");
+  const lines = text
+    .replaceAll(COLOURS, "")
+    .split("\n")
+    .filter((line) => line.trim() !== "");
   return lines.at(-1)?.trim() ?? "";
 }

@@ -1,15 +1,45 @@
-// Builds the frames of a run as the brain would commit them. Used by the gallery page only.
-const SAME = { run_python: "same code", run_shell: "same command", write_file: "same path, same content", edit_file: "same path, same change" };
+// Builds the frames of a run as the runtime would commit them. Used by the gallery page only.
+const SAME = {
+  run_python: "same code",
+  run_shell: "same command",
+  write_file: "same path, same content",
+  edit_file: "same path, same change",
+};
 function rulesFor(id, tool, input) {
-  const rules = [{ text: `allow ${tool} where digest is digest_${id}`, label: "This exact call", note: SAME[tool] ?? "same arguments" }];
+  const rules = [
+    {
+      text: `allow ${tool} where digest is digest_${id}`,
+      label: "This exact call",
+      note: SAME[tool] ?? "same arguments",
+    },
+  ];
   const [, folder, ending] = /^(?:(.+)\/)?[^/]*?(?:\.(\w+))?$/.exec(input.path ?? "") ?? [];
-  if (folder && ending) rules.push({ text: `allow ${tool} where path matches "${folder}/*.${ending}"`, label: `${ending.toUpperCase()} files in ${folder}/`, note: "any content" });
-  return [...rules, { text: `allow ${tool}`, label: `Every ${tool} call`, note: folder ? "any file, anywhere" : "any arguments" }];
+  if (folder && ending)
+    rules.push({
+      text: `allow ${tool} where path matches "${folder}/*.${ending}"`,
+      label: `${ending.toUpperCase()} files in ${folder}/`,
+      note: "any content",
+    });
+  return [
+    ...rules,
+    { text: `allow ${tool}`, label: `Every ${tool} call`, note: folder ? "any file, anywhere" : "any arguments" },
+  ];
 }
 
 function usageOf(total_tokens, cost, cost_is_partial) {
   const output_tokens = Math.round(total_tokens / 12);
-  return { input_tokens: total_tokens - output_tokens, output_tokens, total_tokens, tool_calls: 0, steps: 0, cached_tokens: Math.round(total_tokens / 2), cache_write_tokens: 0, reasoning_tokens: 0, cost, cost_is_partial };
+  return {
+    input_tokens: total_tokens - output_tokens,
+    output_tokens,
+    total_tokens,
+    tool_calls: 0,
+    steps: 0,
+    cached_tokens: Math.round(total_tokens / 2),
+    cache_write_tokens: 0,
+    reasoning_tokens: 0,
+    cost,
+    cost_is_partial,
+  };
 }
 
 export class Recording {
@@ -19,19 +49,49 @@ export class Recording {
     this.frames = [];
     this.clock = Date.now() - (options.age ?? 102_000);
     this.view = {
-      run_id: this.run, conversation_id: name, prompt: options.prompt ?? "Find duplicate orders in `orders`, drop the later copies, and save the clean table for the weekly report.",
-      status: "running", model: options.model ?? "gpt-5.2", recorded: options.recorded ?? false,
+      run_id: this.run,
+      conversation_id: name,
+      prompt:
+        options.prompt ??
+        "Find duplicate orders in `orders`, drop the later copies, and save the clean table for the weekly report.",
+      status: "running",
+      model: options.model ?? "gpt-5.2",
+      recorded: options.recorded ?? false,
       policy: { mode: options.mode ?? "ask", rules: options.rules ?? [] },
-      usage: usageOf(options.tokens ?? 18_240, options.cost === undefined ? 0.0381 : options.cost, options.partial ?? false),
-      budget: { tokens: options.budget === undefined ? 200_000 : options.budget, usd: options.usd ?? null, tool_calls: null, seconds: null, steps: null },
-      started_at: this.time(), ended_at: null, error: /** @type {any} */ (null), paused: /** @type {any} */ (null), raises: /** @type {any[]} */ ([]), notices: /** @type {any[]} */ ([]),
+      usage: usageOf(
+        options.tokens ?? 18_240,
+        options.cost === undefined ? 0.0381 : options.cost,
+        options.partial ?? false,
+      ),
+      budget: {
+        tokens: options.budget === undefined ? 200_000 : options.budget,
+        usd: options.usd ?? null,
+        tool_calls: null,
+        seconds: null,
+        steps: null,
+      },
+      started_at: this.time(),
+      ended_at: null,
+      error: /** @type {any} */ (null),
+      paused: /** @type {any} */ (null),
+      raises: /** @type {any[]} */ ([]),
+      notices: /** @type {any[]} */ ([]),
     };
     this.send({ type: "run", run: this.view });
     this.send({ type: "message", message_id: `${name}-user`, role: "user", content: this.view.prompt });
   }
-  time(ms = 0) { this.clock += ms; return new Date(this.clock).toISOString(); }
+  time(ms = 0) {
+    this.clock += ms;
+    return new Date(this.clock).toISOString();
+  }
   send(event, ms = 100) {
-    this.frames.push({ seq: this.frames.length + 1, conversation_id: this.conversation, run_id: this.run, timestamp: this.time(ms), ...event });
+    this.frames.push({
+      seq: this.frames.length + 1,
+      conversation_id: this.conversation,
+      run_id: this.run,
+      timestamp: this.time(ms),
+      ...event,
+    });
     return this;
   }
   say(text, done = true) {
@@ -40,32 +100,113 @@ export class Recording {
     return done ? this.send({ type: "message", message_id: id, role: "assistant", content: text }) : this;
   }
   propose(id, tool_name, input) {
-    return this.send({ type: "tool_state", tool_call_id: id, tool_name, tool_input: input === null ? null : JSON.stringify(input), state: "proposed", waiting_behind: null });
+    return this.send({
+      type: "tool_state",
+      tool_call_id: id,
+      tool_name,
+      tool_input: input === null ? null : JSON.stringify(input),
+      state: "proposed",
+      waiting_behind: null,
+    });
   }
   ask(id, tool_name, input, extra = {}) {
     this.propose(id, tool_name, input);
-    return this.send({ type: "approval_request", approval_id: `apr_${id}`, tool_call_id: id, tool_name, tool_input: JSON.stringify(input), digest: `digest_${id}`, warnings: [], preview: null, scopes: ["once", "conversation", "project", "user"], rules: rulesFor(id, tool_name, input), expires_at: null, ...extra });
+    return this.send({
+      type: "approval_request",
+      approval_id: `apr_${id}`,
+      tool_call_id: id,
+      tool_name,
+      tool_input: JSON.stringify(input),
+      digest: `digest_${id}`,
+      warnings: [],
+      preview: null,
+      scopes: ["once", "conversation", "project", "user"],
+      rules: rulesFor(id, tool_name, input),
+      expires_at: null,
+      ...extra,
+    });
   }
   answer(id, approved, extra = {}) {
-    return this.send({ type: "approval_response", approval_id: `apr_${id}`, tool_call_id: id, approved, reason: null, edited: false, by: "user", decided_by: null, ...extra });
+    return this.send({
+      type: "approval_response",
+      approval_id: `apr_${id}`,
+      tool_call_id: id,
+      approved,
+      reason: null,
+      edited: false,
+      by: "user",
+      decided_by: null,
+      ...extra,
+    });
   }
-  start(id, tool_name, input, extra = {}) { return this.send({ type: "tool_start", tool_call_id: id, tool_name, tool_input: JSON.stringify(input), preview: null, ...extra }); }
-  waits(id, tool_name, input, cell) { return this.send({ type: "tool_state", tool_call_id: id, tool_name, tool_input: JSON.stringify(input), state: "executing", waiting_behind: cell }); }
-  output(id, index, output) { return this.send({ type: "tool_output", tool_call_id: id, index, output: { kind: "stream", name: null, text: "", data: {}, display_id: null, ...output } }); }
+  start(id, tool_name, input, extra = {}) {
+    return this.send({
+      type: "tool_start",
+      tool_call_id: id,
+      tool_name,
+      tool_input: JSON.stringify(input),
+      preview: null,
+      ...extra,
+    });
+  }
+  waits(id, tool_name, input, cell) {
+    return this.send({
+      type: "tool_state",
+      tool_call_id: id,
+      tool_name,
+      tool_input: JSON.stringify(input),
+      state: "executing",
+      waiting_behind: cell,
+    });
+  }
+  output(id, index, output) {
+    return this.send({
+      type: "tool_output",
+      tool_call_id: id,
+      index,
+      output: { kind: "stream", name: null, text: "", data: {}, display_id: null, ...output },
+    });
+  }
   end(id, tool_name, state, extra = {}) {
     const status = { invalid: "error", superseded: "cancelled", expired: "cancelled" }[state] ?? state;
-    return this.send({ type: "tool_complete", tool_call_id: id, tool_name, tool_result: "", status, state, duration_ms: null, truncated: false, output_file: null, reason: null, undo: null, ...extra });
+    return this.send({
+      type: "tool_complete",
+      tool_call_id: id,
+      tool_name,
+      tool_result: "",
+      status,
+      state,
+      duration_ms: null,
+      truncated: false,
+      output_file: null,
+      reason: null,
+      undo: null,
+      ...extra,
+    });
   }
   did(id, tool_name, input, ms, outputs = [], by = "user") {
     this.propose(id, tool_name, input).answer(id, true, { by }).start(id, tool_name, input);
     outputs.forEach((output, index) => this.output(id, index, output));
     return this.end(id, tool_name, "success", { duration_ms: ms });
   }
-  seen(id, images) { return this.send({ type: "tool_seen", tool_call_id: id, images }); }
+  seen(id, images) {
+    return this.send({ type: "tool_seen", tool_call_id: id, images });
+  }
   /** @param {string[]} reached @param {object} limits */
   pause(reached, limits, usage = {}, seconds = 378, unpriced = false) {
-    this.view = { ...this.view, usage: { ...this.view.usage, ...usage }, budget: { ...this.view.budget, ...limits }, paused: { pause_id: `pause_${this.frames.length}`, reached, seconds, since: this.time(), unpriced } };
-    this.send({ type: "error", code: "BUDGET_EXCEEDED", message: "Budget reached.", tool_call_id: null, details: { pause_id: this.view.paused.pause_id } });
+    this.view = {
+      ...this.view,
+      usage: { ...this.view.usage, ...usage },
+      budget: { ...this.view.budget, ...limits },
+      paused: { pause_id: `pause_${this.frames.length}`, reached, seconds, since: this.time(), unpriced },
+    };
+    this.send({
+      type: "error",
+      code: "BUDGET_EXCEEDED",
+      message: "Budget reached.",
+      tool_call_id: null,
+      details: { pause_id: this.view.paused.pause_id },
+    });
     return this.send({ type: "run", run: this.view });
   }
   /** @param {string} repeated */
@@ -78,25 +219,74 @@ export class Recording {
   pauseConversation(reached, limits, spent) {
     const none = { tokens: null, usd: null, tool_calls: null, seconds: null, steps: null };
     this.pause(reached, {});
-    this.view = { ...this.view, paused: { ...this.view.paused, of: "conversation" }, conversation_budget: { limits: { ...none, ...limits }, spent: { ...this.view.usage, ...spent }, raised: none, without_usd: false } };
+    this.view = {
+      ...this.view,
+      paused: { ...this.view.paused, of: "conversation" },
+      conversation_budget: {
+        limits: { ...none, ...limits },
+        spent: { ...this.view.usage, ...spent },
+        raised: none,
+        without_usd: false,
+      },
+    };
     return this.send({ type: "run", run: this.view });
   }
   /** @param {object} add @param {string | null} decided_by */
   raise(add, decided_by = null, without_usd = false) {
-    const raise = { pause_id: this.view.paused.pause_id, add: { tokens: null, usd: null, tool_calls: null, seconds: null, steps: null, ...add }, without_usd, of: this.view.paused.of ?? "run", repeated: this.view.paused.repeated ?? "", at: this.time(), decided_by, steps: this.view.usage.steps };
+    const raise = {
+      pause_id: this.view.paused.pause_id,
+      add: { tokens: null, usd: null, tool_calls: null, seconds: null, steps: null, ...add },
+      without_usd,
+      of: this.view.paused.of ?? "run",
+      repeated: this.view.paused.repeated ?? "",
+      at: this.time(),
+      decided_by,
+      steps: this.view.usage.steps,
+    };
     this.view = { ...this.view, paused: null, raises: [...this.view.raises, raise] };
     return this.send({ type: "run", run: this.view });
   }
   notice(content, detail = "") {
-    this.view = { ...this.view, notices: [...this.view.notices, { content, detail, at: this.time(), steps: this.view.usage.steps }] };
+    this.view = {
+      ...this.view,
+      notices: [...this.view.notices, { content, detail, at: this.time(), steps: this.view.usage.steps }],
+    };
     return this.send({ type: "run", run: this.view });
   }
   finish(status = "complete") {
-    this.send({ type: "complete", message_id: null, finish_reason: status === "complete" ? "stop" : status, usage: this.view.usage, error: null });
+    this.send({
+      type: "complete",
+      message_id: null,
+      finish_reason: status === "complete" ? "stop" : status,
+      usage: this.view.usage,
+      error: null,
+    });
     return this.send({ type: "run", run: { ...this.view, status, ended_at: this.time() } });
   }
   session() {
-    const snapshot = { conversation_id: this.conversation, kernel_id: null, model: null, status: "running", created_at: this.frames[0].timestamp, messages: [], tool_calls: [], last_seq: this.frames.length, runs: [this.view] };
-    return { type: "session", seq: this.frames.length, conversation_id: this.conversation, run_id: null, timestamp: new Date().toISOString(), protocol: 1, tools: [], snapshot, pending: [], last_seq: this.frames.length };
+    const snapshot = {
+      conversation_id: this.conversation,
+      kernel_id: null,
+      model: null,
+      status: "running",
+      created_at: this.frames[0].timestamp,
+      messages: [],
+      tool_calls: [],
+      last_seq: this.frames.length,
+      runs: [this.view],
+    };
+    return {
+      type: "session",
+      command_id: null,
+      seq: this.frames.length,
+      conversation_id: this.conversation,
+      run_id: null,
+      timestamp: new Date().toISOString(),
+      protocol: 1,
+      tools: [],
+      snapshot,
+      pending: [],
+      last_seq: this.frames.length,
+    };
   }
 }

@@ -1,5 +1,5 @@
 // Shows the scenes with the real bundle; only the socket is played.
-import face from "../../agent_kernel_widgets/static/index.js";
+import client from "../../agent_kernel_widgets/static/index.js";
 import { SCENES } from "./scenes.js";
 
 const query = new URLSearchParams(location.search);
@@ -21,13 +21,22 @@ class PlayedSocket {
     this.onopen?.();
     this.say(this.scene.recording.session());
   }
-  say(event) { this.onmessage?.({ data: JSON.stringify(event) }); }
+  say(event) {
+    this.onmessage?.({ data: JSON.stringify(event) });
+  }
   send(text) {
     const command = JSON.parse(text);
-    if (command.type === "resume") for (const frame of this.scene.recording.frames.slice(command.last_seq)) this.say(frame);
+    if (command.type === "resume")
+      for (const frame of this.scene.recording.frames.slice(command.last_seq)) this.say(frame);
   }
-  drop() { refuse ||= this.scene.name.startsWith("offline") && wanted !== null; this.readyState = 3; this.onclose?.(); }
-  close() { this.readyState = 3; }
+  drop() {
+    refuse ||= this.scene.name.startsWith("offline") && wanted !== null;
+    this.readyState = 3;
+    this.onclose?.();
+  }
+  close() {
+    this.readyState = 3;
+  }
 }
 window.WebSocket = PlayedSocket;
 
@@ -39,7 +48,12 @@ for (const scene of SCENES) {
   output.className = "output";
   output.style.width = `${query.get("width") ?? 820}px`;
   document.body.append(title, output);
-  const traits = { conversation_id: scene.name, run_id: scene.recording.run, prompt: scene.recording.view.prompt, transport: "server" };
-  face.render({ model: { get: (name) => traits[name] }, el: output });
+  const traits = {
+    conversation_id: scene.name,
+    run_id: scene.recording.run,
+    prompt: scene.recording.view.prompt,
+    transport: "server",
+  };
+  client.render({ model: { get: (name) => traits[name] }, el: output });
   setTimeout(() => scene.act?.(output, sockets.get(scene.name)), 300);
 }

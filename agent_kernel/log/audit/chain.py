@@ -1,0 +1,163 @@
+"""The audit trail: entries that are chained by SHA-256. `entries` says which there are.
+
+An entry is one line of JSON in a canonical form: UTF-8, keys in order, no space between tokens, nothing escaped that
+need not be. Its `previous` is the SHA-256 of the entry before it, of exactly those bytes (64 zeros for the first), so
+an export can be checked without this program. Entries are added in the transaction that does what they record. SQLite
+refuses to change or remove one, and they outlive their conversation. `audit_head` names the last entry, so that a
+cut-off end is noticed too. Schemas 2 to 12 stored entries packed (`old_packing`): the hash is that of the text.
+
+Whoever may write the file can remove the triggers and write a whole new chain. Only a hash that was noted elsewhere
+shows that: every event on the server's event log carries one, and `agent-kernel audit --check` prints one.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import orjson
+
+from agent_kernel.log.old_packing import unpack_entry
+
+VERSION = 2
+"""Of the entries' fields. In version 1, every entry about a call has what its decision says."""
+NO_ENTRY = "0" * 64
+"""What the first entry has as `previous`."""
+
+Kind = Literal["decision", "outcome", "rule", "stop", "undo", "budget", "unknown", "message", "policy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry as it was written. `hash` is the SHA-256 of `text`, in hexadecimal."""
+
+    number: int
+    text: str
+    hash: str
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = orjson.loads(self.text)
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first entry that does not fit, and why."""
+
+    number: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The number of entries, and the hash of the last."""
+
+    number: int
+    hash: str
+
+
+def append(sql: sqlite3.Connection, kind: Kind, fields: dict[str, Any]) -> None:
+    """Add an entry at the end."""
+    last = read_head(sql)
+    number = last.number + 1
+    entry = {"version": VERSION, "number": number, "previous": last.hash, "kind": kind, **fields}
+    text = orjson.dumps(entry, option=orjson.OPT_SORT_KEYS)
+    row = (number, text.decode(), bytes.fromhex(_hash(text)))
+    sql.execute("INSERT INTO audit VALUES (?, ?, ?)", row)  # a trigger moves the head along
+
+
+def read_head(sql: sqlite3.Connection) -> Head:
+    row = sql.execute("SELECT number, hash FROM audit_head").fetchone()
+    return Head(row[0], in_hex(row[1])) if row is not None else Head(0, NO_ENTRY)
+
+
+def in_hex(stored: str | bytes) -> str:
+    """A hash as it is written in entries. Rows have its bytes; those of schema 1 have it in hexadecimal."""
+    return stored.hex() if isinstance(stored, bytes) else stored
+
+
+def read_entries(sql: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:
+    """The entries after a number, the oldest first. Raises `ValueError` at one that can't be read any more."""
+    for number, stored, hashed in _read_rows(sql, after):
+        yield Entry(number, unpack_entry(sql, number, stored), hashed)
+
+
+def _read_rows(sql: sqlite3.Connection, after: int = 0) -> Iterator[tuple[int, str | bytes, str]]:
+    """Number, stored entry and hash of each row."""
+    rows = sql.execute(
+        "SELECT number, typeof(entry), CAST(entry AS BLOB), hash FROM audit WHERE number > ? ORDER BY number", (after,)
+    )
+    for number, kind, stored, hashed in rows:
+        # A file that was tampered with may hold a text that is not UTF-8.
+        yield number, stored.decode(errors="replace") if kind == "text" else stored, in_hex(hashed)
+
+
+def export(
+    sql: sqlite3.Connection, *, conversation_id: str | None = None, since: datetime | None = None
+) -> Iterator[str]:
+    """The entries as lines of JSON, exactly as they were hashed. `since` without a zone is UTC."""
+    if since is not None and since.tzinfo is None:
+        since = since.replace(tzinfo=UTC)
+    for entry in read_entries(sql):
+        if conversation_id is None and since is None:
+            yield entry.text
+            continue
+        fields = entry.fields
+        if conversation_id is not None and fields["conversation_id"] != conversation_id:
+            continue
+        if since is not None and datetime.fromisoformat(fields["at"]) < since:
+            continue
+        yield entry.text
+
+
+def check(sql: sqlite3.Connection) -> Fault | None:
+    """The first entry that was changed, moved or removed since it was written; `None` if all fit."""
+    last = Head(0, NO_ENTRY)
+    for number, stored, hashed in _read_rows(sql):
+        if number != last.number + 1:
+            return Fault(number, f"it follows entry {last.number}: what was between them was removed")
+        try:
+            entry = Entry(number, unpack_entry(sql, number, stored), hashed)
+        except ValueError:
+            return Fault(number, "its content was changed, or it was not written after the entry that is before it now")
+        why = _misfit(entry, last)
+        if why is not None:
+            return Fault(number, why)
+        last = Head(number, hashed)
+    head = read_head(sql) if sql.execute("SELECT 1 FROM audit_head").fetchone() else None
+    if head is None:
+        return None if last.number == 0 else Fault(last.number, "the record of the last entry was removed")
+    if head.number > last.number:
+        return Fault(last.number + 1, f"it was removed, with all that followed it up to {head.number}")
+    if head != last:
+        return Fault(last.number, "it is not the entry that was written last")
+    return None
+
+
+def _misfit(entry: Entry, last: Head) -> str | None:
+    text = entry.text.encode()
+    if _hash(text) != entry.hash:
+        return "its content was changed"
+    fields = _parse(text)
+    if fields is None:
+        return "it can't be read"
+    if fields.get("number") != entry.number:
+        return f"it was written as number {fields.get('number')}"
+    if fields.get("previous") != last.hash:
+        return "it was not written after the entry that is before it now"
+    return None
+
+
+def _parse(text: bytes) -> dict[str, Any] | None:
+    try:
+        fields = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+def _hash(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()

@@ -1,1 +1,0 @@
-"""What faces are told: committed events as exact streams, and snapshots."""

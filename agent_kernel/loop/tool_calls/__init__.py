@@ -1,1 +1,0 @@
-"""One tool call: judged, decided on, started, carried out, undone."""

@@ -1,0 +1,224 @@
+"""Passes approved calls to the main thread. Claiming a call is atomic: none runs twice.
+
+A call is deposited by another thread (the control thread, or the embedded runtime's), claimed by the main thread, and
+can be read for a while after it is done. Its id is that of its approval, because a model's ids repeat in other
+conversations. The mailbox never decides whether a call may run.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent_kernel.notebook.execution.interrupts import own_signal
+from agent_kernel.protocol.kernel import CallPhase
+from agent_kernel.protocol.views import OutputView
+from agent_kernel.tools.executor import ApprovedCall, Outcome
+
+KEPT_CALLS = 64
+"""Finished calls that can be collected again, because a reply may be lost."""
+UNCOLLECTED_CALLS = 1_000
+"""Finished calls that were not collected yet. Many calls may end while the server is busy."""
+
+WITHDRAWN = Outcome("cancelled", "The call was cancelled before it started. Nothing ran.")
+
+
+class Observer(Protocol):
+    """Receives a call's outputs, in order, and its outcome. Called in any thread; must be quick."""
+
+    def output(self, approval_id: str, index: int, output: OutputView) -> None: ...
+
+    def done(self, approval_id: str, outcome: Outcome) -> bool:
+        """Whether the observer has taken the outcome. If not, the outcome is kept until it is collected."""
+        ...
+
+
+@dataclass(slots=True)
+class Entry:
+    """One call in the mailbox. Its fields change only under the mailbox's lock."""
+
+    call: ApprovedCall
+    run_id: str | None
+    observer: Observer
+    needs_await: bool
+    phase: CallPhase = "deposited"
+    outputs: list[OutputView] = field(default_factory=list)
+    outcome: Outcome | None = None
+    collected: bool = False
+    """Whether the outcome was taken or collected."""
+    stop: Callable[[], None] | None = None
+    """Interrupts a call that runs beside others, where a signal would hit them all. Called under the lock."""
+    stopped: bool = False
+    """Whether the runtime has interrupted it: after Stop or Cancel, or when its time was up."""
+    skip_interrupt: bool = False
+    """Whether the runtime's next interrupt is ignored, because it follows from an interrupt of the kernel that the call
+    has had already. Set by the signal's handler, without the lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    state: CallPhase
+    outputs: tuple[OutputView, ...]
+    outcome: Outcome | None
+
+
+class Mailbox:
+    """Thread-safe. A waiting main thread learns by `listening` that there is a call to claim."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._arrival = threading.Condition(self._lock)
+        self._entries: OrderedDict[str, Entry] = OrderedDict()
+        self._executing: list[str] = []
+        self._forgotten: set[str] = set()
+        self._missed: set[str] = set()
+        self._listeners: set[Callable[[], object]] = set()
+
+    def deposit(
+        self,
+        call: ApprovedCall,
+        observer: Observer,
+        run_id: str | None = None,
+        needs_await: bool = False,
+        *,
+        withdrawn: bool = False,
+    ) -> bool:
+        """Deposit a call for the main thread; with `withdrawn`, one that ends at once. A second deposit of a known call
+        changes nothing.
+
+        Returns whether the call is late: the code that was to claim it has run already, and found nothing.
+        """
+        with self._lock:
+            if not self._knows(call.approval_id):
+                self._entries[call.approval_id] = Entry(call, run_id, observer, needs_await)
+                if withdrawn:
+                    self.withdraw(call.approval_id)
+                self._forget_old()
+                self._arrival.notify_all()
+                self._notify()
+            return call.approval_id in self._missed
+
+    def expect(self, approval_id: str, seconds: float) -> Entry | None:
+        """Wait some seconds for the deposit of a call; `None` if it does not come, or was forgotten."""
+        with self._lock:
+            try:
+                self._arrival.wait_for(lambda: self._knows(approval_id), seconds)
+            finally:  # also after an interrupt of the kernel
+                if not self._knows(approval_id):
+                    self._missed.add(approval_id)
+            return self._entries.get(approval_id)
+
+    def claim(self, approval_id: str | None = None, inside: str | None = None) -> Entry | None:
+        """Claim a deposited call (without an id, the oldest) to run it now; `None` if there is none.
+
+        One call runs at a time. `inside` is the approval id of the call whose code claims: only the call that runs
+        may have another one run inside it.
+        """
+        with self._lock:
+            if (self._executing[-1] if self._executing else None) != inside:
+                return None
+            for entry in self._entries.values():
+                if entry.phase == "deposited" and approval_id in (None, entry.call.approval_id):
+                    entry.phase = "running"
+                    self._executing.append(entry.call.approval_id)
+                    return entry
+            return None
+
+    def claim_beside(self, fits: Callable[[Entry], bool]) -> Entry | None:
+        """Claim the oldest deposited call that `fits`, to run it beside those that run already."""
+        with self._lock:
+            for entry in self._entries.values():
+                if entry.phase == "deposited" and fits(entry):
+                    entry.phase = "running"
+                    self._executing.append(entry.call.approval_id)
+                    return entry
+            return None
+
+    def output(self, entry: Entry, output: OutputView) -> None:
+        with self._lock:
+            entry.outputs.append(output)
+            index = len(entry.outputs) - 1
+            entry.observer.output(entry.call.approval_id, index, output)
+
+    def code_ended(self, entry: Entry) -> None:
+        """The call's code has ended: `interrupt` no longer reaches it."""
+        with self._lock:
+            self._executing.remove(entry.call.approval_id)
+
+    def finish(self, entry: Entry, outcome: Outcome) -> None:
+        with self._lock:
+            self._end(entry, outcome)
+            self._notify()
+
+    def collect(self, approval_id: str, first_index: int = 0) -> Collected:
+        """The outputs from `first_index` on, and the outcome if there is one."""
+        with self._lock:
+            entry = self._entries.get(approval_id)
+            if entry is None:
+                return Collected("unknown", (), None)
+            entry.collected = entry.outcome is not None
+            return Collected(entry.phase, tuple(entry.outputs[first_index:]), entry.outcome)
+
+    def phase(self, approval_id: str) -> CallPhase:
+        with self._lock:
+            entry = self._entries.get(approval_id)
+            return entry.phase if entry is not None else "unknown"
+
+    def interrupt(self, approval_id: str) -> bool:
+        """Interrupt this call if it runs, or withdraw it if it was not claimed yet. Whether anything was done."""
+        with self._lock:
+            entry = self._entries.get(approval_id)
+            beside = entry is not None and entry.stop is not None and approval_id in self._executing
+            if entry is not None and (beside or (self._executing and self._executing[-1] == approval_id)):
+                entry.stopped = True
+                # Under the lock: the call can't end, and another begin, between the check and the signal.
+                if entry.skip_interrupt:
+                    entry.skip_interrupt = False
+                elif beside and entry.stop is not None:
+                    entry.stop()
+                else:
+                    own_signal.send()
+                return True
+            return self.withdraw(approval_id)
+
+    def withdraw(self, approval_id: str) -> bool:
+        """End a call that was not claimed yet. Whether there was one."""
+        with self._lock:
+            entry = self._entries.get(approval_id)
+            if entry is None or entry.phase != "deposited":
+                return False
+            self._end(entry, WITHDRAWN)
+            return True
+
+    @contextmanager
+    def listening(self, listener: Callable[[], object]) -> Iterator[None]:
+        """Have `listener` called, in any thread, whenever there may be a call to claim."""
+        with self._lock:
+            self._listeners.add(listener)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.discard(listener)
+
+    def _knows(self, approval_id: str) -> bool:
+        return approval_id in self._entries or approval_id in self._forgotten
+
+    def _end(self, entry: Entry, outcome: Outcome) -> None:
+        entry.phase, entry.outcome = "done", outcome
+        entry.collected = entry.observer.done(entry.call.approval_id, outcome)
+
+    def _notify(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()
+
+    def _forget_old(self) -> None:
+        done = [(key, entry.collected) for key, entry in self._entries.items() if entry.phase == "done"]
+        old = [key for key, collected in done if collected]
+        new = [key for key, collected in done if not collected]
+        for key in [*old[: max(0, len(old) - KEPT_CALLS)], *new[: max(0, len(new) - UNCOLLECTED_CALLS)]]:
+            del self._entries[key]
+            # The id stays known, so that a late repeat of its deposit can't run it again.
+            self._forgotten.add(key)

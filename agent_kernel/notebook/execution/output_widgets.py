@@ -1,0 +1,114 @@
+"""Supports `with ipywidgets.Output():` inside a call, and `interact`, which is built on it.
+
+An Output widget has the page redirect the outputs of one request to itself, by the id of a request that the page sent.
+A call's request was not sent by the page. So outputs inside the `with` are put into the widget's `outputs` here.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+STREAM_CHARACTERS = 1_048_576
+DISPLAY_CHARACTERS = 16_777_216
+SYNC_SECONDS = 0.1
+"""The shortest time between two updates while text grows: each sends the whole text."""
+
+_NOTE = "\n[The output stops here, at 1 MiB.]\n"
+
+
+class OutputWidget:
+    """Fills the `outputs` of one Output widget, in nbformat's form. Called under the capture's lock."""
+
+    def __init__(self, widget: Any) -> None:
+        self._widget = widget
+        self._outputs: list[dict[str, Any]] = [dict(output) for output in widget.outputs]
+        self._display_ids: dict[str, int] = {}
+        self._stream_room = STREAM_CHARACTERS
+        self._display_room = DISPLAY_CHARACTERS
+        self._clear_next = False
+        self._synced = 0.0
+
+    def write(self, name: str, text: str) -> None:
+        self._clear_if_asked()
+        if self._stream_room <= 0:
+            return
+        if len(text) > self._stream_room:
+            text = text[: self._stream_room] + _NOTE
+        self._stream_room -= len(text)
+        last = self._outputs[-1] if self._outputs else {}
+        if last.get("output_type") == "stream" and last.get("name") == name:
+            self._outputs[-1] = {**last, "text": last["text"] + text}
+        else:
+            self._outputs.append({"output_type": "stream", "name": name, "text": text})
+        if time.monotonic() - self._synced > SYNC_SECONDS:
+            self.sync()
+
+    def display(self, data: Mapping[str, Any], metadata: Mapping[str, Any], display_id: str | None, size: int) -> bool:
+        """Add a display of `size` characters. False if there is no room for it."""
+        self._clear_if_asked()
+        if size > self._display_room:
+            return False
+        self._display_room -= size
+        output = {"output_type": "display_data", "data": dict(data), "metadata": dict(metadata)}
+        place = self._display_ids.get(display_id) if display_id is not None else None
+        if place is not None:
+            self._outputs[place] = output
+        else:
+            if display_id is not None:
+                self._display_ids[display_id] = len(self._outputs)
+            self._outputs.append(output)
+        self.sync()
+        return True
+
+    def knows(self, display_id: str) -> bool:
+        return display_id in self._display_ids
+
+    def error(self, name: str, message: str, traceback: str) -> None:
+        self._clear_if_asked()
+        lines = traceback.splitlines()
+        self._outputs.append({"output_type": "error", "ename": name, "evalue": message, "traceback": lines})
+        self.sync()
+
+    def clear(self, wait: bool) -> None:
+        self._clear_next = True
+        if not wait:
+            self._clear_if_asked()
+            self.sync()
+
+    def sync(self) -> None:
+        self._synced = time.monotonic()
+        self._widget.outputs = tuple(self._outputs)
+
+    def _clear_if_asked(self) -> None:
+        if self._clear_next:
+            self._clear_next = False
+            self._outputs.clear()
+            self._display_ids.clear()
+
+
+def entering(
+    enter: Callable[[OutputWidget], None], leave: Callable[[], None], show_error: Callable[[Any], None]
+) -> tuple[Callable[[Any], None], Callable[..., bool]]:
+    """Replacements for `Output.__enter__` and `__exit__` while a call runs."""
+
+    def __enter__(widget: Any) -> None:  # noqa: N807 -- it replaces one
+        enter(OutputWidget(widget))
+
+    def __exit__(_widget: Any, kind: Any, error: Any, traceback: Any) -> bool:  # noqa: N807
+        # An interrupt ends the call, whatever the code is in the middle of.
+        stops = isinstance(error, KeyboardInterrupt | asyncio.CancelledError)
+        if error is not None and not stops:
+            show_error((kind, error, traceback))
+        leave()
+        return error is not None and not stops
+
+    return __enter__, __exit__
+
+
+def output_class() -> type[Any] | None:
+    """`ipywidgets.Output`, if it has been imported."""
+    module = sys.modules.get("ipywidgets.widgets.widget_output")
+    found: type[Any] | None = getattr(module, "Output", None)
+    return found

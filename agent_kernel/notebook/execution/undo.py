@@ -1,0 +1,155 @@
+"""`Backups`: the old contents of files that calls have changed, kept in memory for undoing the changes."""
+
+import hashlib
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent_kernel.errors import ToolFailed
+from agent_kernel.protocol.vocabulary import ChangeState
+from agent_kernel.tools.builtin.changes import FileChange
+from agent_kernel.tools.builtin.files import carry_out
+from agent_kernel.tools.builtin.opening import read_bytes, remove_file, replace_file
+
+KEPT_CALLS = 50
+KEPT_BYTES = 5 * 1024 * 1024
+"""The size of the largest file that can be put back."""
+KEPT_IN_ALL = 50 * 1024 * 1024
+"""Bytes of all old contents together; the oldest are dropped first."""
+CHANGED = "The file was changed since. Nothing was put back."
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    target: Path
+    before: bytes | None
+    """`None` where there was no file."""
+    changed_at: str
+    """When the old file was last changed, in ISO 8601; empty if there was none."""
+    after: str
+    """The SHA-256 of the content that the call wrote."""
+    path: str
+    """As it is in the call's arguments."""
+    run_id: str | None
+    signature: tuple[int, int, int] | None
+    """Inode, size and modification time of the new file: a quick check for later changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChange:
+    """A change of a file that can be undone, or was."""
+
+    approval_id: str
+    path: str
+    changed_at: str
+    """As in `Replaced`."""
+    state: ChangeState
+    run_id: str | None
+
+
+class Backups:
+    """Indexed by the approval's id. For any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, Replaced] = OrderedDict()
+        self._undone: OrderedDict[str, KeptChange] = OrderedDict()
+
+    def carry_out(self, approval_id: str | None, change: FileChange, path: str, run_id: str | None = None) -> str:
+        """Make the change, and keep the old content. Returns the text for the model. Raises `ToolFailed`."""
+        before = _read(change.target) if change.existed else None
+        changed_at = _changed_at(change.target) if change.existed else ""
+        done = carry_out(change, path)
+        after = _read(change.target)
+        if approval_id is not None and after is not None and (before is not None or not change.existed):
+            with self._lock:
+                self._kept[approval_id] = Replaced(
+                    change.target, before, changed_at, _digest(after), path, run_id, _signature(change.target)
+                )
+                while len(self._kept) > KEPT_CALLS or self._bytes() > KEPT_IN_ALL:
+                    self._kept.popitem(last=False)
+        return done
+
+    def _bytes(self) -> int:
+        return sum(len(kept.before or b"") for kept in self._kept.values())
+
+    def changes(self) -> list[KeptChange]:
+        """The changes that can be undone or were, the oldest first, after a quick check of the files."""
+        with self._lock:
+            kept = [
+                KeptChange(approval_id, one.path, one.changed_at, _state(one), one.run_id)
+                for approval_id, one in self._kept.items()
+            ]
+            return [*self._undone.values(), *kept]
+
+    def offer(self, approval_id: str) -> str | None:
+        """The `changed_at` of the change that `undo` would undo; `None` if there is none."""
+        with self._lock:
+            kept = self._kept.get(approval_id)
+        return kept.changed_at if kept is not None else None
+
+    def undo(self, approval_id: str) -> None:
+        """Put the old file back. Raises `ToolFailed`, and changes nothing, if the file was changed since."""
+        with self._lock:
+            kept = self._kept.get(approval_id)
+            if kept is None and approval_id in self._undone:
+                raise ToolFailed("This change was undone already.")
+            if kept is None:
+                raise ToolFailed("The old file is no longer kept: only the kernel that ran the call has it.")
+            now = _read(kept.target)
+            if now is None or _digest(now) != kept.after:
+                raise ToolFailed(CHANGED)
+            try:
+                if kept.before is None:
+                    remove_file(kept.target)
+                else:
+                    replace_file(kept.target, kept.before)
+            except OSError as error:
+                raise ToolFailed(f"The old file could not be put back: {error.strerror}.") from None
+            del self._kept[approval_id]
+            self._undone[approval_id] = KeptChange(approval_id, kept.path, kept.changed_at, "undone", kept.run_id)
+            while len(self._undone) > KEPT_CALLS:
+                self._undone.popitem(last=False)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return read_bytes(path, KEPT_BYTES)
+    except OSError:
+        return None
+
+
+def _state(kept: Replaced) -> ChangeState:
+    now = _signature(kept.target)
+    if now is None or kept.signature is None or now[1] != kept.signature[1]:
+        return "changed"
+    if now == kept.signature:
+        return "as_left"
+    # For example after a later change of the same file was undone.
+    content = _read(kept.target)
+    return "as_left" if content is not None and _digest(content) == kept.after else "changed"
+
+
+def _signature(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _changed_at(path: Path) -> str:
+    try:
+        return datetime.fromtimestamp(path.lstat().st_mtime, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except OSError:
+        return ""
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+backups = Backups()
+"""The backups of this kernel."""

@@ -1,0 +1,113 @@
+"""Decides which host a run has: the server that serves this kernel, or a runtime in this process.
+
+A server that started the kernel is known by the environment. One that reaches the kernel through a gateway is not: the
+kernel asks for it, and the server answers through the link.
+"""
+
+import functools
+import threading
+import time
+from typing import Any
+
+from agent_kernel.notebook.kernel.environment import is_attended, is_served, kernel_of
+from agent_kernel.notebook.kernel.link import Link
+from agent_kernel.notebook.kernel.run_state import RunHost
+from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.protocol.kernel_events import Hello
+
+ASK_SECONDS = 0.25
+ASK_TRIES = 6
+"""How often a kernel asks for a server behind a gateway, and the seconds between two tries."""
+
+
+def host_for(state: KernelState, model: Any) -> RunHost:
+    """The server's runtime; or one in this process, where there is no such server or the model is an object."""
+    by_name = model is None or isinstance(model, str)
+    served = by_name and (is_served(state.shell) or _is_served_through_gateway(state))
+    return _served(state) if served else _embedded(state)
+
+
+@functools.cache
+def _served(state: KernelState) -> RunHost:
+    from agent_kernel.notebook.hosts.served import ServedHost
+
+    return ServedHost(state)
+
+
+@functools.cache
+def _embedded(state: KernelState) -> RunHost:
+    from agent_kernel.notebook.hosts.embedded import EmbeddedHost
+
+    return EmbeddedHost(state)
+
+
+def look_for_server(state: KernelState) -> None:
+    """Begin to ask for a server behind a gateway, where there is a page but no server in the environment. Returns at
+    once; for the main thread."""
+    kernel = kernel_of(state.shell)
+    if kernel is not None and not is_served(state.shell) and is_attended(state.shell):
+        _search(state).begin(kernel)
+
+
+def warm_up(state: KernelState) -> None:
+    """Import what a runtime in this process needs, before the first run: that takes a second, or several under load.
+
+    Returns at once; for the main thread, after `look_for_server`. Does nothing where the kernel is served, or headless:
+    a headless notebook runs its agent at once.
+    """
+    if not is_served(state.shell) and is_attended(state.shell):
+        threading.Thread(target=_warm_up, args=(state,), name="agent-kernel-warm-up", daemon=True).start()
+
+
+def _warm_up(state: KernelState) -> None:
+    if _has_answered(state):
+        return
+    from agent_kernel.models.resolver import warm_up as import_models
+
+    import_models()
+
+
+def _is_served_through_gateway(state: KernelState) -> bool:
+    """Whether such a server has answered. Waits a moment for the first answer, unless the notebook is headless."""
+    if not state.served_through_gateway.is_set():
+        look_for_server(state)
+    return _has_answered(state)
+
+
+def _has_answered(state: KernelState) -> bool:
+    """Waits until the server has had its time to answer. For any thread."""
+    _search(state).wait()
+    return state.served_through_gateway.is_set()
+
+
+class _Search:
+    """One per kernel process."""
+
+    def __init__(self, answered: threading.Event) -> None:
+        self._answered = answered
+        self._thread: threading.Thread | None = None
+        self._wait_until: float | None = None
+
+    def begin(self, kernel: Any) -> None:
+        """For the main thread. Does nothing while a search goes on."""
+        if self._answered.is_set() or (self._thread is not None and self._thread.is_alive()):
+            return
+        if self._wait_until is None:
+            self._wait_until = time.monotonic() + ASK_SECONDS * ASK_TRIES
+        self._thread = threading.Thread(target=self._ask, args=(Link(kernel),), name="agent-kernel-hello", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        if self._wait_until is not None:
+            self._answered.wait(max(0.0, self._wait_until - time.monotonic()))
+
+    def _ask(self, link: Link) -> None:
+        for _ in range(ASK_TRIES):
+            link.send(Hello())
+            if self._answered.wait(ASK_SECONDS):
+                return
+
+
+@functools.cache
+def _search(state: KernelState) -> _Search:
+    return _Search(state.served_through_gateway)

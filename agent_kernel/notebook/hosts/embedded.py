@@ -1,0 +1,347 @@
+"""The host of a kernel that no server with the extension serves: the runtime in a background thread of this process."""
+
+import asyncio
+import atexit
+import contextlib
+import dataclasses
+import importlib.util
+import json
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any
+
+from agent_kernel.approvals.folder_file import read_limits
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.approvals.user_rules import UserRules
+from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews, Receives, show_record
+from agent_kernel.notebook.hosts.local_executor import LocalExecutor
+from agent_kernel.notebook.hosts.widget_channel import WidgetChannel
+from agent_kernel.notebook.kernel.environment import (
+    is_attended,
+    kernel_of,
+    notebook_path,
+    user_rules_path,
+)
+from agent_kernel.notebook.kernel.run_state import RunState
+from agent_kernel.notebook.kernel.self_client import SelfClient
+from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.notebook.tools import FOLDER
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.kernel import RunEnd
+from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
+from agent_kernel.protocol.vocabulary import StopCause
+from agent_kernel.runtime.clients.feed import Subscription
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.runs.stop import stop_for
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.tasks import TaskOwner
+
+CLIENT_SECONDS = 10.0
+NO_CLIENT = (
+    f"Nobody could be asked: no page showed this run's cards within {CLIENT_SECONDS:g} s. The notebook needs the "
+    "Jupyter widgets, or a server with the extension agent_kernel_server."
+)
+CLOSE_SECONDS = 5.0
+SEND_IMAGES_VARIABLE = "AGENT_KERNEL_SEND_IMAGES"
+"""Set to `no`, it keeps plots and prompts' pictures from models, as a server's `send_images` does."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostedRun:
+    """A run that the runtime of this process executes, or could try again."""
+
+    run: RunState
+    conversation: Conversation
+    channel: WidgetChannel | None
+    lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
+    """Held until `run` has been told of its end: a page may try it again before that."""
+
+
+class EmbeddedHost:
+    """One per kernel process. The runtime and its thread start with the first run and end with the process."""
+
+    blocks = True
+
+    def __init__(self, state: KernelState) -> None:
+        self._state = state
+        self._views = LiveViews()
+        self._hosted: dict[str, HostedRun] = {}
+        self._shown: set[str] = set()
+        """Runs whose cards or record have been displayed."""
+        self._loop = asyncio.new_event_loop()
+        self._runtime: Runtime | None = None
+        self._opening = asyncio.Lock()
+        self._models = ModelResolver.from_environment(os.environ)
+        self._self_client = SelfClient() if kernel_of(state.shell) is not None else None
+        self._tasks = TaskOwner()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="agent-kernel-runtime", daemon=True)
+        self._thread.start()
+        state.polling.watch(self._update_receives)
+        atexit.register(self._close)
+
+    def start(self, run: RunState) -> None:
+        for run_id in self._views.on_start(run.conversation_id):
+            self._loop.call_soon_threadsafe(self._release, run_id)
+        attended = self._attended()
+        channel: WidgetChannel | None = None
+        if attended:
+            view = self._views.views[run.run_id] = LiveView(self._state.shell, run, "kernel", self._receives())
+            run.shown_by(view.widget.model_id, prompt_in_cell=view.prompt_in_cell)
+            channel = WidgetChannel(view.widget, self._loop, self._tasks)
+            channel.attach()
+            view.show()
+        self._submit(self._execute(run, channel, attended))
+
+    def _receives(self) -> Receives:
+        return "usually" if self._state.polling.answers_pages else "between-cells"
+
+    def _update_receives(self) -> None:
+        for view in list(self._views.views.values()):
+            view.set_receives(self._receives())
+
+    def cancel(self, run: RunState, cause: StopCause) -> None:
+        self._submit(self._cancel(run, cause))
+
+    def list_models(self) -> Future[ModelsView]:
+        return asyncio.run_coroutine_threadsafe(self._models.listed(), self._loop)
+
+    def show_here(self, run: RunState) -> bool:
+        return self._views.show_here(run.run_id)
+
+    def waiting_runs(self) -> list[WaitingRun]:
+        async def read() -> list[WaitingRun]:
+            if self._runtime is None:
+                return []
+            runs = await self._runtime.list_runs(ended=0)
+            return [WaitingRun(run_id=run.run_id, tool_names=tuple(run.waiting_tools)) for run in runs]
+
+        return asyncio.run_coroutine_threadsafe(read(), self._loop).result()
+
+    def on_end(self, end: RunEnd) -> None:
+        run_id = end.run.run_id
+        if run_id in self._views.views:
+            self._shown.add(run_id)
+        hosted = self._hosted.get(run_id)
+        channel = hosted.channel if hosted is not None else None
+        if self._views.on_end(end, may_stay=channel is not None):
+            self._loop.call_soon_threadsafe(self._release, run_id)
+        elif channel is not None and not channel.seen.is_set():
+            self._submit(self._give_up_unseen(run_id, channel))
+
+    def on_retry(self, run: RunState) -> None:
+        self._views.on_retry(run.run_id)
+
+    def on_waited(self, run: RunState, end: RunEnd) -> None:
+        if run.run_id not in self._shown:
+            self._shown.add(run.run_id)
+            show_record(self._state.shell, end)
+
+    def usage(self, days: int) -> UsageReport:
+        """The usage of this process: its log is in memory."""
+        attended = self._attended()
+
+        async def read() -> UsageReport:
+            return await (await self._open(attended)).usage(days)
+
+        return asyncio.run_coroutine_threadsafe(read(), self._loop).result()
+
+    def remove_rule(self, conversation_id: str, rule_id: str) -> None:
+        attended = self._attended()
+
+        async def remove() -> None:
+            conversation = await (await self._open(attended)).conversation(conversation_id)
+            await conversation.remove_rule(rule_id, by="script")
+
+        asyncio.run_coroutine_threadsafe(remove(), self._loop).result()
+
+    def undo(self, approval_id: str) -> None:
+        attended = self._attended()
+
+        async def undo() -> None:
+            await (await self._open(attended)).undo(approval_id, by="script")
+
+        asyncio.run_coroutine_threadsafe(undo(), self._loop).result()
+
+    def _attended(self) -> bool:
+        return is_attended(self._state.shell) and _have_widgets()
+
+    def _submit(self, work: Coroutine[Any, Any, None]) -> Future[None]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    async def _execute(self, run: RunState, channel: WidgetChannel | None, attended: bool) -> None:
+        """Execute one run from its start to its end, on the runtime's loop. Whatever fails, the run ends."""
+        try:
+            runtime = await self._open(attended)
+            spec = run.spec
+            if run.model is not None and not isinstance(run.model, str):
+                spec = dataclasses.replace(spec, model=self._models.register(run.model))
+            conversation = await runtime.create_conversation(
+                conversation_id=run.conversation_id, notebook_path=notebook_path()
+            )
+            hosted = self._hosted[run.run_id] = HostedRun(run, conversation, channel)
+            conversation.on_retry = self._retry
+            events = conversation.subscribe()
+            watch = self._tasks.spawn(self._watch(run, conversation, events, channel), f"watch {run.run_id}")
+            if channel is not None:
+                channel.open(conversation)
+            executor = LocalExecutor(self._state, run.run_id, self._self_client)
+            scripted = run.scripted or await self._recorded(spec.model, spec.prompt)
+            async with hosted.lock:
+                handle = await conversation.start_run(spec, executor, scripted=scripted)
+                if run.stop_cause is not None:
+                    await self._cancel(run, run.stop_cause)
+                await self._finish(hosted, handle, events, watch)
+        except Exception as error:  # noqa: BLE001 -- the cell that waits must be released
+            run.fail(str(error) if isinstance(error, AgentKernelError) else f"{type(error).__name__}: {error}")
+
+    async def _finish(
+        self, hosted: HostedRun, handle: RunHandle, events: Subscription, watch: "asyncio.Task[None]"
+    ) -> None:
+        result = await handle.wait()
+        events.close()
+        await watch
+        if hosted.channel is not None:
+            await hosted.channel.drain()
+        end = RunEnd(run=result.run, text=result.text, messages=result.messages, tool_calls=result.tool_calls)
+        hosted.run.finish(end)
+
+    def _retry(self, spec: RunSpec, handle: RunHandle) -> None:
+        """A page has retried a run whose model had failed."""
+        hosted = self._hosted.get(spec.run_id)
+        if hosted is not None:
+            self._tasks.spawn(self._execute_again(hosted, handle), f"run {spec.run_id}")
+
+    async def _execute_again(self, hosted: HostedRun, handle: RunHandle) -> None:
+        events = hosted.conversation.subscribe()
+        async with hosted.lock:
+            hosted.run.reopen()
+            watching = self._watch(hosted.run, hosted.conversation, events, hosted.channel)
+            watch = self._tasks.spawn(watching, f"watch {hosted.run.run_id}")
+            await self._finish(hosted, handle, events, watch)
+
+    def _release(self, run_id: str) -> None:
+        """Forget a run that has ended and can't be tried again. On the runtime's loop."""
+        hosted = self._hosted.pop(run_id, None)
+        if hosted is not None and hosted.channel is not None:
+            hosted.channel.close()
+
+    async def _open(self, attended: bool) -> Runtime:
+        async with self._opening:
+            if self._runtime is None:
+                # In memory: only the notebook's record remains.
+                self._runtime = await Runtime.open(None, self._models, _settings(), attended=attended)
+            return self._runtime
+
+    async def _recorded(self, model: str | None, prompt: str) -> tuple[ScriptedDecision, ...]:
+        """The decisions that a cassette has beside its turns, for runs without anybody to ask."""
+        try:
+            resolved = await asyncio.to_thread(self._models.resolve, model)
+        except AgentKernelError:
+            return ()  # the run reports it
+        find: Any = getattr(resolved, "scripted_decisions", None)
+        return tuple(find(prompt)) if find is not None else ()
+
+    async def _watch(
+        self, run: RunState, conversation: Conversation, events: Subscription, channel: WidgetChannel | None
+    ) -> None:
+        async for frame in events:
+            event = json.loads(frame)
+            if event.get("run_id") != run.run_id:
+                continue
+            if event["type"] == "run":
+                run.update(RunView.model_validate(event["run"]))
+            if (
+                channel is not None
+                and not channel.seen.is_set()
+                and (work := self._without_page(event, conversation, channel))
+            ):
+                self._tasks.spawn(work, "wait for a page")
+
+    def _without_page(
+        self, event: dict[str, Any], conversation: Conversation, channel: WidgetChannel
+    ) -> Coroutine[Any, Any, None] | None:
+        """The work that answers a question if no page shows it; `None` for events that ask nothing."""
+        match event["type"]:
+            case "run" if event["run"]["paused"]:
+                return self._end_unseen(conversation, channel, event["run_id"])
+            case "approval_request":
+                return self._deny_unseen(conversation, channel, event["approval_id"])
+            case "tool_complete" if event["state"] == "unknown":
+                return self._continue_unseen(conversation, channel, event["tool_call_id"])
+        return None
+
+    async def _deny_unseen(self, conversation: Conversation, channel: WidgetChannel, approval_id: str) -> None:
+        if not await self._seen(channel):
+            with contextlib.suppress(AlreadyDecided):
+                await conversation.route_decision(approval_id, Decision(approved=False, reason=NO_CLIENT))
+
+    async def _continue_unseen(self, conversation: Conversation, channel: WidgetChannel, tool_call_id: str) -> None:
+        if not await self._seen(channel):
+            with contextlib.suppress(AlreadyDecided):
+                await conversation.answer_unknown(tool_call_id, "continue")
+
+    async def _end_unseen(self, conversation: Conversation, channel: WidgetChannel, run_id: str) -> None:
+        if not await self._seen(channel):
+            await conversation.end_paused(run_id)
+
+    async def _give_up_unseen(self, run_id: str, channel: WidgetChannel) -> None:
+        if not await self._seen(channel):
+            self._views.give_up(run_id)
+            self._release(run_id)
+
+    async def _seen(self, channel: WidgetChannel) -> bool:
+        """Whether a page shows the run. Waits some seconds for the first one."""
+        await self._state.polling.catch_up(self._self_client)
+        try:
+            async with asyncio.timeout(CLIENT_SECONDS):
+                await channel.seen.wait()
+        except TimeoutError:
+            await self._state.polling.catch_up(self._self_client)
+        return channel.seen.is_set()
+
+    async def _cancel(self, run: RunState, cause: StopCause) -> None:
+        hosted = self._hosted.get(run.run_id)
+        if hosted is None:
+            return  # it is cancelled as soon as it has started
+        moved = cause == "cell_deleted" and hosted.channel is not None and hosted.channel.on_screen
+        if not moved:
+            with contextlib.suppress(UnknownRun):
+                await hosted.conversation.cancel_run(run.run_id, stop_for(cause))
+
+    def _close(self) -> None:
+        async def close() -> None:
+            await self._tasks.aclose()
+            if self._self_client is not None:
+                self._self_client.close()
+            if self._runtime is not None:
+                await self._runtime.aclose()
+            await self._models.aclose()
+
+        closing = self._submit(close())
+        try:
+            closing.result(CLOSE_SECONDS)
+        except TimeoutError:
+            closing.cancel()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CLOSE_SECONDS)
+
+
+def _settings() -> RuntimeSettings:
+    send_images = os.environ.get(SEND_IMAGES_VARIABLE, "").strip().lower() not in ("0", "false", "no", "off")
+    return RuntimeSettings(
+        client_seconds=None,
+        send_images=send_images,
+        read_limits=lambda _: read_limits(FOLDER),
+        user_rules=UserRules(user_rules_path()),
+    )
+
+
+def _have_widgets() -> bool:
+    return importlib.util.find_spec("agent_kernel_widgets") is not None

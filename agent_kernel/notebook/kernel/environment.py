@@ -1,0 +1,48 @@
+"""The process that this code runs in: its kernel, its server, its notebook, and whether a person can be asked."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+
+def kernel_of(shell: InteractiveShell) -> Any | None:
+    """The kernel, or `None` in plain IPython."""
+    return getattr(shell, "kernel", None)
+
+
+def notebook_path(from_server: str | None = None, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The notebook's path. The server's is preferred: the one in the environment dates from the kernel's start, and is
+    stale after a rename."""
+    return from_server or environ.get("JPY_SESSION_NAME")
+
+
+def is_served(shell: InteractiveShell) -> bool:
+    """Whether a server with the extension started this kernel.
+
+    The extension puts its process id into the environment. All that the server starts inherits it, terminals too, so
+    it counts only where it is the id of the process that started this kernel.
+    """
+    server = os.environ.get("AGENT_KERNEL_SERVER_PID")
+    return kernel_of(shell) is not None and bool(server) and server == os.environ.get("JPY_PARENT_PID")
+
+
+def is_attended(shell: InteractiveShell) -> bool:
+    """Whether the current request came from a page or a console that can answer.
+
+    nbclient, nbval and papermill send `allow_stdin: false`.
+    """
+    kernel = kernel_of(shell)
+    if kernel is None:
+        return False
+    content = kernel.get_parent("shell").get("content") or {}
+    return bool(content.get("allow_stdin", False))
+
+
+def user_rules_path() -> Path:
+    """The file of the user's rules for kernels that have no server with the extension."""
+    from jupyter_core.paths import jupyter_data_dir
+
+    return Path(jupyter_data_dir()) / "agent-kernel" / "rules-of-kernels.sqlite"

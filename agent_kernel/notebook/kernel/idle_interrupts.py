@@ -1,0 +1,134 @@
+"""Handles SIGINT while no cell of the user's runs: it cancels the runs of this kernel, which go on without a cell.
+
+ipykernel ignores the signal between messages, and raises KeyboardInterrupt while it handles one. Its hooks around each
+message, and `saved_sigint_handler`, are used only here. While a cell of the user's runs, the signal is left to
+ipykernel.
+"""
+
+import logging
+import queue
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from agent_kernel.notebook.execution.interrupts import own_signal
+from agent_kernel.notebook.kernel.environment import kernel_of
+from agent_kernel.notebook.kernel.run_state import RunState
+from agent_kernel.protocol.kernel_code import OWN_CODE
+
+QUICK = frozenset({"kernel_info_request", "comm_info_request", "history_request", "is_complete_request"})
+"""Requests that pages make on their own. An interrupt is never meant for these, and would cost them their reply."""
+
+SLOW = frozenset({"complete_request", "inspect_request"})
+"""Requests that may take long, because they look at the user's objects: an interrupt ends them, and cancels the runs as
+well."""
+
+_log = logging.getLogger(__name__)
+
+
+class IdleInterrupts:
+    """One per kernel process. Its signal handlers only queue: the code that they interrupt may hold any lock."""
+
+    def __init__(self, shell: InteractiveShell, open_runs: Callable[[], Sequence[RunState]]) -> None:
+        self._open_runs = open_runs
+        self._requests: queue.SimpleQueue[tuple[str | None, Callable[[], bool] | None]] = queue.SimpleQueue()
+        self.cancel_elsewhere: Callable[[str | None], None] = lambda _run_id: None
+        """Called, in any thread, with the id of a run that this kernel did not start, or with `None` for all such."""
+        self.was_asked_for: Callable[[float], bool] = lambda _seconds: True
+        """Whether Jupyter was asked for an interrupt within the last `seconds`. For any thread; may block for a second.
+        Without a server to ask, the origin of a signal can't be known: then it counts as the user's."""
+        self._is_new = False
+        """Whether the current message has not begun to run code yet."""
+        self._kernel: Any = kernel_of(shell)
+        if hasattr(self._kernel, "saved_sigint_handler"):
+            threading.Thread(target=self._cancel_requested, name="agent-kernel-interrupts", daemon=True).start()
+            self._watch_messages()
+            shell.events.register("pre_execute", self._on_code_start)
+
+    def request_cancel(self, run_id: str | None, confirm: Callable[[], bool] | None = None) -> None:
+        """Have this run cancelled, or all, by another thread; where `confirm` is given, only if it returns true. Safe
+        in a signal handler."""
+        self._requests.put((run_id, confirm))
+
+    def cancel(self, run_id: str | None) -> None:
+        """Cancel this run, or all. The latest goes first, because the end of an earlier one would start it."""
+        known = False
+        for run in reversed(self._open_runs()):
+            if run_id in (None, run.run_id):
+                known = True
+                run.cancel("interrupted")
+        if run_id is None or not known:
+            self.cancel_elsewhere(run_id)
+
+    def _cancel_requested(self) -> None:
+        while True:
+            run_id, confirm = self._requests.get()
+            try:
+                if confirm is None or confirm():
+                    self.cancel(run_id)
+            except Exception:  # noqa: BLE001 -- the next interrupt needs this thread
+                _log.warning("The runs could not be stopped.", exc_info=True)
+
+    def _watch_messages(self) -> None:
+        kernel, before, after = self._kernel, self._kernel.pre_handler_hook, self._kernel.post_handler_hook
+
+        def begin() -> None:
+            before()
+            if not _is_main_thread():
+                return  # a subshell's message: signals do not reach its thread
+            self._is_new = True
+            if (handler := self._handler()) is not None:
+                signal.signal(signal.SIGINT, handler)
+
+        def end() -> None:
+            after()
+            if _is_main_thread():
+                signal.signal(signal.SIGINT, self._on_idle_signal)
+
+        kernel.pre_handler_hook, kernel.post_handler_hook = begin, end
+        kernel.saved_sigint_handler = self._on_idle_signal
+
+    def _handler(self) -> Callable[[int, FrameType | None], Any] | None:
+        """The signal handler for the current message; `None` where ipykernel's stays."""
+        message = self._kernel.get_parent("shell")
+        kind = message.get("header", {}).get("msg_type")
+        if kind == "execute_request":
+            return self._on_idle_signal if _is_own(message) else None
+        runs = self._open_runs()
+        if not runs:
+            return None
+        if kind == "comm_msg":
+            comm_id = message.get("content", {}).get("comm_id")
+            return self._on_idle_signal if any(run.spec.widget_model_id == comm_id for run in runs) else None
+        if kind in QUICK:
+            return self._on_idle_signal
+        return self._on_signal_in_request if kind in SLOW else None
+
+    def _on_code_start(self) -> None:
+        """For code that awaits, ipykernel has set a handler of its own since the message came. This event also comes
+        for the code of a call, which runs inside the queued code."""
+        if _is_main_thread() and self._is_new and _is_own(self._kernel.get_parent("shell")):
+            signal.signal(signal.SIGINT, self._on_idle_signal)
+        self._is_new = False
+
+    def _on_idle_signal(self, _signal: int, _frame: FrameType | None) -> None:
+        if not own_signal.take():  # a signal of this process's own that comes too late is dropped
+            self.request_cancel(None)
+
+    def _on_signal_in_request(self, number: int, frame: FrameType | None) -> None:
+        self._on_idle_signal(number, frame)
+        raise KeyboardInterrupt
+
+
+def _is_own(message: dict[str, Any]) -> bool:
+    content = message.get("content") or {}
+    code = content.get("code")
+    return bool(content.get("silent")) and isinstance(code, str) and code.removeprefix("await ").startswith(OWN_CODE)
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

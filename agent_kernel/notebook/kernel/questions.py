@@ -1,0 +1,58 @@
+"""Questions of this kernel to the server that runs its agents: sent as link events, answered by link requests."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from agent_kernel.errors import ServerSilent
+from agent_kernel.protocol.kernel import KernelMessage
+from agent_kernel.protocol.kernel_events import AnswerT, Question
+
+ASK_SECONDS = 1.0
+ASK_TRIES = 5
+
+
+class Questions:
+    """The open questions of one kernel. The server's answers come in the control thread."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _OpenQuestion] = {}
+
+    def ask(
+        self, send: Callable[[KernelMessage], None], question: Question[AnswerT], tries: int = ASK_TRIES
+    ) -> AnswerT:
+        """Send a question each second until it is answered: a server that has just started may miss the first ones.
+
+        Raises `ServerSilent` after `tries` seconds without an answer, or if the server refuses to give one.
+        """
+        opened = self._open[question.question_id] = _OpenQuestion()
+        try:
+            for _ in range(tries):
+                send(question)
+                if opened.answered.wait(ASK_SECONDS):
+                    return opened.result(question.answer_type())
+        finally:
+            del self._open[question.question_id]
+        raise ServerSilent(
+            f"The Jupyter server did not answer within {ASK_SECONDS * tries:g} s. Check that its extension is on "
+            "(`jupyter server extension list` shows agent_kernel_server), then run the cell again."
+        )
+
+    def answer(self, question_id: str, answer: dict[str, Any] | None, refusal: str | None) -> None:
+        """The server's answer, or its refusal. Ignored where the question is no longer open."""
+        question = self._open.get(question_id)
+        if question is not None:
+            question.answer, question.refusal = answer, refusal
+            question.answered.set()
+
+
+class _OpenQuestion:
+    def __init__(self) -> None:
+        self.answered = threading.Event()
+        self.answer: dict[str, Any] | None = None
+        self.refusal: str | None = None
+
+    def result(self, answer_type: type[AnswerT]) -> AnswerT:
+        if self.answer is None:
+            raise ServerSilent(self.refusal or "The Jupyter server gave no answer.")
+        return answer_type.model_validate(self.answer)

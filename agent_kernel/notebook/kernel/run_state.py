@@ -1,0 +1,212 @@
+"""`RunState`: what this kernel keeps of one run, and `RunHost`: what it needs of the place where the run's runtime is.
+
+The object that a user holds is `agent_kernel.notebook.run.Run`, a read-only view of a `RunState`.
+"""
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, Literal, Protocol
+
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.notebook.kernel.cell_requests import CellRequest
+from agent_kernel.protocol.kernel import RunDeclaration, RunEnd, failed_run
+from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
+from agent_kernel.protocol.vocabulary import StopCause
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.tools.function import Tool
+
+Status = Literal["running", "complete", "cancelled", "error"]
+
+
+class RunHost(Protocol):
+    """The way to a run's runtime: at the server (`ServedHost`), or in this process (`EmbeddedHost`)."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether `%%agent` holds its cell also without `--wait`."""
+        ...
+
+    def start(self, run: "RunState") -> None:
+        """Start the run. Raises `ConfigurationError`."""
+        ...
+
+    def cancel(self, run: "RunState", cause: StopCause) -> None: ...
+
+    def list_models(self) -> "Future[ModelsView]":
+        """The models of the runtime's endpoints. The future may never be done."""
+        ...
+
+    def show_here(self, run: "RunState") -> bool:
+        """Show a run's cards in the current cell as well. False where there are none."""
+        ...
+
+    def waiting_runs(self) -> Sequence[WaitingRun]:
+        """One item for each open run of this kernel. Raises `ServerSilent`."""
+        ...
+
+    def on_end(self, end: RunEnd) -> None:
+        """Replace the live cards by the record, or keep them where the run can be tried again. In any thread."""
+        ...
+
+    def on_retry(self, run: "RunState") -> None:
+        """A run that had ended is tried again. In any thread."""
+        ...
+
+    def on_waited(self, run: "RunState", end: RunEnd) -> None:
+        """The main thread has waited for the end: show the record now if no cards were shown."""
+        ...
+
+    def undo(self, approval_id: str) -> None:
+        """Put back the file that a call replaced. Raises `AgentKernelError` if it has changed since."""
+        ...
+
+    def remove_rule(self, conversation_id: str, rule_id: str) -> None:
+        """Remove a saved rule that applies to a conversation. Raises `AgentKernelError`."""
+        ...
+
+    def usage(self, days: int) -> UsageReport:
+        """The usage of the last `days` days, today included. Raises `ServerSilent`."""
+        ...
+
+
+class RunState:
+    """One run in this kernel. Its host updates it, in any thread."""
+
+    def __init__(
+        self,
+        host: RunHost,
+        spec: RunSpec,
+        conversation_id: str,
+        tools: tuple[Tool, ...],
+        *,
+        number: int,
+        cell: CellRequest | None = None,
+        cells_before: tuple[str, ...] = (),
+        scripted: tuple[ScriptedDecision, ...] = (),
+        model: Any = None,
+    ) -> None:
+        """`number` is that of the cell that starts the run, as in `[2]`; `cell` the request to run that cell, where
+        the front end names cells, and `cells_before` the ids of other cells of its notebook. `model` is a name, a
+        model object or `None`."""
+        self.host = host
+        self.run_id = spec.run_id
+        self.conversation_id = conversation_id
+        self.prompt = spec.prompt
+        self.spec = spec
+        self.tools = tools
+        self.number = number
+        self.cell = cell
+        self.scripted = scripted
+        self.model = model
+        self.stop_cause: StopCause | None = None
+        """Set once this kernel has cancelled the run, which may not have started by then."""
+        self.acknowledged = threading.Event()
+        """Set when the server has asked for the declaration."""
+        self._cells_before = cells_before
+        self._lock = threading.Lock()
+        self._view: RunView | None = None
+        self._end: RunEnd | None = None
+        self._done = threading.Event()
+        self._listeners: set[Callable[[], object]] = set()
+
+    @property
+    def status(self) -> Status:
+        """It is "running" also while the run waits for an earlier one of its conversation, or for an approval."""
+        if self._end is not None and self._end.run.status != "queued":
+            return self._end.run.status
+        return "running"
+
+    @property
+    def done(self) -> bool:
+        return self._done.is_set()
+
+    @property
+    def end(self) -> RunEnd | None:
+        return self._end
+
+    @property
+    def view(self) -> RunView | None:
+        """The runtime's latest view of the run; `None` until there is one."""
+        return self._view
+
+    def cancel(self, cause: StopCause) -> None:
+        """Cancel the run. For any thread; of two causes the first counts."""
+        with self._lock:
+            if self._end is not None or self.stop_cause is not None:
+                return
+            if cause != "cell_deleted":  # the cell may only have been moved, which the runtime finds out
+                self.stop_cause = cause
+        self.host.cancel(self, cause)
+
+    @contextlib.contextmanager
+    def listening(self, listener: Callable[[], object]) -> Iterator[None]:
+        """Have `listener` called, in any thread, when the run ends."""
+        with self._lock:
+            self._listeners.add(listener)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.discard(listener)
+
+    def declaration(self) -> RunDeclaration:
+        """The run as the server asks for it."""
+        spec = self.spec
+        return RunDeclaration(
+            run_id=spec.run_id,
+            conversation_id=self.conversation_id,
+            prompt=spec.prompt,
+            model=spec.model,
+            effort=spec.effort,
+            policy=spec.policy,
+            rules=spec.rules,
+            system=spec.system,
+            budget=spec.budget,
+            conversation_budget=spec.conversation_budget,
+            tools=spec.tools,
+            widget_model_id=spec.widget_model_id,
+            replaces=spec.replaces,
+            continues=spec.continues,
+            cell_id=spec.cell_id,
+            cells_before=self._cells_before,
+            prompt_in_cell=spec.prompt_in_cell,
+            stop=self.stop_cause,
+        )
+
+    def shown_by(self, widget_model_id: str, *, prompt_in_cell: bool) -> None:
+        """Note the widget that shows the run: by its id the record finds its place in the saved notebook."""
+        self.spec = dataclasses.replace(self.spec, widget_model_id=widget_model_id, prompt_in_cell=prompt_in_cell)
+
+    def update(self, view: RunView) -> None:
+        """The runtime has sent a new view of the run."""
+        self.acknowledged.set()
+        self._view = view
+
+    def fail(self, message: str) -> None:
+        """End a run that never reached a runtime."""
+        self.finish(failed_run(self.declaration(), message))
+
+    def finish(self, end: RunEnd) -> None:
+        """The runtime has ended the run. A repeat changes nothing."""
+        with self._lock:
+            if self._end is not None:
+                return
+            self._end, self._view = end, end.run
+        try:
+            self.host.on_end(end)
+        finally:
+            with self._lock:
+                self._done.set()
+                for listener in self._listeners:
+                    listener()
+
+    def reopen(self) -> None:
+        """The run, whose model had failed, is tried again."""
+        with self._lock:
+            self._end = self.stop_cause = None
+            self._done.clear()
+        self.host.on_retry(self)

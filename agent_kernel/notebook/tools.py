@@ -1,0 +1,161 @@
+"""The tools that a run offers: the built-in ones, and those that the user passes."""
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
+from agent_kernel.models.images import NoPicture, decode, plain_picture
+from agent_kernel.notebook.execution.executor import approved_path, current_entry
+from agent_kernel.notebook.execution.undo import backups
+from agent_kernel.notebook.execution.values import ToolText
+from agent_kernel.notebook.inspect import inspect_variables
+from agent_kernel.protocol.tools import FileCard
+from agent_kernel.protocol.views import Place
+from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, builtin_verdict
+from agent_kernel.tools.builtin.files import read_file
+from agent_kernel.tools.builtin.notebooks import read_notebook
+from agent_kernel.tools.builtin.pictures import attached_name, read_attachment, read_picture
+from agent_kernel.tools.builtin.search_process import list_files, search_files
+from agent_kernel.tools.builtin.shell import run_shell
+from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts
+from agent_kernel.tools.function import Tool, as_tool
+from agent_kernel.tools.langchain import is_langchain
+from agent_kernel.tools.registry import ToolRegistry
+from agent_kernel.tools.review.file_cards import file_card
+
+FOLDER = Path.cwd()
+"""The notebook's folder: the working directory when this module was imported. The user's code may change it later."""
+
+
+def offered_tools(shell: InteractiveShell, wanted: Iterable[Any]) -> tuple[Tool, ...]:
+    """The tools of a run. Functions are added to the built-in tools; names select which of those are offered.
+
+    Raises `ToolDeclarationError` if something is not a tool, or if two tools have the same name.
+    """
+    builtin = {tool.declaration.name: tool for tool in _builtin(shell)}
+    named: list[Tool] = []
+    own: list[Tool] = []
+    for candidate in wanted:
+        if not isinstance(candidate, str):
+            own.append(as_tool(candidate))
+        elif candidate in builtin:
+            named.append(builtin[candidate])
+        else:
+            raise ToolDeclarationError(
+                f"There is no tool {candidate!r}. The built-in tools are: {', '.join(builtin)}. "
+                "Pass a function of your own as the function itself."
+            )
+    tools = (*(named or builtin.values()), *own)
+    ToolRegistry(tool.declaration for tool in tools)
+    return tools
+
+
+def with_timeouts(tools: tuple[Tool, ...], timeouts: Mapping[str, float]) -> tuple[Tool, ...]:
+    """The tools with these time limits for one call, in seconds by tool name. Raises `ConfigurationError`."""
+    checked = checked_timeouts(timeouts, "timeouts")
+    if unknown := sorted(set(checked) - {tool.declaration.name for tool in tools}):
+        raise ConfigurationError(f"timeouts: no tool of this agent is named {', '.join(map(repr, unknown))}.")
+
+    def timed(tool: Tool) -> Tool:
+        seconds = checked.get(tool.declaration.name, tool.declaration.timeout)
+        return replace(tool, declaration=replace(tool.declaration, timeout=seconds))
+
+    return tuple(map(timed, tools))
+
+
+def named_tools(names: Iterable[str], namespace: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The tools of `--tools a,b`: a name is that of a variable that holds a tool, or else of a built-in tool."""
+    return tuple(namespace[name] if _may_be_tool(namespace.get(name)) else name for name in names)
+
+
+def _may_be_tool(value: Any) -> bool:
+    return callable(value) or is_langchain(value)  # LangChain's tools can't be called
+
+
+def preview_of(name: str, arguments_json: str, place: Place | None) -> FileCard | None:
+    """The card of a call that would change the file at `place`, with a diff to its present content. `None` for other
+    calls. Safe in any thread."""
+    try:
+        arguments = json.loads(arguments_json)
+        return file_card(FOLDER, name, arguments, place) if isinstance(arguments, dict) else None
+    except (OSError, ValueError):
+        return None  # the call itself reports the error
+
+
+def picture_of(address: str, notebook: str | None, cell_id: str | None) -> bytes:
+    """The bytes of a picture that a cell's prompt refers to, reduced to the size that models accept.
+
+    `address` is a path or the name of the cell's attachment. Safe in any thread. Raises `ToolFailed`.
+    """
+    name = attached_name(address)
+    try:
+        if name is None:
+            return plain_picture(read_picture(FOLDER, address)).data
+        return plain_picture(decode(read_attachment(FOLDER, notebook, name, cell_id))).data
+    except NoPicture as reason:
+        raise ToolFailed(str(reason)) from None
+
+
+def _builtin(shell: InteractiveShell) -> list[Tool]:
+    functions = _functions(shell)
+
+    def tool(declaration: ToolDeclaration) -> Tool:
+        name = declaration.name
+        return Tool(
+            declaration,
+            functions.get(name, _runs_elsewhere),
+            builtin_verdict=lambda arguments: builtin_verdict(name, arguments, FOLDER),
+        )
+
+    return [tool(declaration) for declaration in BUILTIN_TOOLS]
+
+
+def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
+    def inspect(names: list[str] | None = None) -> str:
+        return inspect_variables(shell.user_ns, shell.user_ns_hidden, names)
+
+    def in_folder(function: Callable[..., str]) -> Callable[..., str]:
+        return lambda **arguments: function(FOLDER, **arguments, approved=approved_path())
+
+    return {
+        "inspect_variables": inspect,
+        "read_notebook": in_folder(read_notebook),
+        "list_files": in_folder(list_files),
+        "search_files": in_folder(search_files),
+        "read_file": in_folder(read_file),
+        "edit_file": functools.partial(_change_file, "edit_file"),
+        "write_file": functools.partial(_change_file, "write_file"),
+        "run_shell": _run_shell,
+    }
+
+
+def _change_file(name: str, **arguments: Any) -> str:
+    change = planned_change(FOLDER, name, arguments, approved_path())
+    assert change is not None
+    entry = current_entry.get()
+    if entry is None:
+        return backups.carry_out(None, change, arguments["path"])
+    if entry.call.base:
+        refuse_another_base(change, entry.call.base, arguments["path"])
+    return backups.carry_out(entry.call.approval_id, change, arguments["path"], entry.run_id)
+
+
+def _run_shell(**arguments: Any) -> ToolText:
+    """The output is shown as it comes, and is part of the result."""
+    return ToolText(run_shell(FOLDER, **arguments, emit=_show))
+
+
+def _show(text: str) -> None:
+    sys.stdout.write(text)
+
+
+def _runs_elsewhere(**_: Any) -> str:
+    raise NotImplementedError("this tool does not run in the kernel")

@@ -1,0 +1,63 @@
+"""Batches small writes to the log by interval."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Batcher(Generic[T]):
+    """The first item is written after `first` seconds, then the items of each interval of `seconds` together."""
+
+    def __init__(self, write: Callable[[list[T]], Awaitable[None]], seconds: float, *, first: float = 0.0) -> None:
+        self._write = write
+        self._seconds = seconds
+        self._first = first
+        self._items: list[T] = []
+        self._closing = asyncio.Event()
+        self._draining = False
+        self._due: asyncio.TimerHandle | None = None
+        self._flusher: asyncio.Task[None] | None = None
+
+    def add(self, item: T) -> None:
+        self._items.append(item)
+        if self._due is None and (self._flusher is None or self._flusher.done()):
+            # A timer, because short output is drained before a task would have run.
+            self._due = asyncio.get_running_loop().call_later(self._first, self._start)
+
+    async def drain(self) -> list[T]:
+        """Stop, and return the unwritten items for the caller's next commit. Raises the error of a failed write.
+
+        If the caller is cancelled, what is being written is written nevertheless: drain once more."""
+        self._draining = True
+        self._closing.set()
+        if self._due is not None:
+            self._due.cancel()
+        if self._flusher is not None:
+            await asyncio.wait((self._flusher,))
+            self._flusher.result()
+        return self._items
+
+    async def aclose(self) -> None:
+        """Stop, and write the remaining items. Raises the error of a failed write."""
+        rest = await self.drain()
+        if rest:
+            await self._write(rest)
+
+    def _start(self) -> None:
+        self._due = None
+        self._flusher = asyncio.create_task(self._flush_until_empty(), name="agent-kernel-batch")
+
+    async def _flush_until_empty(self) -> None:
+        while self._items and not self._draining:
+            items, self._items = self._items, []
+            await self._write(items)
+            await self._pause(self._seconds)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
+        except TimeoutError:
+            return

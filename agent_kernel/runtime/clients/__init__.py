@@ -1,0 +1,1 @@
+"""Sends committed events and snapshots to clients, and handles their commands."""

@@ -1,0 +1,404 @@
+"""A conversation: its runs, one after another, and the operations that clients may request."""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.errors import (
+    AlreadyDecided,
+    CarriedOutElsewhere,
+    IllegalTransition,
+    KernelGone,
+    LogUnavailable,
+    UnknownApproval,
+    UnknownRun,
+)
+from agent_kernel.log import runs, tool_calls
+from agent_kernel.log.runs import ConversationRow
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.views import BudgetLimits, ConversationView, PolicySwitchView, RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswer
+from agent_kernel.runtime.clients.feed import Feed, Subscription
+from agent_kernel.runtime.clients.lists import RunProgress, read_progress
+from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
+from agent_kernel.runtime.runs import last_run, lifecycle, retry
+from agent_kernel.runtime.runs import stop as stopping
+from agent_kernel.runtime.runs.last_run import LastRun
+from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
+from agent_kernel.runtime.runs.resources import Resources
+from agent_kernel.runtime.runs.specs import restored
+from agent_kernel.runtime.runs.stop import BY_A_PERSON, Stop
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.commits import commit_to
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls import approval, policy_switch, rules, undo
+from agent_kernel.runtime.turns import budget_pause, unknown_outcomes
+from agent_kernel.runtime.turns.model_turn import take_message
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.executor import Outcome, ToolExecutor
+
+KERNEL_LOST = "This run can't be tried again: the notebook's kernel is no longer there. Run the cell again."
+
+
+ExecutorFor = Callable[["Conversation", RunSpec], Awaitable[ToolExecutor | None]]
+"""Finds the executor for a run of a conversation; `None` where its kernel is gone."""
+
+
+@dataclass(slots=True)
+class Kernels:
+    """Finds executors for runs that have none in memory. Written by `Runtime.recover`."""
+
+    executor_for: ExecutorFor | None = None
+    """`None` where the host has no kernels."""
+
+
+class Conversation:
+    """Made by `Runtime`. All methods are for the runtime's event loop."""
+
+    def __init__(self, resources: Resources, kernels: Kernels, row: ConversationRow, last_seq: int) -> None:
+        self.row = row
+        self._resources = resources
+        self._log = resources.log
+        self._kernels = kernels
+        self._feed = Feed(resources.log, row.number, row.conversation_id, last_seq)
+        self._queue = RunQueue(resources, row, self._feed)
+        self.on_retry: Callable[[RunSpec, RunHandle], None] | None = None
+        """Called with a run that is tried again, so that the host follows it to its end."""
+
+    @property
+    def conversation_id(self) -> str:
+        return self.row.conversation_id
+
+    @property
+    def kernel_id(self) -> str | None:
+        return self.row.kernel_id
+
+    @property
+    def last_seq(self) -> int:
+        return self._feed.last_seq
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether a run is in memory: active, and not suspended."""
+        return self._queue.active is not None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a client or a kernel is subscribed."""
+        return self._feed.is_followed
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run is under way or queued."""
+        return self._queue.is_busy
+
+    def subscribe(self, after_seq: int | None = None) -> Subscription:
+        """Committed events after `after_seq`, or from now on."""
+        return self._feed.subscribe(after_seq)
+
+    def client_came(self) -> None:
+        """A client shows this conversation, so that its runs may wait for a person."""
+        self._feed.shown.set()
+
+    def close(self) -> None:
+        self._feed.close()
+
+    async def start_run(
+        self,
+        spec: RunSpec,
+        executor: ToolExecutor | None,
+        *,
+        scripted: Sequence[ScriptedDecision] = (),
+        asked_by: str | None = None,
+    ) -> RunHandle:
+        """Queue a run and return at once. Runs of one conversation go one after another."""
+        await self._end_pause(asked_by)
+        view = lifecycle.queued_view(self._resources, self.row, spec)
+        await lifecycle.save_queued(self._log, self.row, spec, view, behind=self._queue.is_busy)
+        return self._queue.add(spec, view, executor, scripted)
+
+    def continue_run(self, spec: RunSpec, view: RunView, executor: ToolExecutor | None) -> RunHandle:
+        """Continue a run that an earlier process left open."""
+        return self._queue.add(spec, view, executor)
+
+    async def retry_run(self, run_id: str) -> RunHandle:
+        """Try the last run again, which ended because the model failed. Raises `UnknownRun`, `AlreadyDecided`,
+        `KernelGone`."""
+        await self._own_run(run_id)
+        spec = await retry.read_spec(self._log, self.row, run_id)
+        executor = await self._find_executor(spec, self._queue.last)
+        handle = self.continue_run(spec, await retry.reopen(self._log, self.row, run_id), executor)
+        if self.on_retry is not None:
+            self.on_retry(spec, handle)
+        return handle
+
+    async def send_message(self, content: str, *, decided_by: str | None = None) -> str:
+        """The `message` command. During a run the message supersedes waiting calls and is part of the next model call;
+        else it starts a run with the tools of the last one. Returns the run's id."""
+        await self._end_pause(decided_by)
+        return await self._send(content, decided_by)
+
+    async def _send(self, content: str, decided_by: str | None) -> str:
+        async with self._queue.lease_run() as active:
+            if active is not None and active.takes_messages and await take_message(active, content):
+                await stopping.supersede(active, decided_by)
+                return active.run_id
+        last = await self._last_run()
+        chosen = await self._log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
+        spec = last_run.anew(last, content, chosen)
+        return (await self.start_run(spec, last.executor if last is not None else None)).run_id
+
+    async def _last_run(self) -> LastRun | None:
+        return self._queue.last or await last_run.before_restart(self._log, self.row.number, self._find_executor)
+
+    async def _find_executor(self, spec: RunSpec, last: LastRun | None = None) -> ToolExecutor | None:
+        """A run's executor: the kernel's, where the host has kernels; else the last run's. Raises `KernelGone`."""
+        executor_for = self._kernels.executor_for
+        if self.kernel_id is None or executor_for is None:
+            return last.executor if last is not None else None
+        executor = await executor_for(self, spec)
+        if executor is None:
+            raise KernelGone(KERNEL_LOST)
+        return executor
+
+    async def route_decision(
+        self, approval_id: str, decision: Decision, *, decided_by: str | None = None
+    ) -> ToolCallView:
+        """A person's decision. Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
+        async with self._queue.lease_run() as active:
+            call = active.calls.waiting_call(approval_id) if active is not None else None
+            if call is None:
+                call = await self._find_approval(approval_id, active)
+            assert active is not None
+            decided = await approval.record_decision(active, call, decision, decided_by)
+        if decision.approved and decision.scope != "once":
+            await rules.rules_changed(self._resources.active)
+        return decided
+
+    async def _find_approval(self, approval_id: str, active: ActiveRun | None) -> ToolCallView:
+        """A call of the active run. Raises `UnknownApproval` for another conversation's, `AlreadyDecided` where its run
+        is over, `CarriedOutElsewhere`."""
+        call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+        if call.conversation_id != self.conversation_id:
+            raise UnknownApproval(approval_id)
+        if active is None or active.run_id != call.run_id:
+            await self.refuse_elsewhere()
+            raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
+        return call
+
+    async def remove_rule(self, rule_id: str, *, decided_by: str | None = None, by: DecidedBy = "user") -> None:
+        """Remove an always-allow rule that covers this conversation. Calls that have not started are judged without it.
+        Raises `UnknownRule`."""
+        kept = self._resources.settings.user_rules
+        await self._log.write(lambda t: rules.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept))
+        async with self._queue.lease_run():  # a suspended run shows the change as well
+            await rules.rules_changed(self._resources.active)
+
+    async def switch_policy(self, mode: PolicyMode, *, decided_by: str | None = None) -> PolicySwitchView:
+        """Switch the policy of the active run, and of later prompts that name none. Raises `InvalidArguments` for a
+        mode above the site's cap, `CarriedOutElsewhere`."""
+        policy_switch.refuse_above(self._resources.settings, mode)
+        await self.refuse_elsewhere()
+        await self._queue.until_begun()
+        async with self._queue.lease_run() as active:
+            policy_switch.refuse_above(self._resources.settings, mode, active)
+            switched = await policy_switch.switch(
+                self._log, self._resources.settings, self.row, active, mode, decided_by
+            )
+            begun = self._queue.active
+            if begun is not None and begun is not active:  # it has read the policy before the switch
+                await rules.rules_changed([begun])
+        return switched
+
+    async def raise_budget(
+        self,
+        run_id: str,
+        pause_id: str,
+        add: BudgetLimits,
+        *,
+        without_usd: bool = False,
+        decided_by: str | None = None,
+    ) -> None:
+        """Let a paused run continue with a larger budget. Raises `UnknownRun`, `AlreadyDecided`,
+        `InvalidArguments`."""
+        async with self._queue.lease_run() as active:
+            if active is None or active.run_id != run_id:
+                raise budget_pause.refused(await self._own_run(run_id), pause_id)
+            await budget_pause.raise_budget(active, pause_id, add, decided_by, without_usd=without_usd)
+
+    async def end_paused(self, run_id: str) -> None:
+        """End a paused run that has nobody to answer. Does nothing for any other."""
+        async with self._queue.lease_run() as active:
+            if active is not None and active.run_id == run_id:
+                await budget_pause.end_paused(active)
+
+    async def _end_pause(self, decided_by: str | None) -> None:
+        """End a pause for a new message: unknown outcomes go to the model, and a run at its budget ends."""
+        if self._queue.is_paused:
+            async with self._queue.lease_run() as active:
+                if active is not None:
+                    await unknown_outcomes.continue_all(active, decided_by)
+                    await budget_pause.end_for_new_message(active, decided_by)
+
+    async def cancel_run(self, run_id: str, stop: Stop = BY_A_PERSON) -> None:
+        """Stop a run, or take it out of the queue. A run that has ended stays as it is. Raises `UnknownRun`."""
+        queued = self._queue.take_out(run_id)
+        if queued is not None:
+            try:
+                ended = await lifecycle.end_unstarted(self._log, self.row, queued.view, stop)
+            except LogUnavailable:
+                self._queue.put_back(queued)  # nothing was cancelled
+                raise
+            queued.result.set_result(ended)
+            return
+        await self._queue.until_begun()
+        async with self._queue.lease_run() as active:
+            if active is not None and active.run_id == run_id:
+                await stopping.stop_run(active, stop)
+                return
+        await self._own_run(run_id)
+
+    async def _own_run(self, run_id: str) -> RunView:
+        """Raises `UnknownRun`, also for another conversation's, and `CarriedOutElsewhere`."""
+        view = await self._log.read(lambda sql: runs.read_run(sql, run_id))
+        if view.conversation_id != self.conversation_id:
+            raise UnknownRun(run_id)
+        await self.refuse_elsewhere()
+        return view
+
+    async def stop_all(self, stop: Stop) -> None:
+        """Stop the active run and empty the queue."""
+        for queued in self._queue.waiting_runs():
+            await self.cancel_run(queued.spec.run_id, stop)
+        async with self._queue.lease_run() as active:
+            if active is not None:
+                await stopping.stop_run(active, stop)
+        await self._queue.until_idle()
+
+    async def cancel_call(self, tool_call_id: str, stop: Stop = BY_A_PERSON) -> None:
+        """Cancel one call. Raises `UnknownToolCall`, `IllegalTransition` where it has ended."""
+        async with self._queue.lease_run() as active:
+            await stopping.cancel_call(await self._run_of(tool_call_id, active), tool_call_id, stop)
+
+    async def answer_unknown(
+        self, tool_call_id: str, answer: UnknownAnswer, *, decided_by: str | None = None
+    ) -> ToolCallView:
+        """Answer about a call of the active run with an unknown outcome. Returns the call as it is then.
+        Raises `UnknownToolCall`, `AlreadyDecided`, `IllegalTransition`."""
+        async with self._queue.lease_run() as active:
+            run = await self._run_of(tool_call_id, active)
+            await unknown_outcomes.answer(run, await self._read_call(tool_call_id), answer, decided_by)
+        self.client_came()
+        return await self._read_call(tool_call_id)
+
+    async def retry_call(self, tool_call_id: str, *, decided_by: str | None = None) -> str:
+        """Have the model propose an ended call again, which then needs an approval. Returns the run's id.
+
+        Raises `UnknownToolCall`, `IllegalTransition` for a call that has not ended, `AlreadyDecided`.
+        """
+        call = await self._read_call(tool_call_id)
+        if call.state in tool_calls.UNFINISHED:
+            raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
+        async with self._queue.lease_run() as active:
+            asked = call.state == "unknown" and call.unknown_answer is None
+            if asked and active is not None and active.run_id == call.run_id:
+                await unknown_outcomes.answer(active, call, "retry", decided_by)
+                return call.run_id
+        return await self._send(unknown_outcomes.retry_text(call), decided_by)
+
+    async def undo_call(self, tool_call_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> None:
+        """Restore the file that a call replaced, during its run or after it. Raises
+        `UnknownToolCall`, `IllegalTransition`, `UndoRefused`, `KernelGone`, `CarriedOutElsewhere`."""
+        async with self._queue.lease_run() as active:
+            if active is None:
+                await self.refuse_elsewhere()
+                last = await self._last_run()
+                executor = last.executor if last is not None else None
+            else:
+                executor = active.executor
+            undone = await undo.put_back(executor, await self._read_call(tool_call_id), by, decided_by)
+            await commit_to(self._log, self.row, undone.write)
+            now = self._queue.active
+            if now is not None and now.takes_messages and await take_message(now, undone.message):
+                return
+        if self._queue.is_busy:
+            # Not between the last messages of the run that is just ending.
+            self._resources.tasks.spawn(self._log_undo(undone), f"word of an undo in {self.conversation_id}")
+        else:
+            await self._log_undo(undone)
+
+    async def _log_undo(self, undone: undo.Undone) -> None:
+        await self._queue.until_idle()
+        await commit_to(self._log, self.row, undone.log_message)
+
+    async def tool_result(self, tool_call_id: str, output: str) -> None:
+        """A client's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""
+        async with self._queue.lease_run() as at_hand:
+            active = await self._run_of(tool_call_id, at_hand)
+            if not active.calls.answer(tool_call_id, Outcome("success", output)):
+                call = await self._read_call(tool_call_id)
+                raise AlreadyDecided(f"This call is {call.state} and waits for no answer.", call.model_dump())
+
+    async def kernel_interrupted(self, run_id: str | None, stop: Stop) -> None:
+        """The kernel was interrupted: stop this run if it is one of this conversation, or all runs without an id."""
+        if run_id is None:
+            await self.stop_all(stop)
+            return
+        with contextlib.suppress(UnknownRun, CarriedOutElsewhere):
+            await self.cancel_run(run_id, stop)
+
+    async def kernel_gone(self, reason: str, *, restarting: bool, by_user: bool = False) -> None:
+        """The kernel died (`restarting`: it comes back by itself), or was restarted or shut down, which is no failure
+        where done `by_user`. Waiting calls are cancelled; unless the kernel comes back by itself, the runs end."""
+        await self._queue.until_begun()
+        async with self._queue.lease_run() as active:
+            if active is None or active.executor is None:
+                return
+            if restarting:
+                await lifecycle.note_kernel_death(active, reason)
+                await stopping.withdraw(active, "cancelled", reason)
+                return
+            if by_user:
+                stop = Stop(reason, by=None, notice=f"Stopped, because {reason[:1].lower()}{reason[1:]}")
+            else:
+                await active.fail("KERNEL_DIED", reason)
+                stop = Stop(reason, by=None)
+            for queued in self._queue.waiting_runs():
+                await self.cancel_run(queued.spec.run_id, stop)
+            await stopping.stop_run(active, stop)
+
+    async def tools(self) -> tuple[ToolDeclaration, ...]:
+        """The tools that the newest run offers; none before the first run."""
+        if self._queue.last is not None:
+            return self._queue.last.spec.tools
+        stored = await self._log.read(lambda sql: runs.last_spec(sql, self.row.number))
+        return restored(stored, prompt="").tools if stored is not None else ()
+
+    async def snapshot(self) -> Snapshot:
+        """The whole conversation as JSON, calls with their outputs."""
+        return await self._log.read_apart(lambda sql: read_snapshot(sql, self.conversation_id))
+
+    async def view(self) -> ConversationView:
+        """The whole conversation, calls with their outputs."""
+        return ConversationView.model_validate_json((await self.snapshot()).text)
+
+    async def progress(self, run_id: str) -> RunProgress:
+        """The progress of an open run of this conversation. Raises `UnknownRun`."""
+        return await self._log.read_apart(lambda sql: read_progress(sql, self.row.number, run_id))
+
+    async def _run_of(self, tool_call_id: str, active: ActiveRun | None) -> ActiveRun:
+        """The active run, if this call is one of its."""
+        call = await self._read_call(tool_call_id)
+        if active is None or active.run_id != call.run_id:
+            await self.refuse_elsewhere()
+            raise AlreadyDecided(f"This call is {call.state}; its run is over.", call.model_dump())
+        return active
+
+    async def refuse_elsewhere(self) -> None:
+        """Raises `CarriedOutElsewhere` where another server on the same log carries out a run of this conversation."""
+        await self._log.read(lambda sql: runs.refuse_elsewhere(sql, self.row.number))
+
+    async def _read_call(self, tool_call_id: str) -> ToolCallView:
+        """Raises `UnknownToolCall`."""
+        return await self._log.read(lambda sql: tool_calls.read_call(sql, self.row.number, tool_call_id))

@@ -1,0 +1,1 @@
+"""The life of a run as a whole: queue, beginning and end, stop, suspension, recovery, retry."""

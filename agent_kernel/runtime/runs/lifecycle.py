@@ -1,0 +1,323 @@
+"""The beginning and the end of a run."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from agent_kernel.approvals.folder_file import FILE_NAME, unreadable
+from agent_kernel.approvals.limits import least
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.errors import KernelGone, LogUnavailable
+from agent_kernel.log import events, tool_calls
+from agent_kernel.log.events import Mark
+from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run
+from agent_kernel.log.store import Log
+from agent_kernel.models.base import Model
+from agent_kernel.models.prices import load, wants_loading
+from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, RunEvent, utc_now
+from agent_kernel.protocol.views import ErrorView, NoticeView, RunView, Usage
+from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
+from agent_kernel.runtime.graph import compiled, run_to_end
+from agent_kernel.runtime.runs.resources import ConversationResources, Resources
+from agent_kernel.runtime.runs.specs import limits_text, stored
+from agent_kernel.runtime.runs.stop import Stop, note
+from agent_kernel.runtime.runs.time_limit import limited_in_time
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.commits import Commit, commit_to
+from agent_kernel.runtime.state.history import Past
+from agent_kernel.runtime.state.limits import Meter, conversation_budget, filled_up
+from agent_kernel.runtime.state.repeats import Repeats
+from agent_kernel.runtime.state.run import ActiveRun, RunResult, StartingPoint
+from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.tool_calls.effective_policy import (
+    StoredPolicy,
+    effective_policy,
+    read_stored_policy,
+    take_in_user_rules,
+)
+from agent_kernel.runtime.turns.messages import answer_calls, move_unread_messages, read_result, write_tool_messages
+from agent_kernel.runtime.turns.model_turn import add_user_message
+from agent_kernel.runtime.turns.prompt_images import prompt_pictures
+from agent_kernel.tools.executor import ToolExecutor
+from agent_kernel.tools.registry import ToolRegistry
+
+logger = logging.getLogger(__name__)
+RUN_AGAIN = (
+    "The user has run this cell again, so what was said in its earlier run is left out of this conversation. What the "
+    "calls of that run did to variables and files remains."
+)
+_ENVIRONMENT_SECONDS = 5.0
+_FOLDER_SECONDS = 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+"""Seconds between two tries to write to a log that takes nothing."""
+
+T = TypeVar("T")
+Unwritten = Callable[[str], Awaitable[None]]
+"""Called with the reason whenever the end of a run can't be written."""
+
+
+def queued_view(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunView:
+    _, policy = effective_policy(resources.settings, spec, StoredPolicy(spec.policy, []))
+    return RunView(
+        run_id=spec.run_id,
+        conversation_id=row.conversation_id,
+        prompt=spec.prompt,
+        status="queued",
+        model=spec.model or row.model or resources.settings.default_model or "",
+        effort=spec.effort,
+        continues=spec.continues,
+        cell_id=spec.cell_id,
+        recorded=False,
+        policy=policy,
+        usage=Usage(),
+        budget=filled_up(spec.budget, resources.settings.default_budget),
+        started_at=utc_now(),
+    )
+
+
+async def save_queued(log: Log, row: ConversationRow, spec: RunSpec, view: RunView, *, behind: bool) -> None:
+    """Write a new run. It is shown as queued where it is `behind` another; else it begins at once."""
+
+    def work(commit: Commit) -> None:
+        add_run(commit.sql, commit.number, view, stored(spec))
+        if behind:
+            commit.emit(RunEvent(run_id=view.run_id, run=view))
+
+    await commit_to(log, row, work)
+
+
+async def begin(
+    shared: ConversationResources,
+    spec: RunSpec,
+    view: RunView,
+    executor: ToolExecutor | None,
+    scripted: Sequence[ScriptedDecision],
+) -> ActiveRun:
+    """Begin a new run: resolve the model and the policy, read the history, show that the run has begun, and log the
+    prompt. Raises as `prepare`."""
+    resources, row, known = shared.runtime, shared.row, spec.limits
+    model, spec = await prepare(shared, spec)
+    budget = least(resources.settings.conversation_budget, spec.conversation_budget)
+    stored_policy, mark, unknown, whole = await resources.log.read(
+        lambda sql: (
+            read_stored_policy(sql, row, spec.run_id),
+            events.mark(sql, row.number),
+            tool_calls.unknown_digests(sql, row.number),
+            conversation_budget(budget, earlier_runs(sql, row.number, spec.run_id)),
+        )
+    )
+    policy, shown = effective_policy(resources.settings, spec, stored_policy)
+    past = resources.histories.take(row.number)
+    if spec.replaces:
+        past = Past()  # all is read again, without what is left out from now on
+    start = StartingPoint(mark, past, Meter.of(view), Repeats(), unknown=unknown)
+    run = ActiveRun(spec, shared.context(model, executor), view, policy, start, scripted)
+    run.change(
+        status="running",
+        model=model.name,
+        recorded=model.recorded,
+        policy=shown,
+        started_at=utc_now(),
+        conversation_budget=whole,
+    )
+    if spec.limits != known:
+        run.change(budget=least(run.view.budget, spec.limits.budget))
+        run.commit_soon(lambda commit: save_limits(commit.sql, spec.run_id, limits_text(spec)))
+    await run.log.read(run.recall)
+    run.commit_soon(run.save)
+    await log_prompt(run)
+    return run
+
+
+async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, RunSpec]:
+    """Resolve the model, and read the limits in the notebook's folder and the rules for all notebooks as they are now.
+    The limits only ever become tighter. Raises `NoModelError`, `ConfigurationError`, `ToolDeclarationError`."""
+    resources, row = shared.runtime, shared.row
+    name = spec.model or row.model or resources.settings.default_model
+    # Resolving may import the openai package, which takes half a second.
+    model = await asyncio.to_thread(resources.models.resolve, name)
+    if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
+        resources.tasks.spawn(asyncio.to_thread(load), "prices")
+    spec = await _with_folder_limits(resources, row, spec)
+    await take_in_user_rules(resources.log, resources.settings)
+    # The first look at the schemas imports the validator, which takes most of a second.
+    await asyncio.to_thread(ToolRegistry(spec.tools).openai_format)
+    return model, spec
+
+
+async def log_prompt(run: ActiveRun) -> None:
+    """Commit the prompt of a run, with what the notebook looks like now."""
+    environment, pictures = await _environment(run.executor), await prompt_pictures(run, run.spec.prompt)
+    if run.spec.replaces and await _has_acted(run, run.spec.replaces):
+        environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
+    await add_user_message(run, run.spec.prompt, environment, pictures)
+
+
+async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunSpec:
+    """The specification with the limits in the notebook's folder now added to those when the run began."""
+    read = resources.settings.read_limits
+    if read is None:
+        return spec
+    try:
+        async with asyncio.timeout(_FOLDER_SECONDS):
+            found = await asyncio.to_thread(read, spec.notebook_path or row.notebook_path)
+    except (TimeoutError, OSError) as error:
+        logger.warning("The files of the notebook's folder could not be read: %s", error)
+        found = unreadable(FILE_NAME, f"could not be looked for within {_FOLDER_SECONDS:g} s")
+    return replace(spec, limits=spec.limits.and_(found))
+
+
+async def _environment(executor: ToolExecutor | None) -> str:
+    if executor is None:
+        return ""
+    try:
+        async with asyncio.timeout(_ENVIRONMENT_SECONDS):
+            return await executor.describe_environment()
+    except (TimeoutError, KernelGone) as error:
+        logger.warning("The notebook could not be described to the model: %s", error)
+        return ""
+
+
+async def _has_acted(run: ActiveRun, run_ids: Collection[str]) -> bool:
+    """Whether a call of these runs has started."""
+    number = run.conversation.number
+    transitions = await run.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number))
+    return any(call.run_id in run_ids and call.started_at is not None for call in transitions)
+
+
+async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult | None:
+    """Run to the end, of whatever kind. `None` where the run was suspended."""
+    broken: Exception | None = None
+    try:
+        await compiled()  # importing LangGraph does not count as the run's time
+        async with limited_in_time(run):
+            await run_to_end(run)
+        await run.committed()
+    except Exception as error:
+        logger.exception("The run %s broke", run.run_id)
+        broken = error
+    finally:
+        await run.calls.aclose()
+    run.inbox.close()
+    if run.suspended and run.failure is None and broken is None:
+        run.take_back_answers()
+        await _keep_history(resources, run)
+        return None
+
+    async def write_end() -> tuple[RunResult, Mark]:
+        if broken is not None:
+            await _end_broken(run, broken)
+        return await _end(run)
+
+    result, end = await until_written(write_end, unwritten)
+    await _keep_history(resources, run, end)
+    return result
+
+
+async def _keep_history(resources: Resources, run: ActiveRun, upto: Mark | None = None) -> None:
+    """Keep what a run knows of its conversation, for the next run or for when this one comes back. `upto` is where the
+    log stands."""
+    number = run.conversation.number
+    if upto is None:
+        upto = await resources.log.read(lambda sql: events.mark(sql, number))
+    resources.histories.keep(number, run.transcript.past(upto))
+
+
+async def until_written(write: Callable[[], Awaitable[T]], unwritten: Unwritten) -> T:
+    """Try again while the log takes nothing: a run has not ended before the log has its end."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return await write()
+        except LogUnavailable as error:
+            await unwritten(str(error))
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+async def _end_broken(run: ActiveRun, error: Exception) -> None:
+    """End a run after an internal error, or one of the log, and leave no call open."""
+    broke = "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details."
+    await run.fail("INTERNAL_ERROR", str(error) if isinstance(error, LogUnavailable) else broke)
+    run.take_back_answers()  # one of them may have an outcome that did not reach the log
+
+    def work(commit: Commit) -> None:
+        transitions.end_unfinished_cards(commit, run.run_id)
+        transitions.settle_all(commit, run.run_id, "Agent Kernel broke while it ran.", "Agent Kernel broke.")
+
+    await run.commit(work)
+    await answer_calls(run)
+
+
+async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
+    status: RunStatus = "complete"
+    finish: FinishReason = run.finish_reason
+    if run.failure is not None:
+        status, finish = "error", "error"
+    elif run.stopping is not None:
+        status, finish = "cancelled", "cancelled"
+    usage = run.view.usage.model_copy(update={"seconds": run.meter.rounded})
+    run.change(status=status, ended_at=utc_now(), error=run.failure, paused=None, usage=usage)
+
+    def work(commit: Commit) -> tuple[RunResult, Mark, list[dict[str, Any]]]:
+        write_tool_messages(commit, run)
+        left = move_unread_messages(commit, run.run_id)
+        commit.emit(_complete(run.view, run.last_message_id, finish))
+        run.save(commit)
+        result = read_result(commit.sql, commit.number, run.view, run.begun)
+        return result, commit.mark(), left
+
+    result, mark, left = await run.commit(work)
+    run.transcript.note_written()
+    for body in left:
+        run.transcript.add(body)
+    return result, mark
+
+
+async def end_unstarted(log: Log, row: ConversationRow, view: RunView, stop: Stop) -> RunResult:
+    """End a run that is still queued."""
+    ended = view.model_copy(update={"status": "cancelled", "ended_at": utc_now()})
+    if stop.notice:
+        notice = NoticeView(content=stop.notice, at=utc_now(), steps=0)
+        ended = ended.model_copy(update={"notices": [*ended.notices, notice]})
+    return await _close(log, row, ended, "cancelled", stop)
+
+
+async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: RunView, message: str) -> RunResult:
+    """End a run that could not begin: no model, a faulty tool. Its prompt is logged."""
+    error = ErrorView(code="LLM_ERROR", message=message)
+    ended = view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
+
+    def work(commit: Commit) -> None:
+        commit.add_user_message(view.run_id, {"role": "user", "content": spec.prompt})
+        commit.emit(ErrorEvent(run_id=view.run_id, code=error.code, message=error.message))
+
+    await commit_to(log, row, work)
+    return await _close(log, row, ended, "error")
+
+
+async def _close(
+    log: Log, row: ConversationRow, view: RunView, finish: FinishReason, stop: Stop | None = None
+) -> RunResult:
+    def work(commit: Commit) -> RunResult:
+        if stop is not None:
+            note(commit, view, stop, (), whole_run=True)
+        commit.emit(_complete(view, None, finish))
+        save_run(commit.sql, view)
+        commit.emit(RunEvent(run_id=view.run_id, run=view))
+        return read_result(commit.sql, commit.number, view)
+
+    return await commit_to(log, row, work)
+
+
+def _complete(view: RunView, message_id: str | None, finish: FinishReason) -> CompleteEvent:
+    return CompleteEvent(
+        run_id=view.run_id, message_id=message_id, finish_reason=finish, usage=view.usage, error=view.error
+    )
+
+
+async def note_kernel_death(run: ActiveRun, reason: str) -> None:
+    """Show that the kernel died, while the run continues with the restarted kernel."""
+    await run.emit(ErrorEvent(run_id=run.run_id, code="KERNEL_DIED", message=reason))

@@ -1,0 +1,234 @@
+"""The queue of a conversation's runs: the active one, those that wait, and the suspended one."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.errors import AgentKernelError, LogUnavailable
+from agent_kernel.log.runs import ConversationRow
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import ErrorView, RunView
+from agent_kernel.runtime.clients.feed import Feed
+from agent_kernel.runtime.runs import lifecycle, recovery, suspend
+from agent_kernel.runtime.runs.last_run import LastRun
+from agent_kernel.runtime.runs.resources import ConversationResources, Resources
+from agent_kernel.runtime.runs.suspend import SuspendedRun
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.run import ActiveRun, RunResult
+from agent_kernel.runtime.tool_calls import rules
+from agent_kernel.runtime.turns.messages import read_result
+from agent_kernel.tools.executor import ToolExecutor
+
+
+class RunHandle:
+    """A started run. `wait` may be called any number of times."""
+
+    def __init__(self, run_id: str, result: asyncio.Future[RunResult]) -> None:
+        self.run_id = run_id
+        self._result = result
+
+    async def wait(self) -> RunResult:
+        return await asyncio.shield(self._result)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRun:
+    spec: RunSpec
+    view: RunView
+    executor: ToolExecutor | None
+    scripted: Sequence[ScriptedDecision]
+    result: asyncio.Future[RunResult]
+    begun: asyncio.Event
+    """Set when the run is active, or could not begin."""
+    suspended: bool = False
+    """Whether it was suspended, and is active again already."""
+    number: int = 0
+    """Numbers the runs in the order of their requests."""
+
+    @property
+    def continued(self) -> bool:
+        """Whether the run had begun before: in an earlier process, or before it was suspended."""
+        return self.view.status == "running"
+
+
+class RunQueue:
+    """For one event loop. Its worker is a task of the host while there is anything to do."""
+
+    def __init__(self, resources: Resources, row: ConversationRow, feed: Feed) -> None:
+        self._resources = resources
+        self._shared = ConversationResources(resources, row, feed.shown)
+        self._row = row
+        self._feed = feed
+        self._waiting: list[QueuedRun] = []  # not a deque, which takes 760 bytes where it is empty
+        self._numbers = itertools.count(1)
+        self._current: QueuedRun | None = None
+        self._suspended: SuspendedRun | None = None
+        self._worker: asyncio.Task[None] | None = None
+        self._waking = asyncio.Lock()
+        self.active: ActiveRun | None = None
+        self.last: LastRun | None = None
+        """The active run or the last one, for prompts that come without a specification."""
+
+    @property
+    def is_busy(self) -> bool:
+        return self._suspended is not None or (self._worker is not None and not self._worker.done())
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the active or suspended run as a whole waits for a person: see `ActiveRun.is_paused`."""
+        if self._suspended is not None:
+            return self._suspended.paused
+        if self.active is not None:
+            return self.active.is_paused
+        beginning = self._current or next(iter(self._waiting), None)
+        return beginning is not None and beginning.view.paused is not None
+
+    def add(
+        self, spec: RunSpec, view: RunView, executor: ToolExecutor | None, scripted: Sequence[ScriptedDecision] = ()
+    ) -> RunHandle:
+        result: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
+        number = next(self._numbers)
+        self._waiting.append(QueuedRun(spec, view, executor, scripted, result, asyncio.Event(), number=number))
+        self._start_worker()
+        return RunHandle(spec.run_id, result)
+
+    def waiting_runs(self) -> list[QueuedRun]:
+        return list(self._waiting)
+
+    def take_out(self, run_id: str) -> QueuedRun | None:
+        """Take a run that has not begun out of the queue."""
+        for queued in self._waiting:
+            if queued.spec.run_id == run_id and not queued.continued:
+                self._waiting.remove(queued)
+                return queued
+        return None
+
+    def put_back(self, queued: QueuedRun) -> None:
+        """Put a run back that was taken out, before those that were requested later."""
+        earlier = [one for one in self._waiting if one.number < queued.number]
+        self._waiting.insert(len(earlier), queued)
+        self._start_worker()
+
+    @asynccontextmanager
+    async def lease_run(self) -> AsyncIterator[ActiveRun | None]:
+        """The active run, for a block that uses it: it is not suspended meanwhile. A suspended run, or one that an
+        earlier process left open, is brought back into memory first."""
+        with self._shared.leases.lease():
+            async with self._waking:
+                if self.active is not None and self.active.suspended and self._worker is not None:
+                    await asyncio.wait({self._worker})  # its tasks are ending
+                if self._suspended is not None:
+                    await self._restore(self._suspended)
+                beginning = self._current or next(iter(self._waiting), None)
+                if self.active is None and beginning is not None and beginning.continued:
+                    await beginning.begun.wait()
+            yield self.active
+
+    async def until_begun(self) -> None:
+        """Wait until a run that is beginning is active, or could not begin."""
+        if self._current is not None:
+            await self._current.begun.wait()
+
+    async def until_idle(self) -> None:
+        """Wait until no run is left."""
+        if self._worker is not None:
+            await asyncio.wait({self._worker})
+
+    async def _restore(self, kept: SuspendedRun) -> None:
+        run = await suspend.restore(self._shared, kept)
+        self._waiting.insert(
+            0, QueuedRun(run.spec, run.view, kept.executor, (), kept.result, asyncio.Event(), suspended=True)
+        )
+        self._suspended = None
+        self._enter(run)
+        self._start_worker()
+
+    def _enter(self, run: ActiveRun) -> None:
+        self.active = run
+        self._resources.active.add(run)
+
+    def _start_worker(self) -> None:
+        if self._suspended is None and (self._worker is None or self._worker.done()):
+            self._worker = self._resources.tasks.spawn(self._work(), f"conversation {self._row.conversation_id}")
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                if not await self._work_off(self._waiting.pop(0)):
+                    return
+        finally:
+            self._worker = None  # a task that has ended still holds its coroutine and its context
+
+    async def _work_off(self, queued: QueuedRun) -> bool:
+        """One run. False where it was suspended: those behind it wait for it."""
+        self._current, self.last = queued, LastRun(queued.spec, queued.executor)
+        try:
+            result = await self._run(queued)
+        finally:
+            self._current = None
+            queued.begun.set()
+        if result is not None and not queued.result.done():
+            queued.result.set_result(result)
+        return result is not None
+
+    async def _run(self, queued: QueuedRun) -> RunResult | None:
+        """Carry a run out. `None` where it was suspended."""
+        if not queued.suspended:
+            try:
+                self._enter(await self._begin(queued))
+            except AgentKernelError as error:
+                return await self._end_failed_start(queued, str(error))
+        run = self.active
+        assert run is not None
+        queued.begun.set()
+        try:
+            if queued.suspended:
+                # Starting the graph takes a millisecond, which would delay the decision.
+                await self._shared.leases.over()
+            # A rule may have changed since the policy was read, or while the run was suspended.
+            await rules.rules_changed([run])
+            if queued.continued and not queued.suspended:
+                await rules.check_waiting_calls(run)
+            result = await lifecycle.carry_out(self._resources, run, partial(self._end_unwritten, queued))
+        finally:
+            self.active = None
+            self._resources.active.discard(run)
+        if result is None:
+            self._suspended = suspend.suspended(run, queued.result)
+            self.last = None
+            self._feed.forget()
+        return result
+
+    async def _begin(self, queued: QueuedRun) -> ActiveRun:
+        shared, spec, view, executor = self._shared, queued.spec, queued.view, queued.executor
+        if queued.continued:
+            return await suspend.restore(shared, await suspend.left_open(shared, spec, view, executor, queued.result))
+        return await lifecycle.begin(shared, spec, view, executor, queued.scripted)
+
+    async def _end_failed_start(self, queued: QueuedRun, reason: str) -> RunResult:
+        resources = self._resources
+        queued.begun.set()
+
+        async def write() -> RunResult:
+            if queued.continued:
+                return await recovery.close(resources.log, queued.view, resources.settings, reason, code="LLM_ERROR")
+            return await lifecycle.end_failed_start(resources.log, self._row, queued.spec, queued.view, reason)
+
+        return await lifecycle.until_written(write, partial(self._end_unwritten, queued))
+
+    async def _end_unwritten(self, queued: QueuedRun, reason: str) -> None:
+        """The run has ended, but the log can't be written: inform the clients and the waiters without it."""
+        self._feed.announce("INTERNAL_ERROR", f"{reason} The run is stopped.")
+        if queued.result.done():
+            return
+        error = ErrorView(code="INTERNAL_ERROR", message=reason)
+        ended = queued.view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
+        try:
+            result = await self._resources.log.read(lambda sql: read_result(sql, self._row.number, ended))
+        except LogUnavailable:  # it can't be read either
+            result = RunResult(ended, "", [], [])
+        queued.result.set_result(result)

@@ -1,0 +1,320 @@
+"""The runtime: all conversations of one host, over one log."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from agent_kernel.approvals.rules import Rule
+from agent_kernel.errors import TooManyConversations, UnknownConversation
+from agent_kernel.log import events, runs, tool_calls
+from agent_kernel.log.rules import all_rules
+from agent_kernel.log.store import Log
+from agent_kernel.log.transactions import AuditListener, Transaction
+from agent_kernel.log.turns import read_report
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.ids import new_conversation_id
+from agent_kernel.protocol.views import ListedCall, ListedRule, ListedRun, RunView, ToolCallView, UsageReport
+from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
+from agent_kernel.runtime.clients import lists
+from agent_kernel.runtime.clients.snapshot import read_list
+from agent_kernel.runtime.conversation import Conversation, ExecutorFor, Kernels
+from agent_kernel.runtime.runs import recovery
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.runs.resources import ModelSource, Resources
+from agent_kernel.runtime.runs.specs import restored
+from agent_kernel.runtime.runs.stop import Stop
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.state.run import RunResult
+from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel.runtime.tool_calls import rules
+from agent_kernel.runtime.turns.messages import read_result
+
+DEFAULT_SETTINGS = RuntimeSettings()
+MOST_EMPTY = 1_000
+"""The most conversations without a run."""
+EMPTY_FOR = timedelta(minutes=10)
+"""A conversation that had no run in this time, and that no client follows, makes room for a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The runs that an earlier process left open."""
+
+    continued: list[tuple[RunSpec, Conversation, RunHandle]]
+    ended: list[tuple[RunSpec, Conversation, RunResult]]
+
+
+class Runtime:
+    """Owns the log, the conversations and their tasks. Use `Runtime.open`; close with `aclose`.
+
+    All methods are coroutines for the event loop in which the runtime was opened.
+    """
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._log = resources.log
+        self._kernels = Kernels()
+        self._conversations: dict[str, Conversation] = {}
+        self._loading = asyncio.Lock()
+        self._arrival = asyncio.Condition(self._loading)
+        self._closed = False
+        self._room = 0
+        """The number of conversations that can be made before the empty ones are counted again, which reads all."""
+
+    @classmethod
+    async def open(
+        cls,
+        log_path: Path | None,
+        models: ModelSource,
+        settings: RuntimeSettings = DEFAULT_SETTINGS,
+        *,
+        attended: bool = True,
+    ) -> Self:
+        """Open the log (in memory where `log_path` is `None`). Runs that were left open wait for `recover`.
+
+        `attended=False` where nobody can be asked: see `agent_kernel.approvals.scripted`.
+        Raises `ConfigurationError`.
+        """
+        log = await Log.open(log_path)
+        return cls(Resources(log, models, settings, attended, TaskOwner()))
+
+    @property
+    def has_log_alone(self) -> bool:
+        """Whether no other process can have the log open meanwhile: see `agent_kernel.log.opening`."""
+        return self._log.alone
+
+    @property
+    def log_fault(self) -> str | None:
+        """Why nothing can be decided any more, where the log was changed or pulled away under this process."""
+        return self._log.fault
+
+    def listen_to_audit(self, listener: AuditListener) -> None:
+        """Pass new audit entries to `listener`, after each commit."""
+        self._log.listen_to_audit(listener)
+
+    async def recover(self, executor_for: ExecutorFor) -> Recovered:
+        """Continue the runs that an earlier process left open. Call it once, before anything else.
+
+        Runs whose kernel is gone are ended; those of conversations without a kernel continue. `executor_for` is also
+        called when an earlier run is tried again.
+        """
+        self._kernels.executor_for = executor_for
+        recovered = Recovered([], [])
+        log = self._log
+        for run in await recovery.interrupted_runs(log):
+            conversation = await self.conversation(run.conversation_id)
+            try:
+                spec = restored(await log.read(partial(runs.read_spec, run_id=run.run_id)), run.prompt)
+            except ValueError:  # one run that can't be read does not keep the others, and the resources, from starting
+                result = await recovery.close(log, run, self._resources.settings, recovery.UNREADABLE)
+                recovered.ended.append((RunSpec(run_id=run.run_id, prompt=run.prompt), conversation, result))
+                continue
+            executor = await executor_for(conversation, spec) if conversation.kernel_id is not None else None
+            if executor is None and conversation.kernel_id is not None:
+                result = await recovery.close(log, run, self._resources.settings)
+                recovered.ended.append((spec, conversation, result))
+            else:
+                await recovery.prepare(log, run)
+                recovered.continued.append((spec, conversation, conversation.continue_run(spec, run, executor)))
+        return recovered
+
+    async def aclose(self) -> None:
+        """End all tasks and close the log. At the next start `recover` continues the runs that were under way."""
+        async with self._arrival:
+            self._closed = True
+            self._arrival.notify_all()
+        await self._resources.tasks.aclose()
+        for conversation in self._conversations.values():
+            conversation.close()
+        await self._log.aclose()
+
+    async def create_conversation(
+        self,
+        *,
+        kernel_id: str | None = None,
+        model: str | None = None,
+        conversation_id: str | None = None,
+        notebook_path: str | None = None,
+    ) -> Conversation:
+        """A new conversation, or the one that has this id already. Raises `TooManyConversations`."""
+        async with self._loading:
+            if conversation_id is not None:
+                with suppress(UnknownConversation):
+                    return await self._load(conversation_id)
+            await self._make_room()
+            wanted = conversation_id or new_conversation_id()
+            row = await self._log.write(lambda t: runs.add_conversation(t.sql, wanted, kernel_id, model, notebook_path))
+            made = self._remember(Conversation(self._resources, self._kernels, row, 0))
+            self._arrival.notify_all()
+            return made
+
+    async def _make_room(self) -> None:
+        """Delete conversations that never had a run, where there are too many of them."""
+        if self._room > 0:
+            self._room -= 1
+            return
+        empty = await self._log.read(lambda sql: runs.empty_conversations(sql, MOST_EMPTY))
+        if len(empty) < MOST_EMPTY:
+            self._room = MOST_EMPTY - len(empty) - 1
+            return
+        before = (datetime.now(UTC) - EMPTY_FOR).isoformat()
+        held = {name for name, one in self._conversations.items() if one.is_watched or one.is_busy}
+        idle = [name for name, made in empty if made < before and name not in held]
+        if not idle:
+            raise TooManyConversations(
+                f"There are {MOST_EMPTY} conversations in which nothing was ever asked. Start a run in one of them, or "
+                "delete some (DELETE conversations/ID); those that nobody looks at are forgotten after "
+                f"{EMPTY_FOR.seconds // 60} minutes."
+            )
+        for name in idle:
+            if (known := self._conversations.pop(name, None)) is not None:
+                known.close()
+
+        def forget(transaction: Transaction) -> None:
+            for name in idle:
+                runs.delete_conversation(transaction.sql, name)
+
+        await self._log.write(forget)
+
+    async def conversation(self, conversation_id: str) -> Conversation:
+        """Raises `UnknownConversation`."""
+        async with self._loading:
+            return await self._load(conversation_id)
+
+    async def conversation_soon(self, conversation_id: str, seconds: float) -> Conversation:
+        """A conversation that is perhaps just being created. Raises `UnknownConversation` after this many seconds."""
+        async with self._arrival:
+            try:
+                return await self._load(conversation_id)
+            except UnknownConversation:
+                try:
+                    async with asyncio.timeout(seconds):
+                        await self._arrival.wait_for(lambda: self._closed or conversation_id in self._conversations)
+                    return self._conversations[conversation_id]
+                except (TimeoutError, KeyError):
+                    raise UnknownConversation(conversation_id) from None
+
+    async def _load(self, conversation_id: str) -> Conversation:
+        """Called under the lock: a second object for a conversation would take the log's events from the first."""
+        known = self._conversations.get(conversation_id)
+        if known is not None:
+            return known
+        row, last = await self._log.read(
+            lambda sql: (
+                row := runs.read_conversation(sql, conversation_id),
+                events.last_seq(sql, row.number),
+            )
+        )
+        return self._remember(Conversation(self._resources, self._kernels, row, last))
+
+    async def list_conversations(self, *, after: str | None = None, limit: int = -1) -> bytes:
+        """The conversations as a JSON array, the oldest first. `after` is the id of the one before the first, `limit`
+        how many at most. Raises `UnknownConversation`."""
+        return await self._log.read_apart(lambda sql: read_list(sql, after=after, limit=limit))
+
+    async def delete_conversation(self, conversation_id: str, *, decided_by: str | None = None) -> None:
+        """Stop its runs and remove it from the log; the audit trail stays. Raises `UnknownConversation`,
+        `CarriedOutElsewhere`."""
+        conversation = await self.conversation(conversation_id)
+        await conversation.refuse_elsewhere()
+        await conversation.stop_all(Stop(decided_by=decided_by))
+        conversation.close()
+        del self._conversations[conversation_id]
+        self._resources.histories.take(conversation.row.number)
+        await self._log.write(lambda t: runs.delete_conversation(t.sql, conversation_id))
+
+    async def list_calls(self, state: str | None = None) -> list[ListedCall]:
+        """Calls in a state, or all, with their notebook, kernel, cell and prompt. `unanswered` are those of open runs
+        with an unknown outcome and no answer."""
+        return await self._log.read_apart(lambda sql: lists.read_calls(sql, state))
+
+    async def list_runs(self, ended: int = lists.ENDED_RUNS) -> list[ListedRun]:
+        """All open runs and the last `ended` ones that have ended, of all conversations, the oldest first."""
+        return await self._log.read_apart(lambda sql: lists.read_runs(sql, ended))
+
+    async def rename_notebooks(self, old: str, new: str) -> None:
+        """Follow the renaming of a notebook, or of a folder with notebooks."""
+        await self._log.write(lambda t: runs.rename_notebooks(t.sql, old, new))
+
+    async def list_rules(self) -> list[ListedRule]:
+        """The site's rules, and those that people saved, the oldest first."""
+        site = [
+            ListedRule(tool_name=Rule.parse(text).tool, text=text, origin="site")
+            for text in self._resources.settings.site_rules
+        ]
+        return [*site, *await self._log.read_apart(all_rules)]
+
+    async def remove_rule(self, rule_id: str, *, decided_by: str | None = None) -> None:
+        """Remove a saved rule, also from the active runs. Raises `UnknownRule`."""
+        await self._log.write(
+            lambda t: rules.remove(t.sql, rule_id, decided_by, user_rules=self._resources.settings.user_rules)
+        )
+        await rules.rules_changed(self._resources.active)
+
+    async def route_decision(
+        self, approval_id: str, decision: Decision, *, decided_by: str | None = None
+    ) -> ToolCallView:
+        """Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
+        call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+        conversation = await self.conversation(call.conversation_id)
+        return await conversation.route_decision(approval_id, decision, decided_by=decided_by)
+
+    async def answer_unknown(
+        self, approval_id: str, answer: UnknownAnswer, *, decided_by: str | None = None
+    ) -> ToolCallView:
+        """Answer about a call with an unknown outcome. Raises `UnknownApproval`, `AlreadyDecided`,
+        `IllegalTransition`."""
+        call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+        conversation = await self.conversation(call.conversation_id)
+        return await conversation.answer_unknown(call.tool_call_id, answer, decided_by=decided_by)
+
+    async def undo(self, approval_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> ToolCallView:
+        """Restore the file that a call replaced, during its run or after it. Raises `UnknownApproval`,
+        `IllegalTransition`, `UndoRefused`, `KernelGone`."""
+        call = await self.find_call(approval_id)
+        conversation = await self.conversation(call.conversation_id)
+        await conversation.undo_call(call.tool_call_id, by=by, decided_by=decided_by)
+        return await self.find_call(approval_id)
+
+    async def find_call(self, approval_id: str) -> ToolCallView:
+        """Raises `UnknownApproval`."""
+        return await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+
+    async def run(self, run_id: str) -> RunView:
+        """Raises `UnknownRun`."""
+        return await self._log.read(lambda sql: runs.read_run(sql, run_id))
+
+    async def find_run(self, run_id: str) -> Conversation:
+        """The conversation of a run. Raises `UnknownRun`."""
+        return await self.conversation((await self.run(run_id)).conversation_id)
+
+    async def run_of_widget(self, widget_model_id: str) -> RunView | None:
+        """The run that a widget shows, if the log has it."""
+        return await self._log.read(lambda sql: runs.run_of_widget(sql, widget_model_id))
+
+    async def result(self, run_id: str) -> RunResult:
+        """The transcript of a run. Raises `UnknownRun`."""
+        conversation = await self.find_run(run_id)
+        number = conversation.row.number
+        return await self._log.read_apart(lambda sql: read_result(sql, number, runs.read_run(sql, run_id)))
+
+    async def usage(self, days: int) -> UsageReport:
+        """The usage of the last `days` days, today included."""
+        return await self._log.read_apart(lambda sql: read_report(sql, days))
+
+    async def counts(self) -> Mapping[str, int]:
+        """The numbers of conversations and waiting calls."""
+        return await self._log.read(
+            lambda sql: {
+                "conversations": runs.count_conversations(sql),
+                "awaiting_approval": tool_calls.count_waiting(sql),
+            }
+        )
+
+    def _remember(self, conversation: Conversation) -> Conversation:
+        return self._conversations.setdefault(conversation.conversation_id, conversation)

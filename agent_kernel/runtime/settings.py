@@ -1,0 +1,89 @@
+"""The specification of a run and the settings of a host, as frozen values."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_kernel.approvals.folder_file import NO_LIMITS, FolderLimits
+from agent_kernel.approvals.user_rules import UserRules
+from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.protocol.vocabulary import Effort, PolicyMode
+from agent_kernel.tools.declaration import ToolDeclaration
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """One run as it was asked for."""
+
+    run_id: str
+    prompt: str
+    model: str | None = None
+    """A name that the host's configuration resolves; `None` means its default."""
+    tools: tuple[ToolDeclaration, ...] = ()
+    policy: PolicyMode | None = None
+    """`None` means ask."""
+    rules: tuple[str, ...] = ()
+    """The notebook's own rules (`agent_kernel.approvals.rules`); a site's cap drops those that allow."""
+    system: str | None = None
+    budget: BudgetLimits = field(default_factory=BudgetLimits)
+    conversation_budget: BudgetLimits = field(default_factory=BudgetLimits)
+    """For all runs of the conversation together. The host's limit applies where it is smaller."""
+    effort: Effort | None = None
+    """How much the model should reason; `None` leaves it to the model."""
+    widget_model_id: str | None = None
+    """The widget that shows the run: the key by which its record finds its place in the saved notebook."""
+    replaces: tuple[str, ...] = ()
+    """Earlier runs of the same cell, which was run again. Their messages are left out of the model's requests."""
+    continues: int | None = None
+    """The number of the cell whose conversation this one's prompt continues, as in `[2]`."""
+    cell_id: str | None = None
+    """The cell that started it, where its front end names cells."""
+    notebook_path: str | None = None
+    """The path of that cell's notebook on the server; the log keeps it current when the notebook is renamed."""
+    prompt_in_cell: bool = False
+    """Whether the source of the cell that shows the run contains the prompt; its record does not repeat it then."""
+    limits: FolderLimits = NO_LIMITS
+    """The limits in the files of the notebook's folder when the run began. Reading them again never loosens these."""
+    watched: bool = False
+    """Whether a client without a page follows the run; it waits for answers then as if a page showed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSettings:
+    """Limits of a host. The defaults follow mature command-line agents."""
+
+    default_model: str | None = None
+    policy_cap: PolicyMode | None = None
+    """The most permissive mode a notebook may choose; a site sets it."""
+    site_rules: tuple[str, ...] = ()
+    user_rules: UserRules | None = None
+    """Keeps the rules for all notebooks where the log does not outlive the process."""
+    read_limits: Callable[[str | None], FolderLimits] | None = None
+    """Reads the files in the folder of a notebook, by its path, that tighten its runs. Called in a thread."""
+    approval_seconds: float | None = None
+    """A waiting call expires after this time; `None` means never."""
+    result_characters: int = 25_000
+    result_lines: int = 1_000
+    step_characters: int = 200_000
+    output_directory: Path | None = None
+    """The folder for outputs that are too long for the model; `None` means `tools.truncation.outputs_directory`."""
+    suspend_seconds: float = 10.0
+    """A run that has only waited for decisions for this long is suspended, unless few runs are in memory."""
+    runs_in_memory: int = 4
+    """Up to this many runs are never suspended, because decisions on a run in memory take effect sooner."""
+    client_seconds: float | None = 10.0
+    """How long a run that needs a person as a whole waits for a page to show it, before it continues as an unattended
+    run does. `None` where the host handles that itself."""
+    stop_seconds: float = 10.0
+    """How long an interrupted call may take to end before its outcome counts as unknown."""
+    tool_timeouts: Mapping[str, float] = field(default_factory=dict)
+    """Seconds that a call may run, by the tool's name. A shorter time that the tool declares itself applies first."""
+    token_flush_seconds: float = 0.03
+    validation_retries: int = 3
+    pause_at_repeats: bool = True
+    """Whether a run that repeats itself is paused until a person lets it continue."""
+    send_images: bool = True
+    """Whether models are given the pictures of calls and prompts."""
+    default_budget: BudgetLimits = field(default_factory=lambda: BudgetLimits(tool_calls=100, steps=100))
+    conversation_budget: BudgetLimits = field(default_factory=BudgetLimits)
+    """Hard limits of all runs of a conversation together. A notebook may set smaller ones."""

@@ -1,0 +1,198 @@
+"""The calls of a run: those of its step, what each of them waits for, and the tasks that carry them out."""
+
+import asyncio
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from agent_kernel.approvals.broker import Broker
+from agent_kernel.protocol.views import ImageRefs, ToolCallView
+from agent_kernel.tools.executor import Outcome
+from agent_kernel.tools.scheduler import CallScheduler
+
+LATE_CALLS = 64
+"""Calls of a run whose outputs are taken after their end."""
+
+
+@dataclass(slots=True)
+class Step:
+    """The calls of the model's last turn, and their results."""
+
+    calls: Sequence[str] = ()
+    """Ids in the model's order; their tool messages are still to be made."""
+    proposed: dict[str, ToolCallView] = field(default_factory=dict)
+    """Calls as they were proposed, until their task takes them: one read less each."""
+    results: dict[str, str] = field(default_factory=dict)
+    """The results, for the model, of the calls that ran to their end."""
+    images: dict[str, ImageRefs] = field(default_factory=dict)
+    """The pictures that those calls showed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Why Agent Kernel itself has interrupted a call."""
+
+    reason: str
+    """A sentence, for the model and for people."""
+    failed: bool = False
+    """Whether the call ends as an error, because it took too long itself; else it ends as cancelled."""
+
+
+@dataclass(slots=True)
+class Execution:
+    """A call that the executor has."""
+
+    approval_id: str
+    task: asyncio.Task[Outcome]
+    cut: Cut | None = None
+    """Set by `cut_short`; the first reason stays."""
+
+    def cut_for(self, cut: Cut | None) -> None:
+        self.cut = self.cut or cut
+
+
+class Calls:
+    """Steps begin and end in `turns`; the rest is changed by `tool_calls`, and by `runs` where a run is stopped."""
+
+    def __init__(
+        self, step: Sequence[str] = (), waiting: Iterable[ToolCallView] = (), unknown: Collection[str] = ()
+    ) -> None:
+        """`step` has the ids of a step that the run goes on with, `waiting` its calls that wait for a decision, and
+        `unknown` the digests of the conversation's calls whose outcome is unknown."""
+        self.scheduler = CallScheduler()
+        self._step = Step(step)
+        self._decisions: Broker[ToolCallView | None] = Broker()
+        """`None` wakes a call whose run is suspended."""
+        self._answers: Broker[Outcome] = Broker()
+        self._waiting = {call.approval_id: call for call in waiting}
+        self._started: dict[str, asyncio.Task[None]] = {}
+        self._executing: dict[str, Execution] = {}
+        self._unknown = set(unknown)
+        self._late: deque[object] = deque(maxlen=LATE_CALLS)
+
+    # The step.
+
+    @property
+    def of_step(self) -> Sequence[str]:
+        """The ids of the step's calls, in the model's order."""
+        return self._step.calls
+
+    def begin_step(self, tool_call_ids: Sequence[str], proposed: dict[str, ToolCallView] | None = None) -> None:
+        self._step = Step(tool_call_ids, proposed or {})
+
+    def end_step(self) -> Step:
+        ended, self._step = self._step, Step()
+        return ended
+
+    def take_proposed(self, tool_call_id: str) -> ToolCallView | None:
+        return self._step.proposed.pop(tool_call_id, None)
+
+    def add_result(self, tool_call_id: str, result: str, images: ImageRefs) -> None:
+        self._step.results[tool_call_id] = result
+        if images:
+            self._step.images[tool_call_id] = images
+
+    # Decisions, and answers of pages.
+
+    @property
+    def undecided(self) -> int:
+        """The number of tasks that wait for a decision."""
+        return len(self._decisions.waiting())
+
+    def expect_decision(self, approval_id: str) -> "asyncio.Future[ToolCallView | None]":
+        return self._decisions.expect(approval_id)
+
+    @contextmanager
+    def waiting(self, call: ToolCallView) -> Iterator[None]:
+        """Marks a call as waiting for a decision."""
+        self._waiting[call.approval_id] = call
+        try:
+            yield
+        finally:
+            self._waiting.pop(call.approval_id, None)
+
+    def waiting_call(self, approval_id: str) -> ToolCallView | None:
+        """A call that waits for a decision, as it was asked about."""
+        return self._waiting.get(approval_id)
+
+    def resolve_decision(self, call: ToolCallView) -> None:
+        """Wake the task of a call that was decided on, or ended."""
+        self._waiting.pop(call.approval_id, None)
+        self._decisions.resolve(call.approval_id, call)
+
+    def release_undecided(self) -> None:
+        """Wake the tasks that wait for a decision, without one: the run is suspended."""
+        for approval_id in self._decisions.waiting():
+            self._decisions.resolve(approval_id, None)
+
+    @property
+    def unanswered(self) -> list[str]:
+        """The calls that wait for a page's answer."""
+        return self._answers.waiting()
+
+    def expect_answer(self, tool_call_id: str) -> "asyncio.Future[Outcome]":
+        return self._answers.expect(tool_call_id)
+
+    def answer(self, tool_call_id: str, outcome: Outcome) -> bool:
+        """False where the call waits for no answer."""
+        return self._answers.resolve(tool_call_id, outcome)
+
+    # Calls that were started, and those that the executor has.
+
+    @property
+    def is_any_started(self) -> bool:
+        return bool(self._started)
+
+    def add_started(self, tool_call_id: str, task: "asyncio.Task[None]") -> None:
+        """A call that started with its decision is carried out by a task of its own, which its node waits for."""
+        self._started[tool_call_id] = task
+
+    def drop_started(self, tool_call_id: str) -> None:
+        self._started.pop(tool_call_id, None)
+
+    def started(self, tool_call_id: str) -> "asyncio.Task[None] | None":
+        return self._started.get(tool_call_id)
+
+    def are_started(self, tool_call_ids: Sequence[str]) -> bool:
+        """Whether all of them started with their decision."""
+        return self._started.keys() >= set(tool_call_ids)
+
+    @contextmanager
+    def executing(self, tool_call_id: str, execution: Execution) -> Iterator[None]:
+        """Marks a call as being executed."""
+        self._executing[tool_call_id] = execution
+        try:
+            yield
+        finally:
+            del self._executing[tool_call_id]
+
+    def execution(self, tool_call_id: str) -> Execution | None:
+        return self._executing.get(tool_call_id)
+
+    def executions(self) -> list[Execution]:
+        return list(self._executing.values())
+
+    def running(self) -> list[str]:
+        """The calls that the executor has, or is about to get."""
+        return list(dict.fromkeys((*self._executing, *self._started)))
+
+    # After their end.
+
+    def add_unknown(self, digest: str) -> None:
+        self._unknown.add(digest)
+
+    def may_have_run(self, digest: str) -> bool:
+        """Whether the conversation has a call with these arguments whose outcome is unknown."""
+        return digest in self._unknown
+
+    def keep_late(self, outputs: object) -> None:
+        """Keep what takes the outputs of a call that has ended for as long as the run is in memory: threads that the
+        call left behind may show more. Only the executor has it otherwise."""
+        self._late.append(outputs)
+
+    async def aclose(self) -> None:
+        """End the tasks that no node waits for any more."""
+        for task in self._started.values():
+            task.cancel()
+        await asyncio.gather(*self._started.values(), return_exceptions=True)

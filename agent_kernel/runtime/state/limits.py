@@ -1,0 +1,206 @@
+"""Budgets of runs and conversations: limits, what is spent, and when a limit is reached."""
+
+import time
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Self
+
+from agent_kernel.approvals.limits import LIMITS
+from agent_kernel.errors import BudgetExceeded
+from agent_kernel.protocol.figures import money
+from agent_kernel.protocol.views import BudgetLimits, ConversationBudget, RunView, Usage
+from agent_kernel.protocol.vocabulary import BudgetOf, Limit
+
+_SUMMED = tuple(name for name, field in Usage.model_fields.items() if field.annotation is int)
+
+
+def filled_up(asked: BudgetLimits, default: BudgetLimits) -> BudgetLimits:
+    """The limits that a run asked for, with the host's defaults for the others."""
+    return BudgetLimits(
+        **{
+            name: value if (value := getattr(asked, name)) is not None else getattr(default, name)
+            for name in BudgetLimits.model_fields
+        }
+    )
+
+
+class Meter:
+    """Measures the time that a run has worked, on the monotonic clock. Paused while the run only waits for a person."""
+
+    def __init__(self, spent: float = 0.0) -> None:
+        self._spent = spent
+        self._since: float | None = None
+        self._watcher: Callable[[], None] | None = None
+
+    @classmethod
+    def of(cls, run: RunView) -> Self:
+        """The meter of a run that is about to begin, or to continue from its row. It is paused."""
+        return cls(run.usage.seconds if run.paused is None else run.paused.seconds)
+
+    @property
+    def stands(self) -> bool:
+        return self._since is None
+
+    @property
+    def seconds(self) -> float:
+        return self._spent + (time.monotonic() - self._since if self._since is not None else 0.0)
+
+    @property
+    def rounded(self) -> float:
+        """As the log keeps it."""
+        return round(self.seconds, 3)
+
+    def pause(self) -> None:
+        if self._since is not None:
+            self._spent, self._since = self.seconds, None
+            self._changed()
+
+    def go_on(self) -> None:
+        if self._since is None:
+            self._since = time.monotonic()
+            self._changed()
+
+    def watch(self, watcher: Callable[[], None] | None) -> None:
+        """Have `watcher` called when the meter is paused or resumed. For `runs.time_limit`."""
+        self._watcher = watcher
+
+    def _changed(self) -> None:
+        if self._watcher is not None:
+            self._watcher()
+
+
+def check(limits: BudgetLimits, usage: Usage, seconds: float, of: BudgetOf = "run") -> None:
+    """Raises `BudgetExceeded` when another model call would go over a limit."""
+    spent = _spent(usage, seconds)
+    reached = [name for name, value in spent.items() if (limit := _limit(limits, name)) is not None and value >= limit]
+    if not reached:
+        return
+    said = ", ".join(_said(name, spent[name], _limit(limits, name) or 0, usage) for name in reached)
+    whose = "Budget reached" if of == "run" else "The budget of this conversation is reached"
+    advice = "send another prompt" if of == "run" else "begin a new conversation, or send another prompt"
+    raise BudgetExceeded(
+        f"{whose}: {said}.", f"Nothing is lost: {advice} to go on, with a larger budget if you wish.", reached, of=of
+    )
+
+
+def seconds_left(run: RunView, meter: Meter) -> tuple[float, str] | None:
+    """How long the run may still work, and the reason to give once it may not; `None` without a limit."""
+    found = []
+    if (limit := run.budget.seconds) is not None:
+        found.append((limit - meter.seconds, f"The run's time budget of {limit:g} s is used up."))
+    whole = run.conversation_budget
+    if whole is not None and (limit := whole.limits.seconds) is not None:
+        left = limit - whole.spent.seconds - meter.seconds
+        found.append((left, f"The conversation's time budget of {limit:g} s is used up."))
+    return min(found, default=None)
+
+
+def calls_left(run: RunView) -> tuple[int, str] | None:
+    """How many calls the run may still start, and the reason to give for the others; `None` without a limit."""
+    found = []
+    if (limit := run.budget.tool_calls) is not None:
+        found.append((max(0, limit - run.usage.tool_calls), "The run's budget of tool calls is reached."))
+    whole = run.conversation_budget
+    if whole is not None and (limit := whole.limits.tool_calls) is not None:
+        left = max(0, limit - whole.spent.tool_calls - run.usage.tool_calls)
+        found.append((left, "The conversation's budget of tool calls is reached."))
+    return min(found, default=None)
+
+
+def together(one: Usage, other: Usage) -> Usage:
+    """The usage of two runs together."""
+    costs = [Decimal(repr(cost)) for cost in (one.cost, other.cost) if cost is not None]
+    return Usage(
+        **{name: getattr(one, name) + getattr(other, name) for name in _SUMMED},
+        seconds=round(one.seconds + other.seconds, 3),
+        cost=float(sum(costs)) if costs else None,
+        cost_is_partial=one.cost_is_partial or other.cost_is_partial,
+        estimated=one.estimated or other.estimated,
+    )
+
+
+def conversation_budget(limits: BudgetLimits, earlier: Iterable[RunView]) -> ConversationBudget | None:
+    """The conversation's budget for its next run; `None` without limits. `earlier` are the runs before it, the last one
+    first: they are read up to one that knows the usage before it."""
+    if limits == BudgetLimits():
+        return None
+    spent, raised, without_usd = Usage(), BudgetLimits(), False
+    for run in earlier:
+        spent = together(spent, run.usage)
+        if (before := run.conversation_budget) is not None:
+            spent, raised, without_usd = together(spent, before.spent), before.raised, before.without_usd
+            break
+    now = _plus(limits, raised)
+    return ConversationBudget(
+        limits=now.model_copy(update={"usd": None}) if without_usd else now,
+        spent=spent,
+        raised=raised,
+        without_usd=without_usd,
+    )
+
+
+def with_raised(budget: ConversationBudget, limits: BudgetLimits) -> ConversationBudget:
+    """The budget after a person has raised it to these limits."""
+    more = {name: _limit(limits, name) for name in LIMITS}
+    for name in LIMITS:
+        before, now = _limit(budget.limits, name), more[name]
+        already = _limit(budget.raised, name) or 0
+        more[name] = now - before + already if before is not None and now is not None else already or None
+    lifted = budget.limits.usd is not None and limits.usd is None
+    return budget.model_copy(
+        update={
+            "limits": limits,
+            "raised": BudgetLimits.model_validate(more),
+            "without_usd": budget.without_usd or lifted,
+        }
+    )
+
+
+def _plus(limits: BudgetLimits, more: BudgetLimits) -> BudgetLimits:
+    sums = {name: limit + (_limit(more, name) or 0) for name in LIMITS if (limit := _limit(limits, name)) is not None}
+    return BudgetLimits.model_validate(sums)
+
+
+def unpriced(limits: BudgetLimits, why: str, of: BudgetOf) -> BudgetExceeded:
+    """The error for a limit in US dollars where the cost can't be known."""
+    whose = "" if of == "run" else "of this conversation "
+    return BudgetExceeded(
+        f"{why}, so the budget {whose}of {money(limits.usd or 0)} can't be checked.",
+        "Nothing is lost: send another prompt to go on, with a budget in tokens if you wish.",
+        ["usd"],
+        of=of,
+        unpriced=True,
+    )
+
+
+def raised(limits: BudgetLimits, add: BudgetLimits, usage: Usage, seconds: float) -> BudgetLimits:
+    """The limits raised by `add`, each counted from what is spent where that is past the limit already."""
+    spent = _spent(usage, seconds)
+    more = {
+        name: max(limit, spent[name]) + extra
+        for name in spent
+        if (limit := _limit(limits, name)) is not None and (extra := _limit(add, name)) is not None
+    }
+    return BudgetLimits.model_validate(limits.model_dump() | more)
+
+
+def _spent(usage: Usage, seconds: float) -> dict[Limit, float]:
+    return {
+        "tokens": usage.total_tokens,
+        "usd": usage.cost or 0.0,
+        "tool_calls": usage.tool_calls,
+        "steps": usage.steps,
+        "seconds": seconds,
+    }
+
+
+def _said(name: Limit, spent: float, limit: float, usage: Usage) -> str:
+    if name == "usd":  # with one sign of the dollar: between two, a notebook shows mathematics
+        return f"{money(spent)} of {money(limit).removeprefix('$')} US dollars"
+    about = "about " if name == "tokens" and usage.estimated else ""
+    return f"{about}{spent:,.0f} of {limit:,.0f} {name.replace('_', ' ')}"
+
+
+def _limit(limits: BudgetLimits, name: Limit) -> float | None:
+    value: float | None = getattr(limits, name)
+    return value

@@ -1,0 +1,336 @@
+"""ActiveRun is the state of one run in memory.
+
+The log is the truth; this holds what is only needed while the run goes: the model, the futures, the transcript.
+Outside of `state`, only the modules in `WRITERS` assign to its fields (tests/architecture holds it). Any other change
+is a method here or of one of the parts, each of which says who calls it.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import Context
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from agent_kernel.approvals.policy import Policy
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.log.events import Mark
+from agent_kernel.log.inbox import KeptMessage
+from agent_kernel.log.runs import ConversationRow, save_run
+from agent_kernel.log.store import Log
+from agent_kernel.models.base import Model, facts_of
+from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_now
+from agent_kernel.protocol.views import ErrorView, MessageView, NoticeView, PolicyView, RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.state.calls import Calls
+from agent_kernel.runtime.state.commits import Commit, Commits
+from agent_kernel.runtime.state.history import Past
+from agent_kernel.runtime.state.inbox import Inbox
+from agent_kernel.runtime.state.leases import Leases
+from agent_kernel.runtime.state.limits import Meter
+from agent_kernel.runtime.state.repeats import Repeats
+from agent_kernel.runtime.state.request_images import RequestImages
+from agent_kernel.runtime.state.transcript import Transcript
+from agent_kernel.runtime.state.waits import PersonWaits, Shown
+from agent_kernel.tools.executor import ToolExecutor
+from agent_kernel.tools.registry import ToolRegistry
+
+T = TypeVar("T")
+
+WRITERS = {
+    "policy": ("tool_calls.policy_switch",),
+    "last_message_id": ("turns.model_turn",),
+    "finish_reason": ("turns.model_turn",),
+    "stopping": ("runs.stop",),
+    "out_of_time": ("runs.time_limit", "turns.budget_pause"),
+}
+"""The fields of `ActiveRun` that modules outside of `state` assign to, and which modules those are."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of a run: its view, its answer, and its whole transcript."""
+
+    run: RunView
+    text: str
+    messages: list[MessageView]
+    tool_calls: list[ToolCallView]
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """The objects that a run gets from its conversation and its host."""
+
+    conversation: ConversationRow
+    log: Log
+    settings: RuntimeSettings
+    model: Model
+    executor: ToolExecutor | None
+    attended: bool
+    """False where there is no person to ask: scripted decisions answer, or else the call is denied."""
+    leases: Leases
+    shown: Shown
+    """Whether a page has shown the conversation."""
+    variables: Context
+    """The host's context variables, for tasks that are neither the graph's nor a request's."""
+    under_way: Collection["ActiveRun"] = ()
+    """The host's runs in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartingPoint:
+    """The position at which a run continues; that of a new one is its beginning."""
+
+    begun: Mark
+    """A place in the log before the run's beginning."""
+    past: Past
+    meter: Meter
+    repeats: Repeats
+    prompted: bool = False
+    """Whether the prompt is in the log."""
+    step: Sequence[str] = ()
+    """The ids of the calls of its step that no tool message in the log answers."""
+    waiting: Sequence[ToolCallView] = ()
+    messages: Sequence[KeptMessage] = ()
+    unknown: Collection[str] = ()
+    """The digests of the conversation's calls whose outcome is unknown."""
+
+
+class ActiveRun:
+    """Used in the runtime's event loop only."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        context: RunContext,
+        view: RunView,
+        policy: Policy,
+        start: StartingPoint,
+        scripted: Sequence[ScriptedDecision] = (),
+    ) -> None:
+        self.spec = spec
+        self.run_id = spec.run_id
+        self.conversation = context.conversation
+        self.log = context.log
+        self.settings = context.settings
+        self.model = context.model
+        self.executor = context.executor
+        self.attended = context.attended
+        self.shown = context.shown
+        self._context = context
+        self.begun, self.prompted = start.begun, start.prompted
+        self.registry = ToolRegistry(spec.tools)
+
+        self.meter, self.repeats = start.meter, start.repeats
+        self.transcript, self.pictures = Transcript(start.past), RequestImages()
+        self.calls = Calls(start.step, start.waiting, start.unknown)
+        self.waits, self.inbox = PersonWaits(), Inbox(start.messages)
+        self._commits = Commits(context.log, context.conversation)
+
+        self.view = view
+        """As the log has it, or is about to: see `change` and `save`."""
+        self.policy = policy
+        """The policy in force."""
+        self.policy_lock = asyncio.Lock()
+        """Held by those who read what the policy is to be and then put it in force."""
+        self._scripted = list(scripted)
+        self._invalid_steps = 0
+        self._tasks = 0
+        """The number of tasks that work or wait: one per call, and one where the whole run waits for a person."""
+        self._streaming: asyncio.Task[object] | None = None
+
+        self.last_message_id: str | None = None
+        self.finish_reason: FinishReason = "stop"
+        """Of the model's last answer."""
+
+        self.suspended = False
+        """See `suspend`."""
+        self._paused_when_suspended = False
+        self.stopping: str | None = None
+        """Why the run is being stopped, which its steps look at after every wait."""
+        self.out_of_time: str | None = None
+        """Why nothing may go on until there is more budget: the time of its budget is used up."""
+        self.failure: ErrorView | None = None
+        """See `fail`."""
+
+    # What the log has of it.
+
+    async def commit(self, work: Callable[[Commit], T]) -> T:
+        """See `Commits.write`."""
+        return await self._commits.write(work)
+
+    def commit_soon(self, work: Callable[[Commit], None]) -> None:
+        """See `Commits.write_soon`."""
+        self._commits.write_soon(work)
+
+    async def committed(self) -> None:
+        """See `Commits.settled`."""
+        await self._commits.settled()
+
+    async def emit(self, *events: LoggedEvent) -> None:
+        def work(commit: Commit) -> None:
+            for event in events:
+                commit.emit(event)
+
+        await self.commit(work)
+
+    def change(self, **fields: object) -> None:
+        """Change the view; `save` writes it."""
+        self.view = self.view.model_copy(update=fields)
+
+    def save(self, commit: Commit) -> None:
+        """Write the run's row and show it."""
+        save_run(commit.sql, self.view)
+        commit.emit(RunEvent(run_id=self.run_id, run=self.view))
+
+    def notify(self, content: str) -> None:
+        """Add a notice about something that was done otherwise than asked, unless it is there already."""
+        if any(notice.content == content for notice in self.view.notices):
+            return
+        notice = NoticeView(content=content, at=utc_now(), steps=self.view.usage.steps)
+        self.change(notices=[*self.view.notices, notice])
+        self.commit_soon(self.save)
+
+    # Its policy, and answers written beforehand.
+
+    async def show_policy(self, policy: Policy, view: PolicyView) -> None:
+        """Put a policy in force, and commit what is shown of it."""
+        self.policy = policy
+        self.change(policy=view)
+        await self.commit(self.save)
+
+    def next_scripted(self, tool_name: str) -> ScriptedDecision | None:
+        """The next scripted decision that fits a call of this tool. It is used once."""
+        for index, decision in enumerate(self._scripted):
+            if decision.tool_name in (None, tool_name):
+                return self._scripted.pop(index)
+        return None
+
+    # Its model.
+
+    @property
+    def sends_images(self) -> bool:
+        """Whether the model takes pictures, and the site lets it have them."""
+        return self.settings.send_images and facts_of(self.model).images
+
+    def recall(self, sql: sqlite3.Connection) -> None:
+        """Read what was said before, unless that was done. For `Log.read`."""
+        cards_after = self.begun if self.prompted else None
+        self.transcript.recall(
+            sql, self.conversation.number, self.spec, cards_after=cards_after, pictures=self.sends_images
+        )
+
+    def count_invalid_steps(self, *, invalid: bool) -> int:
+        """Count a step of the model. How many in a row were nothing but invalid calls."""
+        self._invalid_steps = self._invalid_steps + 1 if invalid else 0
+        return self._invalid_steps
+
+    def outside_graph(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        """A task without the context variables of the graph, or of a request. What it opens, such as a connection to
+        the model that is kept for the next run, would hold this run with all that was said in it."""
+        return asyncio.create_task(work, name=name, context=self._context.variables.copy())
+
+    async def stoppable(self, work: Coroutine[Any, Any, T], name: str) -> T | None:
+        """Ask the model for something, outside of the graph. `None` where it was cut off meanwhile."""
+        task = self.outside_graph(work, f"{name} {self.run_id}")
+        self._streaming = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if not task.cancelled() or (current is not None and current.cancelling()):
+                raise
+            return None
+        finally:
+            self._streaming = None
+
+    def cut_off_model(self) -> None:
+        if self._streaming is not None:
+            self._streaming.cancel()
+
+    def take_back_answers(self) -> None:
+        """The tool messages that are not in the log yet are to be made anew, from the log's calls."""
+        self.calls.begin_step([*self.transcript.take_back_answers(), *self.calls.of_step])
+
+    # Its waits.
+
+    @contextmanager
+    def task(self) -> Iterator[None]:
+        """Counts a task of the run that works, or waits."""
+        self._tasks += 1
+        self.note_time()
+        try:
+            yield
+        finally:
+            self._tasks -= 1
+            self.note_time()
+
+    @contextmanager
+    def asking(self, call: ToolCallView) -> Iterator[None]:
+        """Marks a call as waiting for a decision, which pauses the meter if nothing else goes on."""
+        try:
+            with self.calls.waiting(call):
+                self.note_time()
+                yield
+        finally:
+            self.note_time()
+
+    def note_time(self) -> None:
+        """Have the meter stand where the run now does nothing but wait for a person, and run where it does more."""
+        if self.suspended or self.view.paused is not None:
+            return
+        waiting = self.calls.undecided + len(self.calls.unanswered) + self.waits.count
+        if 0 < waiting == self._tasks and not self.calls.is_any_started:
+            self.meter.pause()
+        else:
+            self.meter.go_on()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the whole run waits for a person, and not only calls of it."""
+        return self._paused_when_suspended or self.view.paused is not None or self.waits.count > 0
+
+    def suspend(self) -> None:
+        """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
+        first decision brings it back. Does nothing where anything else goes on, or where few runs are in memory."""
+        if sum(not run.suspended for run in self._context.under_way) <= self.settings.runs_in_memory:
+            return
+        waiting = self.calls.undecided + self.waits.count
+        if self._context.leases or self.calls.is_any_started or self.is_ending or waiting != self._tasks:
+            return
+        self._paused_when_suspended = self.is_paused
+        self.suspended = True
+        self.calls.release_undecided()
+        self.waits.wake()
+
+    # Its end.
+
+    @property
+    def is_ending(self) -> bool:
+        """Stopped or failed: it takes no further step."""
+        return self.stopping is not None or self.failure is not None
+
+    @property
+    def takes_messages(self) -> bool:
+        """Whether a message that comes now is part of the run's next model call."""
+        return self.inbox.is_open and not self.is_ending
+
+    @property
+    def halted(self) -> str | None:
+        """Why a call that was about to begin does not, where it does not."""
+        return self.stopping or self.out_of_time
+
+    async def fail(self, code: ErrorCode, message: str, noted: Callable[[Commit], None] | None = None) -> None:
+        """Note why the run ends in error; `noted` adds to the same transaction. The first reason stays."""
+        if self.failure is not None:
+            return
+        self.failure = ErrorView(code=code, message=message)
+
+        def work(commit: Commit) -> None:
+            commit.emit(ErrorEvent(run_id=self.run_id, code=code, message=message))
+            if noted is not None:
+                noted(commit)
+
+        await self.commit(work)

@@ -1,0 +1,137 @@
+"""The transcript of a conversation as a run gives it to the model."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from agent_kernel.log.events import START, Mark, shown_cards
+from agent_kernel.models.base import WireMessage
+from agent_kernel.protocol.ids import new_tool_call_id
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.compaction import LEFT_OUT, Compaction, tokens_of, tokens_of_tools
+from agent_kernel.runtime.state.history import SYSTEM_PROMPT, Past, read_history, read_window, wire_message
+from agent_kernel.runtime.state.window import Window
+
+LONGEST_ID = 65_536
+"""Characters. Some proxies put a signature of thousands into an id, and want it back."""
+
+
+class Transcript:
+    """Changed by `turns` alone. Until `recall`, messages are not collected: they will be read from the log."""
+
+    def __init__(self, past: Past) -> None:
+        self._past: Past | None = past
+        """The cached part of the conversation, until the rest is read; `None` from then on."""
+        self._history: list[WireMessage] = []
+        self._window = Window()
+        self._call_ids: set[str] = set()
+        """The ids that the conversation's calls have had, and the cards of calls that were never finished."""
+        self._unwritten: list[dict[str, Any]] = []
+        """Tool messages that the model gets and that the next commit of a message writes."""
+        self._fixed_tokens: float | None = None
+
+    @property
+    def is_recalled(self) -> bool:
+        return self._past is None
+
+    @property
+    def history(self) -> Sequence[WireMessage]:
+        """All that was said, the system prompt first. Empty until `recall`."""
+        return self._history
+
+    def recall(
+        self,
+        sql: sqlite3.Connection,
+        conversation: int,
+        spec: RunSpec,
+        *,
+        cards_after: Mark | None,
+        pictures: bool,
+    ) -> None:
+        """Read what was said before, unless that was done. `cards_after` is the place after which the run has shown
+        cards, where it has; `pictures` says whether the model is given them. For `Log.read`."""
+        if self._past is None:
+            return
+        first = {"role": "system", "content": spec.system or SYSTEM_PROMPT}
+        self._history = [first, *read_history(sql, conversation, self._past, spec.run_id)]
+        self._call_ids = {call["id"] for message in self._history for call in message.get("tool_calls", ())}
+        # In a conversation that has just begun nothing was left out.
+        fresh = self._past.upto == START and len(self._history) > 1
+        self._window = read_window(sql, conversation) if fresh else self._past.window
+        self._window.has_gaps = any(message["role"] == LEFT_OUT for message in self._history)
+        self._window.count_pictures(pictures)
+        if cards_after is not None:  # cards that were cut off have used ids too
+            self._call_ids.update(shown_cards(sql, conversation, spec.run_id, cards_after))
+        self._past = None
+
+    def past(self, upto: Mark) -> Past:
+        """The history for the next run of the conversation. `upto` is the position of the log."""
+        return self._past or Past(self._history[1:], upto, self._window)
+
+    def add(self, body: dict[str, Any]) -> None:
+        """Add a message that is in the log, or on its way there."""
+        if self._past is not None:
+            return  # it will be read with the rest
+        self._history.append(wire_message(body))
+        self._call_ids.update(call["id"] for call in body.get("tool_calls", ()))
+
+    def add_answers(self, bodies: Sequence[dict[str, Any]]) -> None:
+        """Add tool messages, which the next commit of a message writes."""
+        for body in bodies:
+            self.add(body)
+            self._unwritten.append(body)
+
+    @property
+    def unwritten(self) -> Sequence[dict[str, Any]]:
+        return self._unwritten
+
+    def note_written(self) -> None:
+        """The tool messages are in the log."""
+        self._unwritten.clear()
+
+    def take_back_answers(self) -> list[str]:
+        """Remove the tool messages that are not in the log. Returns the ids of their calls."""
+        ids = [body["tool_call_id"] for body in self._unwritten]
+        del self._history[len(self._history) - len(ids) :]
+        self._unwritten.clear()
+        return ids
+
+    def call_id(self, wanted: str) -> str:
+        """The model's id for a call, or a new one where it sent none, one that can't be kept or shown, or one that this
+        conversation has used: several servers count anew in each turn."""
+        usable = 0 < len(wanted) <= LONGEST_ID and wanted.isprintable() and wanted not in self._call_ids
+        own = wanted if usable else new_tool_call_id()
+        self._call_ids.add(own)  # now: its card may be shown and cut off, and the next turn's is another
+        return own
+
+    # Its length.
+
+    @property
+    def compaction(self) -> Compaction:
+        return self._window.compaction
+
+    def compact(self, compaction: Compaction) -> None:
+        self._window.change(compaction)
+
+    def messages(self) -> Sequence[WireMessage]:
+        """The messages of the next request."""
+        return self._window.messages(self._history)
+
+    @property
+    def ratio(self) -> float:
+        """Tokens by the service's count per estimated token."""
+        return self._window.ratio
+
+    def fixed_tokens(self, tools: Sequence[dict[str, Any]]) -> float:
+        """The estimate for the system prompt and the tools: the same in each request of a run."""
+        if self._fixed_tokens is None:
+            self._fixed_tokens = tokens_of(self._history[0]) + tokens_of_tools(tools)
+        return self._fixed_tokens
+
+    def tokens(self, tools: Sequence[dict[str, Any]]) -> float:
+        """The estimate for the next request, before the ratio."""
+        return self.fixed_tokens(tools) + self._window.tokens(self._history)
+
+    def learn(self, counted: float, estimated: float) -> None:
+        """A service has counted a request for which there was an estimate."""
+        self._window.learn(counted, estimated)

@@ -1,0 +1,91 @@
+"""Records a person's decision on a waiting call."""
+
+from agent_kernel.approvals.offers import every_call, offered_rules
+from agent_kernel.errors import InvalidArguments
+from agent_kernel.log import tool_calls
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls import rules, transitions
+from agent_kernel.runtime.tool_calls.execution import reserve_turn, start_tasks
+from agent_kernel.runtime.tool_calls.policy_check import asks_executor, check_policy, permits
+from agent_kernel.runtime.tool_calls.previews import shown_call
+from agent_kernel.tools import outcome_texts
+from agent_kernel.tools.arguments import digest
+
+
+async def record_decision(
+    run: ActiveRun, call: ToolCallView, decision: Decision, decided_by: str | None
+) -> ToolCallView:
+    """Commit a person's decision, with the start of the call where its turn is free, and wake the call. The first
+    decision wins. Returns the call as it was decided.
+
+    Raises `AlreadyDecided`, `DigestMismatch`, and `InvalidArguments` where an edit does not fit the tool or is denied
+    by policy, or a rule was not offered; the call then goes on waiting.
+    """
+    edit = await _edit(run, call, decision) if decision.approved else None
+    verdict = tool_calls.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope, edit)
+    denial = outcome_texts.denied("by the user", decision.reason)
+    row = run.conversation
+
+    with reserve_turn(run, call, wanted=await _may_start(run, call, verdict)) as starts:
+
+        def work(commit: Commit) -> ToolCallView:
+            decided = transitions.apply_verdict(
+                commit, call.approval_id, verdict, denial=denial, starts=starts, seen_digest=decision.digest
+            )
+            if decision.approved and decision.scope != "once":
+                chosen = _chosen_rule(decided, decision)
+                kept = run.settings.user_rules
+                rules.save(commit.sql, row, decision.scope, chosen, decided_by, kept)
+            return decided
+
+        now = await run.commit(work)
+        start_tasks(run, now)
+    run.calls.resolve_decision(now)
+    return now.model_copy(update={"state": "approved", "started_at": None}) if starts else now
+
+
+async def _may_start(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> bool:
+    """Whether policy lets the call start in the commit of its approval. A tool that checks its calls itself is asked
+    after the commit, so that its answer can't delay it."""
+    if not verdict.approved or asks_executor(run, call.tool_name):
+        return False
+    edit = verdict.edit
+    judgement = await check_policy(
+        run, call.tool_name, edit.tool_input if edit else call.tool_input, edited=edit is not None
+    )
+    return permits(judgement, verdict.by)
+
+
+def _chosen_rule(call: ToolCallView, decision: Decision) -> str:
+    """The rule to save: one of those that the card offered."""
+    widest = every_call(call.tool_name)
+    if decision.rule is None or decision.rule == widest:
+        return widest
+    if decision.rule not in [offer.text for offer in offered_rules(call)]:
+        raise InvalidArguments(f"The rule {decision.rule!r} was not offered for this call. Nothing was decided.")
+    return decision.rule
+
+
+async def _edit(run: ActiveRun, call: ToolCallView, decision: Decision) -> tool_calls.Edit | None:
+    """The arguments that replace the model's, or `None` where nothing was changed."""
+    if decision.edited_input is None:
+        return None
+    if call.state not in tool_calls.UNDECIDED:
+        return None  # the commit will find that it was decided
+    tool_input = run.registry.validate(call.tool_name, decision.edited_input)
+    if digest(tool_input) == call.digest:
+        return None
+    judgement = await check_policy(run, call.tool_name, tool_input, edited=True)
+    if judgement.approval == "deny":
+        raise InvalidArguments(f"The changed call can't be approved. {judgement.reason}")
+    shown, found = await shown_call(run, call.tool_name, tool_input, judgement.place)
+    return tool_calls.Edit(
+        tool_input=tool_input,
+        digest=digest(tool_input),
+        warnings=tuple(found),
+        preview=shown,
+        place=judgement.place,
+    )

@@ -1,0 +1,81 @@
+"""CallOutputs writes the outputs of one call to the log, including those that arrive after its end."""
+
+import asyncio
+import logging
+import weakref
+
+from agent_kernel.protocol.events import ToolOutputEvent
+from agent_kernel.protocol.views import OutputView, ToolCallView
+from agent_kernel.runtime.batches import Batcher
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls.shown_images import ShownImages
+
+logger = logging.getLogger(__name__)
+_FIRST_OUTPUT_SECONDS = 0.01
+_LATE_CHARACTERS = 16_777_216
+"""The most output of a call after its end. The kernel limits it too, but is not trusted."""
+
+
+class CallOutputs:
+    """A thread that a call left behind may show more while the run is open. `add` does not keep the run in memory."""
+
+    def __init__(self, run: ActiveRun, call: ToolCallView) -> None:
+        self.shown = ShownImages()
+        self._run = weakref.ref(run)
+        self._run_id = run.run_id
+        self._tool_call_id = call.tool_call_id
+        self._index = -1
+        self._ended = False
+        self._early: list[ToolOutputEvent] | None = []
+        """Outputs between the call's end and its commit; `None` after that."""
+        self._late_room = _LATE_CHARACTERS
+        self._late: set[asyncio.Task[None]] = set()
+        # Outputs of a quick call are committed with its outcome.
+        seconds = run.settings.token_flush_seconds
+        self._batcher: Batcher[ToolOutputEvent] = Batcher(self._write, seconds, first=_FIRST_OUTPUT_SECONDS)
+
+    def add(self, output: OutputView) -> None:
+        self._index += 1
+        event = ToolOutputEvent(run_id=self._run_id, tool_call_id=self._tool_call_id, index=self._index, output=output)
+        if self._ended:
+            self._add_late(event)
+        else:
+            self.shown.add(output)
+            self._batcher.add(event)
+
+    async def drain(self) -> list[ToolOutputEvent]:
+        """Stop, and return the unwritten outputs, for the commit of the outcome."""
+        self._ended = True
+        return await self._batcher.drain()
+
+    async def aclose(self) -> None:
+        self._ended = True
+        await self._batcher.aclose()
+
+    def settled(self) -> None:
+        """The commit of the outcome is under way: later outputs are written after it."""
+        early, self._early = self._early or [], None
+        for event in early:
+            self._add_late(event)
+
+    async def _write(self, outputs: list[ToolOutputEvent]) -> None:
+        if (run := self._run()) is not None:
+            await run.emit(*outputs)
+
+    def _add_late(self, event: ToolOutputEvent) -> None:
+        if self._early is not None:
+            self._early.append(event)
+            return
+        run = self._run()
+        self._late_room -= len(event.model_dump_json())
+        if run is None or run.view.status != "running" or self._late_room < 0:
+            logger.info("Dropped what the call %s showed after its run", self._tool_call_id)
+            return
+        task = run.outside_graph(run.emit(event), f"late output of {self._tool_call_id}")
+        self._late.add(task)
+        task.add_done_callback(self._late_written)
+
+    def _late_written(self, task: asyncio.Task[None]) -> None:
+        self._late.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.warning("What the call %s showed late is not in the log: %s", self._tool_call_id, error)

@@ -1,0 +1,174 @@
+"""Executes a call: from the commit of `executing` to the commit of its outcome.
+
+Where its turn at the kernel is free, a call starts with the commit of its decision.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+import orjson
+
+from agent_kernel.errors import KernelGone
+from agent_kernel.log import images
+from agent_kernel.log.tool_calls import Proposal
+from agent_kernel.protocol.events import ToolOutputEvent
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.state.calls import Cut, Execution
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs
+from agent_kernel.runtime.tool_calls.queue_position import showing_queue_position
+from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
+from agent_kernel.runtime.tool_calls.timeouts import timed
+from agent_kernel.tools import outcome_texts
+from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.truncation import TextLimits, shorten
+
+logger = logging.getLogger(__name__)
+
+
+def is_for_page(run: ActiveRun, tool_name: str) -> bool:
+    return run.registry.declaration(tool_name).runs_in == "page"
+
+
+@contextmanager
+def reserve_turn(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool) -> Iterator[bool]:
+    """For the commit of a decision: whether the call can start with it, because its turn at the kernel is free. The
+    block calls `start_tasks`, whose task releases the turn; if the block fails, the turn is released here."""
+    if not wanted or is_for_page(run, call.tool_name) or not run.calls.scheduler.take(call.read_only):
+        yield False
+        return
+    try:
+        yield True
+    except BaseException:
+        run.calls.scheduler.release(call.read_only)
+        raise
+
+
+def start_tasks(run: ActiveRun, *now: ToolCallView) -> None:
+    """Carry out the calls that started with their decision. Their nodes in the graph, which may not have begun yet,
+    wait for these tasks."""
+    for call in now:
+        if call.state == "executing":
+            task = run.outside_graph(_carry_out(run, call), f"started {call.tool_call_id}")
+            run.calls.add_started(call.tool_call_id, task)
+
+
+async def _carry_out(run: ActiveRun, call: ToolCallView) -> None:
+    try:
+        await carry_out(run, call)
+    finally:
+        run.calls.scheduler.release(call.read_only)
+
+
+async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
+    """Run a call whose state in the log is `executing`."""
+    if (why := run.halted) is not None:  # the run was stopped before there was anything to interrupt
+        text = outcome_texts.cancelled_before_start(why)
+        await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "cancelled", text, reason=why))
+        return
+    outputs = CallOutputs(run, call)
+    started = time.monotonic()
+    try:
+        outcome, cut = await _on_executor(run, call, outputs.add)
+    except BaseException:
+        await outputs.aclose()
+        raise
+    await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), cut)
+    outputs.settled()
+    run.calls.keep_late(outputs)
+
+
+async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tuple[Outcome, Cut | None]:
+    """The outcome of the call, and why it was interrupted by us where it was."""
+    executor = run.executor
+    if executor is None:
+        return Outcome("error", "This conversation has no kernel to run the call in."), None
+    # A person approved the file that the card showed; policy and scripts see none.
+    base = call.preview.base if call.preview is not None and call.by == "user" else ""
+    approved = ApprovedCall(
+        call.approval_id, call.tool_call_id, call.tool_name, call.tool_input, call.digest, base, call.place
+    )
+    execution = run.outside_graph(executor.execute(approved, emit), f"call {call.tool_call_id}")
+    running = Execution(call.approval_id, execution)
+    try:
+        with run.calls.executing(call.tool_call_id, running):
+            async with showing_queue_position(run, call, executor), timed(run, call, executor, running):
+                outcome = await execution
+                return outcome, None if outcome.status == "success" else running.cut
+    except KernelGone as gone:
+        return Outcome("unknown", str(gone)), None
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if not execution.cancelled() or (current is not None and current.cancelling()):
+            raise
+        return Outcome("unknown", "It did not end when it was interrupted."), running.cut
+    except Exception:
+        logger.exception("The executor failed on %s", call.tool_name)
+        return Outcome("unknown", "Something broke between Agent Kernel and the kernel."), None
+
+
+async def finish(
+    run: ActiveRun,
+    call: ToolCallView,
+    outcome: Outcome,
+    started: float,
+    last_outputs: Sequence[ToolOutputEvent] = (),
+    shown: Sequence[str] = (),
+    cut: Cut | None = None,
+) -> None:
+    """Commit the outcome of a call, with the pictures that it has `shown`; `cut` is why we have interrupted it."""
+    if cut is not None:
+        outcome = _cut_short(outcome, cut)
+    settings = run.settings
+    limits = TextLimits(characters=settings.result_characters, lines=settings.result_lines)
+    shortening = partial(
+        shorten, call.tool_name, outcome.content, limits, settings.output_directory, outcome.output_file
+    )
+    # A text beyond the limits is written to a file.
+    kept = shortening() if len(outcome.content) <= limits.characters else await asyncio.to_thread(shortening)
+    pictures = NO_PICTURES
+    if shown and outcome.status != "unknown":
+        pictures = await asyncio.to_thread(prepare, shown, sent=run.sends_images)
+    text = f"{kept.text}\n{pictures.note}" if pictures.note else kept.text
+    result = outcome_texts.ended(call, outcome.status, text, cut=cut is not None)
+    duration = round((time.monotonic() - started) * 1000)
+    output_file = str(kept.output_file) if kept.output_file else None
+
+    def work(commit: Commit) -> None:
+        for event in last_outputs:
+            commit.emit(event)
+        images.keep(commit.sql, commit.number, pictures.data)
+        transitions.settle(
+            commit,
+            call.tool_call_id,
+            outcome.status,
+            result,
+            reason=outcome.content if outcome.status == "unknown" else cut.reason if cut is not None else None,
+            duration_ms=duration,
+            truncated=kept.truncated,
+            output_file=output_file,
+            undo=outcome.undo if outcome.status == "success" else None,
+            **({"images": orjson.dumps(pictures.refs).decode()} if pictures.refs else {}),
+        )
+
+    run.commit_soon(work)
+    if outcome.status == "unknown":
+        run.calls.add_unknown(call.digest)  # its text depends on the person's answer, so it is read with it
+    else:
+        run.calls.add_result(call.tool_call_id, result, pictures.refs)
+        run.pictures.add(pictures.data)
+
+
+def _cut_short(outcome: Outcome, cut: Cut) -> Outcome:
+    """The outcome of a call that we have interrupted: our reason, and its output so far."""
+    content = f"{cut.reason} {outcome.content}" if outcome.status == "unknown" else f"{cut.reason}\n{outcome.content}"
+    if outcome.status == "unknown":
+        return replace(outcome, content=content)
+    return replace(outcome, status="error" if cut.failed else "cancelled", content=content)

@@ -1,0 +1,101 @@
+"""Checks a call against the run's policy, with the verdict of its tool. Fails closed."""
+
+import asyncio
+import logging
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from agent_kernel.approvals.policy import JudgedCall, Judgement, Policy
+from agent_kernel.errors import KernelGone
+from agent_kernel.log.rules import rules_in_force
+from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode
+from agent_kernel.runtime.offload import read
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls.effective_policy import scope_keys, take_in_user_rules
+from agent_kernel.tools.arguments import digest, parse
+from agent_kernel.tools.builtin.declarations import OPENS_FILES
+from agent_kernel.tools.builtin.places import UNKNOWN
+from agent_kernel.tools.executor import ToolVerdict
+
+logger = logging.getLogger(__name__)
+_VERDICT_SECONDS = 5.0
+
+
+async def check_policy(
+    run: ActiveRun, tool_name: str, tool_input: str, *, edited: bool, cap: PolicyMode | None = None
+) -> Judgement:
+    """Judge valid arguments in their canonical form, under a mode no more permissive than `cap`."""
+    arguments: dict[str, Any] = parse(tool_input)
+    declaration = run.registry.declaration(tool_name)
+    what = digest(tool_input)
+    verdict = await _verdict(run, tool_name, tool_input)
+    while True:
+        # Read after the executor was asked: the policy may have been switched meanwhile.
+        policy = run.policy
+        call = JudgedCall(
+            tool_name=tool_name,
+            arguments=arguments,
+            digest=what,
+            declared=verdict.approval,
+            checks_itself=declaration.approval == "dynamic",
+            read_only=declaration.read_only,
+            # A call that may have run already always asks, whatever rule would allow it.
+            always_asks=edited or run.calls.may_have_run(what),
+            parameters=declaration.parameters,
+            edits_in_folder=verdict.may_edit,
+            place=verdict.place,
+        )
+        judgement = await read(tool_input, partial(policy.capped(cap).judge, call))
+        if judgement.approval == "allow" and (removed := await _removed_elsewhere(run)) is not None:
+            judgement = await read(tool_input, partial(removed.capped(cap).judge, call))
+        if policy is run.policy:
+            return replace(judgement, place=verdict.place)
+
+
+async def _removed_elsewhere(run: ActiveRun) -> Policy | None:
+    """The policy without saved rules that another process has removed; `None` where there are none."""
+    rules = run.view.policy.rules
+    saved = {rule.rule_id for rule in rules if rule.rule_id is not None}
+    if not saved:
+        return None
+    row = run.conversation
+    await take_in_user_rules(run.log, run.settings)
+    in_force = {rule.rule_id for rule in await run.log.read(lambda sql: rules_in_force(sql, scope_keys(row)))}
+    if saved <= in_force:
+        return None
+    kept = [rule for rule in rules if rule.rule_id is None or rule.rule_id in in_force]
+    policy = Policy(tuple(rule.text for rule in kept), run.policy.default)
+    if not run.policy_lock.locked():  # else its holder is about to show the policy in force
+        async with run.policy_lock:
+            await run.show_policy(policy, run.view.policy.model_copy(update={"rules": kept}))
+    return policy
+
+
+def permits(judgement: Judgement, by: DecidedBy | None) -> bool:
+    """Whether an approved call may start. Policy is judged again then: a rule may have changed while it waited."""
+    return judgement.approval == "allow" or (judgement.approval == "ask" and by in ("user", "script"))
+
+
+def asks_executor(run: ActiveRun, tool_name: str) -> bool:
+    """Whether `check_policy` has to ask the executor: for the tool's own check, or for where a file is."""
+    return run.registry.declaration(tool_name).approval == "dynamic" or tool_name in OPENS_FILES
+
+
+async def _verdict(run: ActiveRun, tool_name: str, tool_input: str) -> ToolVerdict:
+    """The tool's own verdict and the place of its file, from the executor. Without a clear answer the call asks, and
+    its place is one that no rule covers."""
+    declared = run.registry.declaration(tool_name).approval
+    verdict = ToolVerdict("ask" if declared == "dynamic" else declared)
+    executor = run.executor
+    if asks_executor(run, tool_name) and executor is not None:
+        try:
+            async with asyncio.timeout(_VERDICT_SECONDS):
+                verdict = await executor.tool_verdict(tool_name, tool_input)
+        except (TimeoutError, KernelGone) as error:
+            logger.warning("The kernel said nothing of a call of %s (%s): the call asks", tool_name, error)
+    if declared != "dynamic":
+        verdict = replace(verdict, approval=declared)
+    if tool_name not in OPENS_FILES:
+        return replace(verdict, place=None)
+    return verdict if verdict.place is not None else replace(verdict, place=UNKNOWN, may_edit=False)

@@ -1,0 +1,110 @@
+"""Switches the policy of a conversation while a run is under way.
+
+A stricter policy applies before its commit, a looser one after it, so that no call starts under a policy that the log
+does not have. A switch approves no waiting call; those that the new policy denies are denied.
+"""
+
+from agent_kernel.approvals.policy import Policy, exceeds
+from agent_kernel.errors import InvalidArguments
+from agent_kernel.log import runs, tool_calls
+from agent_kernel.log.audit import entries
+from agent_kernel.log.runs import ConversationRow
+from agent_kernel.log.store import Log
+from agent_kernel.protocol.events import PolicyEvent, utc_now
+from agent_kernel.protocol.views import NoticeView, PolicySwitchView
+from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.runtime.settings import RuntimeSettings
+from agent_kernel.runtime.state.commits import Commit, commit_to
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls.rules import check_waiting_calls
+
+
+def refuse_above(settings: RuntimeSettings, mode: PolicyMode, run: ActiveRun | None = None) -> None:
+    """Refuse a mode above the cap of the site, or of the folder of the run that is under way. Raises
+    `InvalidArguments`."""
+    if exceeds(mode, settings.policy_cap):
+        raise InvalidArguments(f"This site allows {settings.policy_cap} at most, not {mode}. Nothing was changed.")
+    folder = run.view.policy.folder_cap if run is not None else None
+    if run is not None and exceeds(mode, folder):
+        files = ", ".join(run.spec.limits.files[:3])
+        raise InvalidArguments(f"{files} allows {folder} at most, not {mode}. Nothing was changed.")
+
+
+async def switch(
+    log: Log,
+    settings: RuntimeSettings,
+    row: ConversationRow,
+    run: ActiveRun | None,
+    mode: PolicyMode,
+    decided_by: str | None,
+) -> PolicySwitchView:
+    """`run` is the one that is under way, if any. A switch to the mode in force changes nothing."""
+    if run is None:
+        before = await _mode_in_force(log, settings, row)
+        await commit_to(log, row, lambda commit: _note(commit, row, None, before, mode, decided_by))
+    else:
+        async with run.policy_lock:
+            before = run.policy.default
+            if before != mode:
+                await _put_in_force(run, before, mode, decided_by)
+                await check_waiting_calls(run)
+    run_id = run.run_id if run is not None else None
+    calls = await log.read(lambda sql: tool_calls.list_calls(sql, conversation=row.number))
+    waiting = sum(call.state == "awaiting_approval" for call in calls)
+    return PolicySwitchView(
+        conversation_id=row.conversation_id, run_id=run_id, before=before, mode=mode, waiting=waiting
+    )
+
+
+async def _mode_in_force(log: Log, settings: RuntimeSettings, row: ConversationRow) -> PolicyMode:
+    chosen = await log.read(lambda sql: runs.chosen_policy(sql, row.number))
+    return Policy(default=chosen or "ask").capped(settings.policy_cap).default
+
+
+async def _put_in_force(run: ActiveRun, before: PolicyMode, mode: PolicyMode, decided_by: str | None) -> None:
+    policy, view = run.policy, run.view
+    switched = Policy(policy.rules, mode)
+    if exceeds(before, mode):
+        run.policy = switched
+    _show(run, before, mode, decided_by)
+
+    def work(commit: Commit) -> None:
+        _note(commit, run.conversation, run.run_id, before, mode, decided_by)
+        run.save(commit)
+
+    try:
+        await run.commit(work)
+    except BaseException:
+        run.policy = policy
+        run.change(policy=view.policy, notices=view.notices)
+        raise
+    run.policy = switched
+
+
+def _note(
+    commit: Commit,
+    row: ConversationRow,
+    run_id: str | None,
+    before: PolicyMode,
+    mode: PolicyMode,
+    decided_by: str | None,
+) -> None:
+    """Write the switch: for the conversation, the audit trail and the clients."""
+    runs.choose_policy(commit.sql, commit.number, mode)
+    if before == mode:
+        return
+    conversation_id = row.conversation_id
+    entries.record_policy(
+        commit.sql, conversation_id=conversation_id, run_id=run_id, before=before, after=mode, decided_by=decided_by
+    )
+    commit.emit(PolicyEvent(run_id=run_id, before=before, mode=mode, decided_by=decided_by))
+
+
+def _show(run: ActiveRun, before: PolicyMode, mode: PolicyMode, decided_by: str | None) -> None:
+    whom = f" by {decided_by}" if decided_by is not None else ""
+    said = f"The policy was switched{whom}: from {before} to {mode}."
+    notice = NoticeView(content=said, at=utc_now(), steps=run.view.usage.steps)
+    run.change(
+        policy=run.view.policy.model_copy(update={"mode": mode}),
+        notices=[*run.view.notices, notice],
+    )

@@ -1,0 +1,68 @@
+"""Previews for cards. For a change of a file the executor makes it, because only it can read the file."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from functools import partial
+
+from agent_kernel.errors import InvalidArguments, KernelGone
+from agent_kernel.log import tool_calls
+from agent_kernel.protocol.tools import FileCard
+from agent_kernel.protocol.views import Place, Preview, ToolCallView, Warning
+from agent_kernel.runtime.offload import read
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
+
+logger = logging.getLogger(__name__)
+_PREVIEW_SECONDS = 3.0
+NOT_READ = "What the file holds now could not be read."
+
+Shown = tuple[Preview | None, Sequence[Warning]]
+
+
+async def shown_call(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> Shown:
+    """The preview of valid arguments and its warnings, for the file at `place`, by which the call was judged.
+
+    Raises `InvalidArguments` for a change of a file that is refused without asking.
+    """
+    found = await read(tool_input, partial(warnings, tool_name, tool_input))
+    card = await _file_card(run, tool_name, tool_input, place)
+    if card is not None and card.refusal:
+        raise InvalidArguments(card.refusal)
+    if card is not None and card.diff:
+        shown = Preview(kind="diff", language="diff", text=card.diff, left_out=card.left_out)
+    else:
+        plain = await read(tool_input, partial(preview, tool_name, tool_input))
+        if plain is None or tool_name not in CHANGES_FILES:
+            return plain, found
+        shown = plain
+    facts = [NOT_READ] if card is None else card.facts
+    base = "" if card is None else card.base
+    return shown.model_copy(update={"facts": facts, "base": base}), [*found, *(card.warnings if card else ())]
+
+
+async def with_file_card(run: ActiveRun, call: ToolCallView, place: Place | None) -> ToolCallView:
+    """The call with a preview of its change to the file as it is now, which is logged before a person is asked.
+
+    Raises `InvalidArguments` for a change that is refused without asking.
+    """
+    if call.tool_name not in CHANGES_FILES:
+        return call
+    shown, found = await shown_call(run, call.tool_name, call.tool_input, place)
+    if shown == call.preview and list(found) == call.warnings:
+        return call
+    number = run.conversation.number
+    await run.commit(lambda commit: tool_calls.set_card(commit.sql, number, call.tool_call_id, shown, found))
+    return call.model_copy(update={"preview": shown, "warnings": list(found)})
+
+
+async def _file_card(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> FileCard | None:
+    executor = run.executor
+    if tool_name not in CHANGES_FILES or executor is None:
+        return None
+    try:
+        async with asyncio.timeout(_PREVIEW_SECONDS):
+            return await executor.preview(tool_name, tool_input, place)
+    except (TimeoutError, KernelGone) as error:
+        logger.debug("The file can't be previewed: %s", error)
+        return None

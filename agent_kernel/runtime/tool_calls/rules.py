@@ -1,0 +1,100 @@
+"""Saves and removes always-allow rules, and applies them to the runs that are under way."""
+
+import sqlite3
+from collections.abc import Iterable
+
+from agent_kernel.approvals.user_rules import UserRule, UserRules
+from agent_kernel.errors import AlreadyDecided, ConfigurationError, IllegalTransition, InvalidArguments
+from agent_kernel.log import tool_calls
+from agent_kernel.log.audit import entries
+from agent_kernel.log.rules import add_rule, revoke_rule
+from agent_kernel.log.runs import ConversationRow
+from agent_kernel.protocol.vocabulary import DecidedBy, Scope
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy, scope_keys
+from agent_kernel.runtime.tool_calls.policy_check import check_policy
+from agent_kernel.runtime.tool_calls.tool_call import commit_verdict
+
+
+def save(
+    sql: sqlite3.Connection,
+    row: ConversationRow,
+    scope: Scope,
+    text: str,
+    decided_by: str | None,
+    user_rules: UserRules | None = None,
+) -> None:
+    """Put a rule in force, in the transaction of its decision. Raises `InvalidArguments` where it can't be saved, which
+    rolls the decision back."""
+    rule_id, now = add_rule(sql, scope, scope_keys(row)[scope], text, decided_by)
+    if scope == "user" and user_rules is not None:
+        try:
+            user_rules.add(UserRule(rule_id, text, now, decided_by))
+        except ConfigurationError as error:
+            raise InvalidArguments(f"{error} Nothing was decided.") from error
+    entries.record_rule(
+        sql, "saved", rule_id, conversation_id=row.conversation_id, text=text, scope=scope, decided_by=decided_by
+    )
+
+
+def remove(
+    sql: sqlite3.Connection,
+    rule_id: str,
+    decided_by: str | None,
+    row: ConversationRow | None = None,
+    *,
+    by: DecidedBy = "user",
+    user_rules: UserRules | None = None,
+) -> None:
+    """Take a rule out of force; with a conversation, only one that covers it. Raises `UnknownRule`,
+    `ConfigurationError`."""
+    rule = revoke_rule(sql, rule_id, scope_keys(row) if row is not None else None)
+    if rule.scope == "user" and user_rules is not None:
+        user_rules.remove(rule_id)
+    entries.record_rule(
+        sql,
+        "removed",
+        rule_id,
+        conversation_id=row.conversation_id if row is not None else rule.conversation_id,
+        text=rule.text,
+        scope=rule.scope,
+        decided_by=decided_by,
+        by=by,
+    )
+
+
+async def rules_changed(runs: Iterable[ActiveRun]) -> None:
+    """Apply the rules in force to these runs: a rule's scope may reach beyond its conversation."""
+    for run in list(runs):
+        await _refresh(run)
+
+
+async def _refresh(run: ActiveRun) -> None:
+    async with run.policy_lock:
+        row, run_id = run.conversation, run.run_id
+        stored_policy = await run.log.read(lambda sql: read_stored_policy(sql, row, run_id))
+        policy, view = effective_policy(run.settings, run.spec, stored_policy)
+        if policy == run.policy and view == run.view.policy:
+            return
+        await run.show_policy(policy, view)
+        await check_waiting_calls(run)
+
+
+async def check_waiting_calls(run: ActiveRun) -> None:
+    """Check the waiting calls again: a new rule may cover them, and a stricter policy denies them, so that no card asks
+    in vain. A looser mode approves none by itself."""
+    number, run_id = run.conversation.number, run.run_id
+    calls = await run.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
+    for call in calls:
+        if call.state != "awaiting_approval":
+            continue
+        judgement = await check_policy(run, call.tool_name, call.tool_input, edited=call.edited, cap="ask")
+        if judgement.approval == "ask":
+            continue
+        # Bound to the place that the rule covers; when the card was shown the path may have led to another one.
+        verdict = tool_calls.Verdict(judgement.approval == "allow", "policy", judgement.reason, place=judgement.place)
+        try:
+            decided = await commit_verdict(run, call, verdict)
+        except (AlreadyDecided, IllegalTransition):
+            continue
+        run.calls.resolve_decision(decided)

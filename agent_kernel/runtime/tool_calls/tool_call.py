@@ -1,0 +1,207 @@
+"""The tool node: one call from `proposed` to its outcome. Failures of calls are outcomes, never exceptions."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from agent_kernel.errors import AlreadyDecided, IllegalTransition, InvalidArguments
+from agent_kernel.log import tool_calls
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page, reserve_turn, start_tasks
+from agent_kernel.runtime.tool_calls.policy_check import check_policy, permits
+from agent_kernel.runtime.tool_calls.previews import with_file_card
+from agent_kernel.tools import outcome_texts
+from agent_kernel.tools.builtin.places import UNKNOWN
+from agent_kernel.tools.executor import Outcome
+
+logger = logging.getLogger(__name__)
+_MOVED = "Its path leads to another file than when it was approved: a link was changed."
+NOBODY = "Nobody was there to ask: this notebook ran without a page."
+
+
+async def run_tool_calls(run: ActiveRun, tool_call_ids: Sequence[str]) -> None:
+    """Run several calls concurrently. They begin one after another, with the event loop free in between."""
+    if len(tool_call_ids) == 1:
+        await run_tool_call(run, tool_call_ids[0])
+        return
+    try:
+        async with asyncio.TaskGroup() as group:
+            for tool_call_id in tool_call_ids:
+                group.create_task(run_tool_call(run, tool_call_id), name=f"call {tool_call_id}")
+                await asyncio.sleep(0)
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None  # as for a single call, such as for an unreadable log
+
+
+async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
+    """Have a call decided, and run it. Returns once the log has its outcome."""
+    with run.task():
+        try:
+            call = run.calls.take_proposed(tool_call_id) or await _read(run, tool_call_id)
+            decided = await _decided(run, call)
+            if (started := run.calls.started(tool_call_id)) is not None:
+                await started
+            elif decided.state == "approved":
+                await _run_approved(run, decided)
+        except (IllegalTransition, AlreadyDecided) as race:
+            # The call was cancelled or superseded between two of our steps; that outcome stands.
+            logger.debug("%s", race)
+        finally:
+            run.calls.drop_started(tool_call_id)
+
+
+async def _decided(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    """The call once it is decided: a person may be quicker than the tool's own check."""
+    try:
+        match call.state:
+            case "proposed":
+                return await _decide(run, call)
+            case "awaiting_approval":
+                return await _await_earlier_request(run, call)
+            case _:
+                return call
+    except (IllegalTransition, AlreadyDecided) as race:
+        logger.debug("%s", race)
+        return await _read(run, call.tool_call_id)
+
+
+async def _read(run: ActiveRun, tool_call_id: str) -> ToolCallView:
+    number = run.conversation.number
+    return await run.log.read(lambda sql: tool_calls.read_call(sql, number, tool_call_id))
+
+
+async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    while True:
+        policy = run.policy
+        judgement = await check_policy(run, call.tool_name, call.tool_input, edited=False)
+        if judgement.approval == "deny":
+            break
+        try:
+            call = await with_file_card(run, call, judgement.place)
+        except InvalidArguments as refusal:
+            return await _refuse(run, call, str(refusal))
+        if run.policy is policy:  # else the policy was switched while the executor was asked
+            break
+    match judgement.approval:
+        case "deny":
+            return await commit_verdict(run, call, tool_calls.Verdict(False, "policy", judgement.reason))
+        case "allow":
+            return await commit_verdict(run, call, tool_calls.Verdict(True, "policy", place=judgement.place))
+        case "ask" if run.attended:
+            return await _ask(run, call.model_copy(update={"place": judgement.place}))
+        case "ask":
+            verdict = replace(_scripted_verdict(run, call.tool_name), place=judgement.place)
+            return await commit_verdict(run, call, verdict)
+
+
+async def _refuse(run: ActiveRun, call: ToolCallView, fault: str) -> ToolCallView:
+    """End a call that can't be shown to a person, with its fault for the model."""
+    result = outcome_texts.invalid(fault)
+    return await run.commit(
+        lambda commit: transitions.settle(commit, call.tool_call_id, "invalid", result, reason=fault)
+    )
+
+
+async def commit_verdict(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> ToolCallView:
+    """Commit a decision, and the start of an approved call with it where its turn is free."""
+    denial = outcome_texts.denied(f"by {verdict.by}" if verdict.by != "user" else "by the user", verdict.reason)
+    with reserve_turn(run, call, wanted=verdict.approved) as starts:
+        now = await run.commit(
+            lambda commit: transitions.apply_verdict(commit, call.approval_id, verdict, denial=denial, starts=starts)
+        )
+        start_tasks(run, now)
+    return now
+
+
+def _scripted_verdict(run: ActiveRun, tool_name: str) -> tool_calls.Verdict:
+    """The verdict of the next scripted decision that fits; without one the call is denied."""
+    decision = run.next_scripted(tool_name)
+    if decision is not None:
+        return tool_calls.Verdict(decision.approved, "script", decision.reason)
+    return tool_calls.Verdict(False, "policy", NOBODY)
+
+
+async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    seconds = run.settings.approval_seconds
+    expires = None
+    if seconds is not None:
+        expires = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
+    decision = run.calls.expect_decision(call.approval_id)
+    asked = await run.commit(lambda commit: transitions.request_approval(commit, call, expires))
+    return await _await_decision(run, asked, decision)
+
+
+async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    """Wait for the answer to a request that was shown before the run came back into memory."""
+    decision = run.calls.expect_decision(call.approval_id)
+    now = await _read(run, call.tool_call_id)
+    if now.state != "awaiting_approval":
+        return now  # it was answered between the two reads
+    return await _await_decision(run, now, decision)
+
+
+async def _await_decision(
+    run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView | None]
+) -> ToolCallView:
+    """The call as it was decided, or unchanged where the run was suspended."""
+    settings = run.settings
+    with run.asking(call):
+        try:
+            if settings.approval_seconds is None:
+                while not decision.done():
+                    await asyncio.wait({decision}, timeout=settings.suspend_seconds)
+                    if not decision.done():
+                        run.suspend()
+                return decision.result() or call
+            async with asyncio.timeout(settings.approval_seconds):
+                return await decision or call
+        except TimeoutError:
+            return await _expire(run, call)
+
+
+async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    text = outcome_texts.expired()
+    try:
+        return await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "expired", text))
+    except IllegalTransition:
+        return await _read(run, call.tool_call_id)  # it was decided in the same moment
+
+
+async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
+    if is_for_page(run, call.tool_name):
+        await _ask_page(run, call)
+        return
+    async with run.calls.scheduler.slot(read_only=call.read_only):
+        if await _still_allowed(run, call):
+            await run.commit(lambda commit: transitions.start(commit, call))
+            await carry_out(run, call)
+
+
+async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
+    judgement = await check_policy(run, call.tool_name, call.tool_input, edited=call.edited)
+    moved = call.place not in (None, UNKNOWN) and judgement.place not in (call.place, UNKNOWN)
+    if permits(judgement, call.by) and not moved:
+        return True
+    reason = judgement.reason or (_MOVED if moved else "The rule that allowed this call is no longer in force.")
+    denial = outcome_texts.denied("by policy", reason)
+    await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "denied", denial, reason=reason))
+    return False
+
+
+async def _ask_page(run: ActiveRun, call: ToolCallView) -> None:
+    """A call that a client answers."""
+    if not run.attended:
+        outcome = Outcome("error", NOBODY)
+        await run.commit(lambda commit: transitions.start(commit, call))
+    else:
+        answer = run.calls.expect_answer(call.tool_call_id)
+        await run.commit(lambda commit: transitions.start(commit, call))
+        run.note_time()
+        outcome = await answer
+        run.note_time()
+    await finish(run, call, outcome, time.monotonic())

@@ -1,0 +1,195 @@
+"""State transitions of calls, each in one transaction with the events that show it."""
+
+from typing import Any
+
+from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
+from agent_kernel.log import events, tool_calls
+from agent_kernel.protocol.events import (
+    ApprovalRequestEvent,
+    ApprovalResponseEvent,
+    ToolCompleteEvent,
+    ToolStartEvent,
+    ToolStateEvent,
+    utc_now,
+)
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.protocol.vocabulary import CallState
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.tools import outcome_texts
+
+CUT_OFF = "The model was cut off while it wrote this call."
+
+
+def propose(commit: Commit, proposal: tool_calls.Proposal, fault: str | None) -> ToolCallView:
+    """Commit a call as the model asked for it, and its end where a `fault` makes it invalid."""
+    call = tool_calls.propose(commit.sql, commit.number, proposal)
+    _show_proposal(commit, call)
+    if fault is None:
+        return call
+    return settle(commit, call.tool_call_id, "invalid", outcome_texts.invalid(fault), reason=fault)
+
+
+def propose_started(commit: Commit, proposal: tool_calls.Proposal, verdict: tool_calls.Verdict) -> ToolCallView:
+    """Commit a call as the model asked for it, its approval by policy, and its start; `show_started` shows the latter
+    two."""
+    call = tool_calls.propose_started(commit.sql, commit.number, proposal, verdict)
+    _show_proposal(commit, call)
+    return call
+
+
+def show_started(commit: Commit, call: ToolCallView, verdict: tool_calls.Verdict) -> None:
+    _show_decision(commit, call, verdict)
+    _show_start(commit, call)
+
+
+def settle(
+    commit: Commit,
+    tool_call_id: str,
+    state: CallState,
+    result: str,
+    *,
+    reason: str | None = None,
+    **columns: Any,
+) -> ToolCallView:
+    """End a call: its outcome is committed, then shown. Raises `IllegalTransition` if it ended before."""
+    if reason is not None:
+        columns["reason"] = reason
+    call = tool_calls.move(commit.sql, commit.number, tool_call_id, state, result=result, ended_at=utc_now(), **columns)
+    show_end(commit, call)
+    return call
+
+
+def show_end(commit: Commit, call: ToolCallView) -> None:
+    commit.emit(
+        ToolCompleteEvent(
+            run_id=call.run_id,
+            tool_call_id=call.tool_call_id,
+            tool_name=call.tool_name,
+            tool_result=call.result or "",
+            status=outcome_texts.outcome_status(call.state),
+            duration_ms=call.duration_ms,
+            truncated=call.truncated,
+            output_file=call.output_file,
+            state=call.state,
+            reason=call.reason,
+            undo=call.undo,
+        )
+    )
+
+
+def cut_off(run_id: str, tool_call_id: str) -> ToolCompleteEvent:
+    """The end of the card of a call that the model did not finish writing, which the log does not have."""
+    return ToolCompleteEvent(
+        run_id=run_id,
+        tool_call_id=tool_call_id,
+        tool_name="",
+        tool_result=outcome_texts.cancelled_before_start(CUT_OFF),
+        status="cancelled",
+        state="cancelled",
+        reason=CUT_OFF,
+    )
+
+
+def end_unfinished_cards(commit: Commit, run_id: str) -> None:
+    """End the cards of calls that the model did not finish writing."""
+    for tool_call_id in events.unfinished_cards(commit.sql, commit.number, run_id):
+        commit.emit(cut_off(run_id, tool_call_id))
+
+
+def settle_all(commit: Commit, run_id: str, unknown: str, cancelled: str | None) -> None:
+    """End a run's executing calls with an unknown outcome, for the reason `unknown`, and those that had not started as
+    `cancelled` where there is a reason for that."""
+    for call in tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run_id):
+        if call.state == "executing":
+            settle(commit, call.tool_call_id, "unknown", outcome_texts.unknown(unknown), reason=unknown)
+        elif call.state in tool_calls.UNFINISHED and cancelled is not None:
+            text = outcome_texts.cancelled_before_start(cancelled)
+            settle(commit, call.tool_call_id, "cancelled", text, reason=cancelled)
+
+
+def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None) -> ToolCallView:
+    asked = tool_calls.move(commit.sql, commit.number, call.tool_call_id, "awaiting_approval", place=call.place)
+    commit.emit(
+        ApprovalRequestEvent(
+            run_id=call.run_id,
+            approval_id=call.approval_id,
+            tool_call_id=call.tool_call_id,
+            tool_name=call.tool_name,
+            tool_input=call.tool_input,
+            digest=call.digest,
+            warnings=call.warnings,
+            preview=call.preview,
+            scopes=["once", *RULE_SCOPES],
+            rules=offered_rules(call),
+            expires_at=expires_at,
+        )
+    )
+    return asked
+
+
+def apply_verdict(
+    commit: Commit,
+    approval_id: str,
+    verdict: tool_calls.Verdict,
+    *,
+    denial: str,
+    starts: bool,
+    seen_digest: str | None = None,
+) -> ToolCallView:
+    """Commit a decision with what follows from it: the end of the call if it was denied, its start where it `starts` at
+    once. Raises as `log.tool_calls.commit_decision`."""
+    call = tool_calls.commit_decision(
+        commit.sql, approval_id, verdict, denial=denial, seen_digest=seen_digest, starts=starts
+    )
+    _show_decision(commit, call, verdict)
+    if not verdict.approved:
+        show_end(commit, call)
+    elif starts:
+        _show_start(commit, call)
+    return call
+
+
+def start(commit: Commit, call: ToolCallView) -> ToolCallView:
+    """Commit `executing`, before the side effect."""
+    started = tool_calls.begin(commit.sql, commit.number, call.tool_call_id, call.digest)
+    _show_start(commit, call)
+    return started
+
+
+def _show_proposal(commit: Commit, call: ToolCallView) -> None:
+    commit.emit(
+        ToolStateEvent(
+            run_id=call.run_id,
+            tool_call_id=call.tool_call_id,
+            tool_name=call.tool_name,
+            tool_input=call.tool_input,
+            state="proposed",
+        )
+    )
+
+
+def _show_decision(commit: Commit, call: ToolCallView, verdict: tool_calls.Verdict) -> None:
+    commit.emit(
+        ApprovalResponseEvent(
+            run_id=call.run_id,
+            approval_id=call.approval_id,
+            tool_call_id=call.tool_call_id,
+            approved=verdict.approved,
+            reason=verdict.reason,
+            edited=call.edited,
+            by=verdict.by,
+            decided_by=verdict.decided_by,
+        )
+    )
+
+
+def _show_start(commit: Commit, call: ToolCallView) -> None:
+    commit.emit(
+        ToolStartEvent(
+            run_id=call.run_id,
+            tool_call_id=call.tool_call_id,
+            tool_name=call.tool_name,
+            tool_input=call.tool_input,
+            preview=call.preview if call.preview and call.preview.kind == "diff" else None,
+        )
+    )

@@ -1,0 +1,68 @@
+"""Undoes the change of a file by a call. The model gets a message, because it would build on that change."""
+
+from dataclasses import dataclass
+
+from agent_kernel.errors import IllegalTransition, ToolFailed, UndoRefused
+from agent_kernel.log import tool_calls
+from agent_kernel.log.audit import entries
+from agent_kernel.protocol.events import ToolUndoneEvent
+from agent_kernel.protocol.views import FileChangeView, ToolCallView
+from agent_kernel.protocol.vocabulary import ChangeState, DecidedBy
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.tools.arguments import parse
+from agent_kernel.tools.executor import ToolExecutor
+
+_PATH_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """An undo that was carried out and is not yet in the log."""
+
+    call: ToolCallView
+    by: DecidedBy
+    decided_by: str | None
+
+    @property
+    def message(self) -> str:
+        """The message to the model."""
+        path = str(parse(self.call.tool_input).get("path"))[:_PATH_CHARACTERS]
+        return f"I have undone your {self.call.tool_name} call: {path} is as it was before."
+
+    def write(self, commit: Commit) -> None:
+        call = self.call
+        tool_calls.set_undone(commit.sql, commit.number, call.tool_call_id)
+        entries.record_undo(commit.sql, call, self.decided_by, by=self.by)
+        undone = ToolUndoneEvent(run_id=call.run_id, tool_call_id=call.tool_call_id, decided_by=self.decided_by)
+        commit.emit(undone)
+
+    def log_message(self, commit: Commit) -> None:
+        """Log the message while no run is under way, for the next run's model."""
+        commit.add_user_message(self.call.run_id, {"role": "user", "content": self.message})
+
+
+def file_change(call: ToolCallView, state: ChangeState) -> FileChangeView:
+    return FileChangeView(
+        approval_id=call.approval_id,
+        tool_call_id=call.tool_call_id,
+        run_id=call.run_id,
+        tool_name=call.tool_name,
+        path=str(parse(call.tool_input).get("path"))[:_PATH_CHARACTERS],
+        state=state,
+        changed_at=call.undo,
+    )
+
+
+async def put_back(executor: ToolExecutor | None, call: ToolCallView, by: DecidedBy, decided_by: str | None) -> Undone:
+    """Raises `IllegalTransition` for a call that did not succeed, `UndoRefused` where the file was changed since."""
+    if call.state != "success":
+        raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: there is nothing to undo.")
+    if call.undone:
+        raise UndoRefused("This change was undone already.", call.tool_call_id)
+    if executor is None:
+        raise UndoRefused("The kernel that ran this call is no longer there, nor is the old file.", call.tool_call_id)
+    try:
+        await executor.undo(call.approval_id)
+    except ToolFailed as refusal:
+        raise UndoRefused(str(refusal), call.tool_call_id) from None
+    return Undone(call, by, decided_by)

@@ -1,0 +1,243 @@
+"""Pauses a run that reached a budget, or repeats itself, until a person lets it continue; unattended runs end instead.
+
+The pause is part of the run's row, so it outlives the process. A run that waits long is suspended, as one is that
+waits for an approval."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from agent_kernel.errors import AlreadyDecided, BudgetExceeded, InvalidArguments, LogUnavailable
+from agent_kernel.log.audit import entries
+from agent_kernel.models.prices import is_priced, may_cost
+from agent_kernel.protocol.events import ErrorEvent, utc_now
+from agent_kernel.protocol.ids import new_pause_id
+from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, ConversationBudget, PauseView, RunView, Usage
+from agent_kernel.protocol.vocabulary import BudgetOf
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.limits import check, raised, together, unpriced, with_raised
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.turns.spending import ready
+
+
+async def within_budget(run: ActiveRun) -> bool:
+    """Whether the model may be asked again. False where the run is over, or suspended."""
+    await ready(run)
+    while (pause := run.view.paused) is not None or (exceeded := _exceeded(run)) is not None:
+        if pause is None:
+            assert exceeded is not None
+            if not await wait_for_client(run):
+                await run.fail("BUDGET_EXCEEDED", str(exceeded))
+                return False
+            pause = await _pause(run, exceeded)
+        if not await wait_for_answer(run, pause.pause_id):
+            await end_paused(run)
+        if run.suspended or run.is_ending:
+            return False
+    run.out_of_time = None
+    return not (run.suspended or run.is_ending)
+
+
+def _exceeded(run: ActiveRun) -> BudgetExceeded | None:
+    """Why the model may not be asked again: the run's own budget, that of its conversation, or that it repeats
+    itself."""
+    whole = run.view.conversation_budget
+    try:
+        _check(run, run.view.budget, run.view.usage, run.meter.seconds)
+        if whole is not None:
+            _check(run, whole.limits, *_of_conversation(run, whole), "conversation")
+    except BudgetExceeded as exceeded:
+        return exceeded
+    repeated = run.repeats.found() if run.settings.pause_at_repeats else ""
+    return _repeats(repeated) if repeated else None
+
+
+def _repeats(repeated: str) -> BudgetExceeded:
+    advice = "Say what you want in other words, or choose another model."
+    return BudgetExceeded(f"The agent repeats itself: {repeated}.", advice, [], repeated=repeated)
+
+
+def _of_conversation(run: ActiveRun, whole: ConversationBudget) -> tuple[Usage, float]:
+    """The usage of the conversation, this run included."""
+    return together(whole.spent, run.view.usage), whole.spent.seconds + run.meter.seconds
+
+
+def _check(run: ActiveRun, limits: BudgetLimits, usage: Usage, seconds: float, of: BudgetOf = "run") -> None:
+    """Raises `BudgetExceeded` where the model may not be asked again."""
+    model = run.model
+    if limits.usd is not None and not may_cost(model):
+        limits = limits.model_copy(update={"usd": None})
+    check(limits, usage, seconds, of)
+    if limits.usd is None:
+        return
+    if not is_priced(model):
+        raise unpriced(limits, f"No price is known for {run.view.model}", of)
+    if usage.cost_is_partial:
+        raise unpriced(limits, f"What this {of} has cost is not known in full", of)
+
+
+async def wait_for_client(run: ActiveRun) -> bool:
+    """Whether a client shows the conversation, or has shown it. Gives a page some time to come where none has."""
+    seconds = run.settings.client_seconds
+    if not run.attended or run.shown or run.spec.watched or seconds is None:
+        return run.attended
+    coming = asyncio.create_task(run.shown.wait(), name=f"page of {run.run_id}")
+    stopped = run.waits.expect("page")
+    either: set[asyncio.Future[Any]] = {coming, stopped}
+    try:
+        await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        coming.cancel()
+        stopped.cancel()
+    return bool(run.shown)
+
+
+async def wait_for_answer(run: ActiveRun, key: str) -> bool:
+    """Wait until a person has answered about `key`, or the run is stopped or suspended. False after the site's time for
+    answers."""
+    answer = run.waits.expect(key)
+    settings = run.settings
+    with run.task():
+        try:
+            if settings.approval_seconds is not None:
+                await asyncio.wait({answer}, timeout=settings.approval_seconds)
+                return answer.done()
+            while not answer.done():
+                await asyncio.wait({answer}, timeout=settings.suspend_seconds)
+                if not answer.done():
+                    run.suspend()
+            return True
+        finally:
+            answer.cancel()
+
+
+async def _pause(run: ActiveRun, exceeded: BudgetExceeded) -> PauseView:
+    run.meter.pause()
+    pause = PauseView(
+        pause_id=new_pause_id(),
+        reached=exceeded.reached,
+        of=exceeded.of,
+        repeated=exceeded.repeated,
+        seconds=run.meter.seconds,
+        since=utc_now(),
+        unpriced=exceeded.unpriced,
+    )
+    if exceeded.unpriced:
+        run.notify(exceeded.what)
+    run.change(paused=pause)
+    # For clients that do not know pauses.
+    said = ErrorEvent(
+        run_id=run.run_id,
+        code="BUDGET_EXCEEDED",
+        message=f"{exceeded.what} The run is paused before its next model call.",
+        details={"pause_id": pause.pause_id},
+    )
+
+    def work(commit: Commit) -> None:
+        commit.emit(said)
+        run.save(commit)
+
+    await run.commit(work)
+    return pause
+
+
+async def raise_budget(
+    run: ActiveRun, pause_id: str, add: BudgetLimits, decided_by: str | None, *, without_usd: bool = False
+) -> None:
+    """Add to the budget that a paused run has reached, and let it go on. The first answer wins.
+
+    Raises `AlreadyDecided`, and `InvalidArguments` where a limit that is reached stays so.
+    """
+    before = run.view
+    pause = before.paused
+    if pause is None or pause.pause_id != pause_id:
+        raise refused(before, pause_id)
+    raised_to, lifted = _raised(run, pause, add, without_usd=without_usd)
+    step = BudgetRaise(
+        pause_id=pause_id,
+        add=add,
+        of=pause.of,
+        repeated=pause.repeated,
+        without_usd=lifted,
+        decided_by=decided_by,
+        at=utc_now(),
+        steps=before.usage.steps,
+    )
+    # Changed before the commit, so that a second answer finds the first one.
+    run.change(paused=None, raises=[*before.raises, step], **raised_to)
+
+    def work(commit: Commit) -> None:
+        entries.record_raise(commit.sql, run.view, step)
+        run.save(commit)
+
+    try:
+        await run.commit(work)
+    except LogUnavailable:
+        run.change(**{name: getattr(before, name) for name in ("paused", "raises", *raised_to)})
+        raise
+    run.repeats.forget()
+    run.meter.go_on()
+    run.waits.answer(pause_id)
+
+
+def _raised(
+    run: ActiveRun, pause: PauseView, add: BudgetLimits, *, without_usd: bool
+) -> tuple[dict[str, object], bool]:
+    """The changes of the run's view, and whether a limit in US dollars is lifted. Raises `InvalidArguments`."""
+    whole = run.view.conversation_budget if pause.of == "conversation" else None
+    limits, usage, seconds = run.view.budget, run.view.usage, pause.seconds
+    if whole is not None:
+        limits, usage = whole.limits, together(whole.spent, usage)
+        seconds += whole.spent.seconds
+    lifted = without_usd and limits.usd is not None
+    more = raised(limits, add, usage, seconds)
+    if lifted:
+        more = more.model_copy(update={"usd": None})
+    try:
+        _check(run, more, usage, seconds, pause.of)
+    except BudgetExceeded as exceeded:
+        if exceeded.unpriced:
+            raise InvalidArguments(
+                f"{exceeded.what} Go on without it, or stop the run. Nothing was changed."
+            ) from exceeded
+        names = " and ".join(exceeded.reached).replace("_", " ")
+        raise InvalidArguments(f"Add {names} too: that limit is reached. Nothing was changed.") from exceeded
+    if whole is not None:
+        return {"conversation_budget": with_raised(whole, more)}, lifted
+    return {"budget": more}, lifted
+
+
+async def end_for_new_message(run: ActiveRun, decided_by: str | None) -> None:
+    """End a paused run because a new message takes its place."""
+
+    def noted(commit: Commit) -> None:
+        entries.record_message(
+            commit.sql,
+            conversation_id=run.view.conversation_id,
+            run_id=run.run_id,
+            tool_call_ids=(),
+            decided_by=decided_by,
+        )
+
+    await end_paused(run, noted)
+
+
+async def end_paused(run: ActiveRun, noted: Callable[[Commit], None] | None = None) -> None:
+    """End a paused run that got no answer. `noted` adds to the same transaction."""
+    pause = run.view.paused
+    if pause is None:
+        return
+    exceeded = _exceeded(run) or _repeats(pause.repeated)
+    await run.fail("BUDGET_EXCEEDED", str(exceeded), noted)
+    run.waits.answer(pause.pause_id)
+
+
+def refused(run: RunView, pause_id: str) -> AlreadyDecided:
+    """The error for an answer that comes too late, with the first answer where there was one."""
+    first: dict[str, Any] = {"run_id": run.run_id, "pause_id": pause_id}
+    for given in run.raises:
+        if given.pause_id == pause_id:
+            done = "told to go on" if given.repeated else "budget raised"
+            said = f"Already decided: {done} by {given.decided_by or 'a person'}, {given.at}. Nothing was added."
+            return AlreadyDecided(said, first | {"raised": given.model_dump(mode="json", exclude_none=True)})
+    return AlreadyDecided("The run is paused anew." if run.paused else "This run is not paused.", first)

@@ -1,0 +1,159 @@
+"""Keeps requests within the model's context: before a request, and after one that was refused for its length.
+
+Each compaction is decided once, kept in the log beside the messages, and shown to the user.
+"""
+
+from dataclasses import asdict, replace
+
+from agent_kernel.errors import ContextExceeded
+from agent_kernel.log.compactions import add_compaction
+from agent_kernel.models.base import TokenUsage, WireMessage, facts_of
+from agent_kernel.models.length import LARGER_CONTEXT
+from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.views import NoticeView
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.compaction import Compaction, shorten, tokens_of
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.turns.budget_pause import within_budget
+from agent_kernel.runtime.turns.compaction_plan import last_step, least, plan
+from agent_kernel.runtime.turns.spending import note_unknown_cost, spend
+from agent_kernel.runtime.turns.summary import Summary, left_out, request_for_summary, write_summary
+
+_ANSWER_PART, _ANSWER_TOKENS = 4, 16_384
+"""Room for the answer: a part of the context, and at most this many tokens."""
+_REFUSED = 0.9
+"""The assumed context of a model that refused a request without naming its limit, as a part of the request's size."""
+
+
+async def fits(run: ActiveRun) -> bool:
+    """Shorten the next request where it would exceed the model's context. False where the run is over, or suspended."""
+    context = facts_of(run.model).context_tokens
+    if context is None or run.is_ending:
+        return not run.is_ending
+    estimated = _estimate(run)
+    if estimated * run.transcript.ratio <= _request_part(context):
+        return True
+    alone = least(run.transcript.history, _fixed(run), pictures=run.sends_images) * run.transcript.ratio
+    if alone > context:
+        await run.fail(
+            "LLM_ERROR",
+            f"{run.model.name} takes {context:,} tokens, and the system prompt, the tools and your message "
+            f"have about {alone:,.0f} by themselves. {LARGER_CONTEXT}",
+        )
+        return False
+    await _compact(run, context)
+    return not run.is_ending and await within_budget(run)
+
+
+async def shortened_after(run: ActiveRun, refusal: ContextExceeded) -> bool:
+    """Shorten a request that was refused for its length. Whether that was possible."""
+    estimated = _estimate(run)
+    size = max(refusal.size or 0, estimated * run.transcript.ratio)
+    context = refusal.limit or int(size * _REFUSED)
+    run.transcript.learn(max(size, context / _REFUSED), estimated)
+    return await _compact(run, context) and not run.is_ending and await within_budget(run)
+
+
+def learn(run: ActiveRun, input_tokens: int) -> None:
+    """The service has counted the request that was made last."""
+    if facts_of(run.model).context_tokens is not None:
+        run.transcript.learn(input_tokens, _estimate(run))
+
+
+def completed(run: ActiveRun, usage: TokenUsage, written: WireMessage) -> TokenUsage:
+    """The usage that a service reported for the last turn, with estimates for what it left out. A recorded model uses
+    nothing."""
+    if run.model.recorded or (usage.input_tokens and usage.output_tokens):
+        return usage
+    return _completed(run, usage, _estimate(run), written)
+
+
+def _completed(run: ActiveRun, usage: TokenUsage, asked: float, written: WireMessage) -> TokenUsage:
+    ratio = run.transcript.ratio
+    return replace(
+        usage,
+        input_tokens=usage.input_tokens or round(asked * ratio),
+        output_tokens=usage.output_tokens or round(tokens_of(written) * ratio),
+    )
+
+
+def _estimate(run: ActiveRun) -> float:
+    return run.transcript.tokens(run.registry.openai_format())
+
+
+def _fixed(run: ActiveRun) -> float:
+    return run.transcript.fixed_tokens(run.registry.openai_format())
+
+
+def _request_part(context: float) -> float:
+    return context - min(context / _ANSWER_PART, _ANSWER_TOKENS)
+
+
+async def _compact(run: ActiveRun, context: float) -> bool:
+    """Whether anything was shortened."""
+    before, limit = run.transcript.compaction, _request_part(context) / run.transcript.ratio
+    after = plan(run.transcript.history, before, _fixed(run), limit, pictures=run.sends_images)
+    if after == before:
+        return False
+    notices: list[NoticeView] = []
+    summary, asked = Summary(""), 0.0
+    if after.summarised > before.summarised:
+        request = request_for_summary(run.transcript.history, before, after, limit)
+        written = await run.stoppable(write_summary(run.model, request, limit), "summary")
+        if written is None:
+            note_unknown_cost(run)
+            return False
+        summary, asked = written, sum(map(tokens_of, request.messages))
+        count = len(left_out(before, after))
+        after = replace(after, summary=summary.text or _without_summary(before.summary, count))
+        notices.append(_summarised(run, summary, count))
+    if results := _newly_cut(run, before, after):
+        name = "older tool result" if after.shortened < last_step(run.transcript.history) else "tool result"
+        notices.append(_notice(run, f"Shortened {_several(results, name)} for the model."))
+    if not notices:
+        notices.append(_notice(run, "Left out what the model had thought earlier: the conversation is long."))
+    await _keep(run, after, notices, summary, asked)
+    return True
+
+
+async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], summary: Summary, asked: float) -> None:
+    """Commit a compaction. `asked` is the estimated size of the request for its summary; 0 without one."""
+    write_spent = None
+    if asked:
+        counted = _completed(run, summary.usage, asked, {"role": "assistant", "content": summary.text})
+        write_spent = await spend(run, summary.usage, 0, steps=0, counted=counted)
+    run.change(notices=[*run.view.notices, *notices])
+
+    def work(commit: Commit) -> None:
+        add_compaction(commit.sql, commit.number, asdict(after))
+        if write_spent is not None:
+            write_spent(commit)
+        run.save(commit)
+
+    await run.commit(work)
+    run.transcript.compact(after)
+
+
+def _newly_cut(run: ActiveRun, before: Compaction, after: Compaction) -> int:
+    """The number of results that the model still gets, and that are shorter now."""
+    first = max(after.summarised, before.shortened if after.characters >= before.characters else 0) + 1
+    messages = run.transcript.history[first : after.shortened + 1]
+    return sum(shorten(message, after.characters) is not message for message in messages)
+
+
+def _summarised(run: ActiveRun, summary: Summary, count: int) -> NoticeView:
+    if summary.text:
+        return _notice(run, f"Summarised {_several(count, 'message')}", summary.text)
+    return _notice(run, f"Left out {_several(count, 'older message')}: no summary was written. {summary.failure}")
+
+
+def _without_summary(before: str, count: int) -> str:
+    return f"{before}\n\n[{_several(count, 'message')} left out here without a summary.]".lstrip()
+
+
+def _notice(run: ActiveRun, content: str, detail: str = "") -> NoticeView:
+    return NoticeView(content=content, detail=detail, at=utc_now(), steps=run.view.usage.steps)
+
+
+def _several(count: int, name: str) -> str:
+    return f"{count:,} {name if count == 1 else name + 's'}"

@@ -1,0 +1,320 @@
+"""The model node: one request, with its tokens and calls on the way to the log."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import partial
+
+from agent_kernel.errors import ConfigurationError, ContextExceeded, InvalidArguments, ModelError
+from agent_kernel.log import images, inbox, tool_calls
+from agent_kernel.log.events import append_message
+from agent_kernel.models.base import IMAGES, ModelTurn, RequestedCall, TokenUsage
+from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolSeenEvent
+from agent_kernel.protocol.ids import new_approval_id, new_message_id
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.offload import in_slices, read
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.limits import calls_left
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.tool_calls.execution import reserve_turn, start_tasks
+from agent_kernel.runtime.tool_calls.policy_check import asks_executor, check_policy
+from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
+from agent_kernel.runtime.turns.budget_pause import within_budget
+from agent_kernel.runtime.turns.fit_context import completed, fits, learn, shortened_after
+from agent_kernel.runtime.turns.messages import answer_calls, write_tool_messages
+from agent_kernel.runtime.turns.prompt_images import prompt_pictures
+from agent_kernel.runtime.turns.spending import note_unknown_cost, spend
+from agent_kernel.runtime.turns.stream import TurnStream
+from agent_kernel.runtime.turns.unknown_outcomes import wait_for_answers
+from agent_kernel.tools import outcome_texts
+from agent_kernel.tools.arguments import canonical, digest, parse
+from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
+
+
+async def call_model(run: ActiveRun) -> list[str]:
+    """Answer the last step's calls, ask the model, and propose the calls it asks for. Returns the ids of those that
+    are to be decided and run; none where the run is over."""
+    if run.suspended:
+        return []
+    if not run.transcript.is_recalled:
+        await run.log.read(run.recall)
+    unknown = await answer_calls(run)
+    if run.is_ending or not await wait_for_answers(run, unknown) or not await within_budget(run):
+        return []
+    await _take_new_messages(run)
+    if not await fits(run):
+        return []
+    try:
+        streamed = await _stream_within_context(run)
+    except (ModelError, ConfigurationError) as error:
+        await run.fail("LLM_ERROR", str(error))
+        return []
+    if streamed is None:
+        return []
+    turn, rest = streamed
+    run.finish_reason = turn.finish_reason
+    proposals = await _record(run, turn, rest)
+    return await _check_validity(run, proposals)
+
+
+async def _take_new_messages(run: ActiveRun) -> None:
+    """Commit the messages that arrived while the run was busy, for the next request."""
+    while run.inbox:
+        message = run.inbox.first
+        pictures = await prompt_pictures(run, message.content)
+        await add_user_message(run, message.content, pictures=pictures, kept=message)
+        run.inbox.remove(message)
+
+
+async def take_message(run: ActiveRun, content: str) -> bool:
+    """Keep a person's message in the log for the next model call. False where the run has ended."""
+    run_id = run.run_id
+    message = await run.commit(lambda commit: inbox.keep(commit.sql, commit.number, run_id, content))
+    if not run.inbox.is_open:
+        await run.commit(lambda commit: inbox.drop(commit.sql, message))
+        return False
+    run.inbox.add(message)
+    return True
+
+
+async def add_user_message(
+    run: ActiveRun,
+    content: str,
+    environment: str = "",
+    pictures: Prepared = NO_PICTURES,
+    kept: inbox.KeptMessage | None = None,
+) -> None:
+    body: dict[str, object] = {"role": "user", "content": content, "environment": environment}
+    if pictures.refs:
+        body[IMAGES] = pictures.refs
+
+    def work(commit: Commit) -> None:
+        write_tool_messages(commit, run)
+        images.keep(commit.sql, commit.number, pictures.data)
+        commit.add_user_message(run.run_id, body)
+        if kept is not None:
+            inbox.drop(commit.sql, kept)
+
+    await run.commit(work)
+    run.transcript.note_written()
+    run.pictures.add(pictures.data)
+    run.transcript.add(body)
+
+
+async def _stream_within_context(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
+    """As `_stream`, with a second try for a request that was refused for its length."""
+    try:
+        return await _stream(run)
+    except ContextExceeded as refusal:
+        if not await shortened_after(run, refusal):
+            if run.is_ending or run.suspended:
+                return None
+            raise
+    return await _stream(run)
+
+
+async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
+    """One turn of the model with its last, unwritten events. `None` where the run was stopped while it streamed; the
+    text so far is kept. Where the run's time ran out meanwhile and was extended, the model is asked again."""
+    while True:
+        turn = TurnStream(run, new_message_id())
+        run.last_message_id = turn.message_id
+        read = await _read(run, turn)
+        if read is not None:
+            return read, turn.rest
+        if not await _is_asked_again(run, turn):
+            return None
+
+
+async def _read(run: ActiveRun, turn: TurnStream) -> ModelTurn | None:
+    if run.out_of_time:
+        return None
+    read: ModelTurn | None = None
+    try:
+        read = await run.stoppable(turn.read(), "model")
+    except ModelError:
+        if turn.begun:
+            note_unknown_cost(run)
+        raise
+    finally:
+        if read is None:
+            await turn.break_off()
+    return read
+
+
+async def _is_asked_again(run: ActiveRun, turn: TurnStream) -> bool:
+    """Keep or take back an answer that was cut off. Whether the model is asked again."""
+    again = run.out_of_time is not None and not run.is_ending and await within_budget(run)
+    if again or run.suspended:
+        if turn.asked:
+            await _take_back(run, turn)
+        return again and await within_budget(run)  # the answer that was taken back counts
+    if turn.text:
+        await _record(run, ModelTurn(content=turn.text, finish_reason="cancelled"), [])
+    elif turn.asked:
+        note_unknown_cost(run)
+    return False
+
+
+async def _take_back(run: ActiveRun, turn: TurnStream) -> None:
+    """Remove an answer that was cut off from the conversation. Its cost still counts."""
+    written = {"role": "assistant", "content": turn.text}
+    write_spent = await spend(run, TokenUsage(), 0, steps=0, counted=completed(run, TokenUsage(), written))
+    event = MessageEvent(run_id=run.run_id, message_id=turn.message_id, role="assistant", content="")
+
+    def work(commit: Commit) -> None:
+        commit.emit(event)
+        write_spent(commit)
+
+    await run.commit(work)
+
+
+async def _record(
+    run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]
+) -> list[tuple[tool_calls.Proposal, str | None]]:
+    """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any. Calls that policy
+    allows and whose turn at the kernel is free start in the same commit."""
+    checked = [await read(call.arguments, partial(_check, run, call)) async for call in in_slices(turn.tool_calls)]
+    left, why_beyond = calls_left(run.view) or (len(checked), "")
+    beyond = {proposal.approval_id for proposal, _ in checked[left:]}
+    body = _assistant_body(turn)
+    counted = completed(run, turn.usage, body)
+    write_spent = await spend(run, turn.usage, len(checked) - len(beyond), counted=counted)
+    learn(run, turn.usage.input_tokens)
+    message_id = run.last_message_id or new_message_id()
+    run_id = run.run_id
+    # An adapter may have learned during the request that the model takes no pictures.
+    seen = run.pictures.new if run.sends_images else {}
+
+    def work(commit: Commit) -> dict[str, ToolCallView]:
+        for event in rest:
+            commit.emit(event)
+        write_tool_messages(commit, run)
+        append_message(commit.sql, commit.number, message_id, run_id, body)
+        if turn.content:
+            commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=turn.content))
+        _note_seen(commit, seen)
+        allowed = tool_calls.Verdict(True, "policy")
+        proposed = [
+            transitions.propose_started(commit, proposal, allowed)
+            if proposal.approval_id in starting
+            else _propose_beyond(commit, proposal, fault, why_beyond)
+            if proposal.approval_id in beyond
+            else transitions.propose(commit, proposal, fault)
+            for proposal, fault in checked
+        ]
+        write_spent(commit)
+        for call in proposed:
+            if call.state == "executing":
+                transitions.show_started(commit, call, allowed)
+        return {call.tool_call_id: call for call in proposed}
+
+    with ExitStack() as turns:
+        wanted = [one for one, fault in checked if fault is None and one.approval_id not in beyond]
+        starting = await _take_turns(run, wanted, turns)
+        proposed = await run.commit(work)
+        start_tasks(run, *proposed.values())
+    run.transcript.note_written()
+    run.pictures.noted()
+    run.transcript.add(body)
+    run.calls.begin_step([proposal.tool_call_id for proposal, _ in checked], proposed)
+    return checked
+
+
+def _propose_beyond(commit: Commit, proposal: tool_calls.Proposal, fault: str | None, why: str) -> ToolCallView:
+    """Propose and deny a call beyond the budget: nobody is asked, and it never starts."""
+    call = transitions.propose(commit, proposal, fault)
+    if fault is not None:
+        return call
+    denial = outcome_texts.denied("by policy", why)
+    verdict = tool_calls.Verdict(False, "policy", why)
+    return transitions.apply_verdict(commit, proposal.approval_id, verdict, denial=denial, starts=False)
+
+
+def _note_seen(commit: Commit, seen: Mapping[str, int]) -> None:
+    """Note the pictures of the request that the model has answered."""
+    for tool_call_id, count in seen.items():
+        run_id = images.note_seen(commit.sql, commit.number, tool_call_id, count)
+        if run_id is not None:
+            commit.emit(ToolSeenEvent(run_id=run_id, tool_call_id=tool_call_id, images=count))
+
+
+async def _take_turns(run: ActiveRun, proposals: list[tool_calls.Proposal], turns: ExitStack) -> list[str]:
+    """The approval ids of the calls that start with this commit; `turns` holds their turns at the kernel."""
+    return [
+        proposal.approval_id
+        async for proposal in in_slices(proposals)
+        if turns.enter_context(reserve_turn(run, proposal, wanted=await _may_start(run, proposal)))
+    ]
+
+
+async def _may_start(run: ActiveRun, proposal: tool_calls.Proposal) -> bool:
+    """Whether policy allows a call without asking the executor first."""
+    if run.stopping is not None or asks_executor(run, proposal.tool_name) or proposal.tool_name in CHANGES_FILES:
+        return False
+    return (await check_policy(run, proposal.tool_name, proposal.tool_input, edited=False)).approval == "allow"
+
+
+def _check(run: ActiveRun, call: RequestedCall) -> tuple[tool_calls.Proposal, str | None]:
+    fault: str | None = None
+    try:
+        tool_input = run.registry.validate(call.name, call.arguments)
+    except InvalidArguments as error:
+        fault, tool_input = str(error), call.arguments
+    known = call.name in run.registry
+    proposal = tool_calls.Proposal(
+        tool_call_id=call.id,
+        approval_id=new_approval_id(),
+        run_id=run.run_id,
+        tool_name=call.name,
+        tool_input=tool_input,
+        digest=digest(tool_input),
+        read_only=known and run.registry.declaration(call.name).read_only,
+        recorded=run.model.recorded,
+        warnings=() if fault else tuple(warnings(call.name, tool_input)),
+        preview=None if fault else preview(call.name, tool_input),
+    )
+    return proposal, fault
+
+
+def _assistant_body(turn: ModelTurn) -> dict[str, object]:
+    """The message as the log keeps it. Arguments that are no JSON object go back to the model as `{}`, because some
+    servers parse them and refuse the request; the call's error result quotes what was wrong."""
+    body: dict[str, object] = {"role": "assistant", "content": turn.content}
+    if turn.reasoning:
+        body["reasoning"] = turn.reasoning
+    if turn.tool_calls:
+        body["tool_calls"] = [_wire_call(call) for call in turn.tool_calls]
+    if turn.provider is not None:
+        body["provider"] = turn.provider.to_wire()
+    return body
+
+
+def _wire_call(call: RequestedCall) -> dict[str, object]:
+    function = {"name": call.name, "arguments": _parsable(call.arguments)}
+    wire: dict[str, object] = {"id": call.id, "type": "function", "function": function}
+    return wire if call.extra_content is None else wire | {"extra_content": call.extra_content}
+
+
+def _parsable(arguments: str) -> str:
+    """The arguments unchanged where they are a JSON object, or as one where they stand for one (`null`, an object in a
+    string)."""
+    try:
+        parsed = parse(arguments)
+    except InvalidArguments:
+        return "{}"
+    return arguments if arguments.lstrip().startswith("{") else canonical(parsed)
+
+
+async def _check_validity(run: ActiveRun, proposals: list[tuple[tool_calls.Proposal, str | None]]) -> list[str]:
+    """The ids of a step's calls. A model that sends nothing but invalid calls is stopped after a few tries."""
+    invalid = run.count_invalid_steps(invalid=bool(proposals) and all(fault for _, fault in proposals))
+    if invalid > run.settings.validation_retries:
+        await answer_calls(run)
+        await run.fail(
+            "LLM_ERROR",
+            f"The model sent calls that are not valid {invalid} times in a row. "
+            "Say what you want in other words, or choose another model.",
+        )
+        return []
+    return [proposal.tool_call_id for proposal, _ in proposals]

@@ -1,0 +1,133 @@
+"""TurnStream writes a model's turn to the log: text joined into few events, and a card for each call that begins."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agent_kernel.errors import ModelError
+from agent_kernel.models.base import (
+    ModelItem,
+    ModelRequest,
+    ModelTurn,
+    Notice,
+    ReasoningDelta,
+    RequestedCall,
+    TextDelta,
+    ToolCallDelta,
+)
+from agent_kernel.protocol.events import (
+    LoggedEvent,
+    ReasoningEvent,
+    TokenEvent,
+    ToolCompleteEvent,
+    ToolStateEvent,
+)
+from agent_kernel.runtime.batches import Batcher
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.turns.request_messages import request_messages
+
+Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
+"""The parts that a stream writes: text to be joined, and cards that appear or end."""
+
+
+class TurnStream:
+    """Reads one turn. `text` is the answer so far, for a run that is stopped in the middle; `rest` are the unwritten
+    events at the end, for the commit of the turn."""
+
+    def __init__(self, run: ActiveRun, message_id: str) -> None:
+        self._run = run
+        self.message_id = message_id
+        self._texts: list[str] = []
+        self._ids: dict[int, str] = {}
+        self.rest: list[LoggedEvent] = []
+        self.asked = False
+        """Whether the model was asked."""
+        self.begun = False
+        """Whether a part of an answer has arrived."""
+        self._batcher: Batcher[Part] = Batcher(self._write, run.settings.token_flush_seconds)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._texts)
+
+    async def read(self) -> ModelTurn:
+        """The whole turn, each call with an id that is unique in the conversation. Raises `ModelError`. If no turn is
+        returned, whatever the cause, the caller calls `break_off`."""
+        request = ModelRequest(
+            messages=await request_messages(self._run),
+            tools=self._run.registry.openai_format(),
+            effort=self._run.spec.effort,
+            images=self._run.pictures.data,
+            cache_key=self._run.view.conversation_id,
+        )
+        turn: ModelTurn | None = None
+        self.asked = True
+        async for item in self._run.model.stream(request):
+            if isinstance(item, ModelTurn):
+                turn = item
+            else:
+                self._take(item)
+        if turn is None:
+            raise ModelError(f"{self._run.model.name} broke off without an end. Try again.")
+        # A card that was not shown yet is shown by the commit of the turn, with its arguments.
+        rest = [part for part in await self._batcher.drain() if not isinstance(part, ToolStateEvent)]
+        self.rest = self._events(rest)
+        return replace(turn, tool_calls=tuple(self._with_id(*call) for call in enumerate(turn.tool_calls)))
+
+    def _take(self, item: ModelItem) -> None:
+        self.begun = self.begun or not isinstance(item, Notice)
+        match item:
+            case TextDelta():
+                self._texts.append(item.content)
+                self._batcher.add(item)
+            case ReasoningDelta():
+                self._batcher.add(item)
+            case Notice():
+                self._run.notify(item.content)
+            case ToolCallDelta() if item.id:
+                self._ids[item.index] = self._run.transcript.call_id(item.id)
+                self._batcher.add(
+                    ToolStateEvent(
+                        run_id=self._run.run_id,
+                        tool_call_id=self._ids[item.index],
+                        tool_name=item.name,
+                        state="proposed",
+                    )
+                )
+            case _:
+                # A call whose id is not known before the turn ends: its card can't be shown yet.
+                return
+
+    def _with_id(self, index: int, call: RequestedCall) -> RequestedCall:
+        if index not in self._ids:
+            self._ids[index] = self._run.transcript.call_id(call.id)
+        return replace(call, id=self._ids[index])
+
+    async def break_off(self) -> None:
+        """Write what arrived of an incomplete turn, and end its cards: the log does not have their calls. Not for the
+        task that reads, which may be cancelled more than once."""
+        for tool_call_id in self._ids.values():
+            self._batcher.add(transitions.cut_off(self._run.run_id, tool_call_id))
+        await self._batcher.aclose()
+
+    async def _write(self, parts: Sequence[Part]) -> None:
+        await self._run.emit(*self._events(parts))
+
+    def _events(self, parts: Sequence[Part]) -> list[LoggedEvent]:
+        return _join(parts, self._run.run_id, self.message_id)
+
+
+def _join(parts: Sequence[Part], run_id: str, message_id: str) -> list[LoggedEvent]:
+    """Neighbouring deltas of a kind become one event each."""
+    events: list[LoggedEvent] = []
+    texts: list[str] = []
+    for index, part in enumerate(parts):
+        if not isinstance(part, TextDelta | ReasoningDelta):
+            events.append(part)
+            continue
+        texts.append(part.content)
+        if index + 1 == len(parts) or type(parts[index + 1]) is not type(part):
+            make = TokenEvent if isinstance(part, TextDelta) else ReasoningEvent
+            events.append(make(run_id=run_id, message_id=message_id, content="".join(texts)))
+            texts = []
+    return events

@@ -1,0 +1,1 @@
+"""The built-in tools: declarations, and the functions that run in the kernel."""

@@ -1,0 +1,177 @@
+"""Plans the change of a file by a call, without making it. The tools and their cards both use the plan."""
+
+import difflib
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_kernel.errors import ToolFailed
+from agent_kernel.tools.builtin.opening import read_start
+from agent_kernel.tools.builtin.paths import PROBED, TextFile, existing, failed, is_binary, place_of, read_text
+
+MOST_CHANGED = 5 * 1024 * 1024
+"""The most characters that one call may write or replace, more than a person could review on a card."""
+_MATCHES_SHOWN = 10
+_NEAR_LINES = 5_000
+_NEAR_SHOWN = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One replacement, in text with normalised line ends."""
+
+    old_text: str
+    new_text: str
+    places: int
+    everywhere: bool
+
+
+class ChangeTooLarge(ToolFailed):
+    """The change is too large to be reviewed, so it is refused without asking."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    target: Path
+    existed: bool
+    before: TextFile | None
+    """The old content; `None` if there is no file or it is not text."""
+    after: TextFile
+    edit: Edit | None = None
+    """The replacement; `None` if the whole file is written."""
+
+    def base(self) -> str:
+        """Identifies the existing file and its content, so that nothing else is overwritten."""
+        if self.before is not None:
+            held = f"{self.before.encoding}\0{self.before.newline}\0{self.before.text}"
+        elif self.existed:
+            found = self.target.lstat()
+            held = f"{found.st_ino} {found.st_size} {found.st_mtime_ns}"
+        else:
+            held = ""
+        return hashlib.sha256(f"{self.target}\0{held}".encode(errors="surrogatepass")).hexdigest()
+
+
+def refuse_another_base(change: FileChange, base: str, path: str) -> None:
+    """Raise `ToolFailed` if the file has changed since a person was shown this change.
+
+    An edit of one place is exempt: its text still exists exactly once, whatever else was changed.
+    """
+    if (change.edit is None or change.edit.everywhere) and change.base() != base:
+        raise ToolFailed(
+            f"{path!r} was changed after this call was shown to the user. Nothing was written. Read the file, then "
+            "send a new call."
+        )
+
+
+def planned_change(root: Path, name: str, arguments: dict[str, Any], approved: Path | None = None) -> FileChange | None:
+    """The change that a call would make; `None` for a tool that changes no file. Raises `ToolFailed`."""
+    match name:
+        case "write_file":
+            return planned_write(root, **arguments, approved=approved)
+        case "edit_file":
+            return planned_edit(root, **arguments, approved=approved)
+        case _:
+            return None
+
+
+def planned_write(root: Path, path: str, content: str, approved: Path | None = None) -> FileChange:
+    """Raises `ToolFailed`."""
+    target = place_of(path, root, approved)
+    existed = os.path.lexists(target)
+    before = _before(target, path) if existed else None
+    if before is None:
+        return FileChange(target, existed, None, TextFile(content, "utf-8", "\n"))
+    if before.newline == "\r\n":
+        content = content.replace("\r\n", "\n")
+    # Text that the file's encoding can't represent changes it to UTF-8.
+    encoding = before.encoding if before.encoding != "latin-1" else "utf-8"
+    return FileChange(target, existed, before, TextFile(content, encoding, before.newline))
+
+
+def planned_edit(
+    root: Path, path: str, old_text: str, new_text: str, replace_all: bool = False, *, approved: Path | None
+) -> FileChange:
+    """Raises `ToolFailed`."""
+    target = existing(path, root, approved)
+    before = read_text(target, path)
+    if before.newline == "\r\n":
+        old_text, new_text = old_text.replace("\r\n", "\n"), new_text.replace("\r\n", "\n")
+    if not old_text:
+        raise ToolFailed("old_text is empty. Give the text to replace, or use write_file.")
+    if old_text == new_text:
+        raise ToolFailed("old_text and new_text are the same; nothing would change.")
+    found = before.text.count(old_text)
+    if found == 0:
+        raise ToolFailed(f"old_text is not in {path!r}. {_nearest(before.text, old_text)}")
+    if found > 1 and not replace_all:
+        lines = ", ".join(map(str, _lines_of(before.text, old_text)))
+        raise ToolFailed(
+            f"old_text occurs {found} times in {path!r} (lines {lines}). Take in more lines around it, or set "
+            "replace_all."
+        )
+    if found * (len(old_text) + len(new_text)) > MOST_CHANGED:
+        raise ChangeTooLarge(
+            f"This would change {found * (len(old_text) + len(new_text)):,} characters of {path!r}. One call may "
+            f"change {MOST_CHANGED:,}, because the user reads what changes. Change less at once, or use run_python."
+        )
+    after = TextFile(before.text.replace(old_text, new_text), before.encoding, before.newline)
+    return FileChange(target, True, before, after, Edit(old_text, new_text, found, replace_all))
+
+
+def _before(target: Path, path: str) -> TextFile | None:
+    """A file's text; `None` for a binary file."""
+    try:
+        binary = is_binary(read_start(target, PROBED))
+    except OSError as error:
+        raise failed(error, path, "written") from None
+    return None if binary else read_text(target, path)
+
+
+def split_lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _lines_of(text: str, part: str) -> list[int]:
+    numbers: list[int] = []
+    position = text.find(part)
+    line = 1
+    seen = 0
+    while position >= 0 and len(numbers) < _MATCHES_SHOWN:
+        line += text.count("\n", seen, position)
+        seen = position
+        numbers.append(line)
+        position = text.find(part, position + len(part))
+    return numbers
+
+
+def _nearest(text: str, wanted: str) -> str:
+    """The part of the file that is most similar to the wanted text, or advice if there is none."""
+    advice = "Read the file again; spaces and line ends must be the same."
+    lines, looked_for = split_lines(text), split_lines(wanted)
+    if len(lines) > _NEAR_LINES or len(looked_for) > 200:
+        return advice
+    stripped = [line.strip() for line in lines]
+    anchor, offset = _anchor(stripped, [line.strip() for line in looked_for])
+    if anchor is None:
+        return advice
+    first = max(0, anchor - offset)
+    piece = lines[first : first + len(looked_for)]
+    shown = "\n".join(piece)[:_NEAR_SHOWN]
+    return f"The nearest text is at lines {first + 1} to {first + len(piece)}:\n{shown}"
+
+
+def _anchor(lines: list[str], wanted: list[str]) -> tuple[int | None, int]:
+    """The indexes of a file line and a wanted line that are similar, preferring long lines."""
+    by_length = sorted(range(len(wanted)), key=lambda index: -len(wanted[index]))
+    for index in by_length:
+        if wanted[index] and wanted[index] in lines:
+            return lines.index(wanted[index]), index
+    for index in by_length[:1]:
+        close = difflib.get_close_matches(wanted[index][:300], [line[:300] for line in lines], n=1, cutoff=0.6)
+        if close:
+            return next(i for i, line in enumerate(lines) if line[:300] == close[0]), index
+    return None, 0

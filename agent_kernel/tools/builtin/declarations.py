@@ -1,0 +1,236 @@
+"""Declarations of the ten built-in tools, and the rule for which of their calls may run unasked."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agent_kernel.tools.builtin.changes import MOST_CHANGED
+from agent_kernel.tools.builtin.places import locate, may_edit, may_read
+from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
+from agent_kernel.tools.executor import ToolVerdict
+
+READS_FILES = frozenset({"read_notebook", "list_files", "search_files", "read_file"})
+"""The tools declared `dynamic`, because only the executor knows whether a path is in the notebook's folder."""
+
+
+WRITES_FILES = frozenset({"write_file", "edit_file"})
+OPENS_FILES = READS_FILES | WRITES_FILES
+
+
+def builtin_verdict(name: str, arguments: dict[str, Any], root: Path) -> ToolVerdict:
+    """The verdict on a built-in tool: reading below `root`, the notebook's folder, is `allow`; all else, `ask`."""
+    if name in ("inspect_variables", "ask_user"):
+        return ToolVerdict("allow")
+    if name in READS_FILES:
+        place = locate(arguments.get("path", "."), root)
+        return ToolVerdict("allow" if may_read(place) else "ask", place)
+    if name in WRITES_FILES:
+        place = locate(arguments.get("path"), root)
+        return ToolVerdict("ask", place, may_edit(place, root))
+    return ToolVerdict("ask")
+
+
+def _object(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _text(description: str, **more: Any) -> dict[str, Any]:
+    return {"type": "string", "description": description, **more}
+
+
+def _whole(description: str, **more: Any) -> dict[str, Any]:
+    return {"type": "integer", "description": description, **more}
+
+
+def _flag(description: str) -> dict[str, Any]:
+    return {"type": "boolean", "description": description, "default": False}
+
+
+_RUN_PYTHON = ToolDeclaration(
+    name="run_python",
+    description=(
+        "Run Python code in the user's own notebook kernel, with their variables and imports. Variables that the code "
+        "sets stay. You get what it prints, the value of its last expression, tables, plots and tracebacks; the user "
+        "sees the same. IPython magics and top-level await work. input() does not. The user reads the code before it "
+        "runs: keep each call short, with one purpose."
+    ),
+    parameters=_object(["code"], code=_text("Python source.")),
+)
+
+_INSPECT_VARIABLES = ToolDeclaration(
+    name="inspect_variables",
+    description=(
+        "Look at the user's variables without changing anything: names, types, shapes, column names and types, and a "
+        "small preview. Use this before writing code about data that you have not seen."
+    ),
+    parameters=_object(
+        [],
+        names={
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Names of the variables to look at. Leave out for a list of all of them.",
+        },
+    ),
+    approval="allow",
+    read_only=True,
+)
+
+_READ_NOTEBOOK = ToolDeclaration(
+    name="read_notebook",
+    description=(
+        "Read a Jupyter notebook file: its cells with their sources and shortened outputs, numbered from 0. It reads "
+        "the file as last saved, which may be older than what the user sees."
+    ),
+    parameters=_object(
+        ["path"],
+        path=_text("The .ipynb file, relative to the notebook's folder."),
+        first_cell=_whole("Number of the first cell to read.", minimum=0, default=0),
+        cells=_whole("How many cells to read.", minimum=1, maximum=500, default=100),
+    ),
+    approval="dynamic",
+    read_only=True,
+)
+
+_LIST_FILES = ToolDeclaration(
+    name="list_files",
+    description=(
+        "List the files and folders in a folder, with sizes. With a pattern it looks through all folders below. Hidden "
+        "files are left out. At most 500 entries."
+    ),
+    parameters=_object(
+        [],
+        path=_text("The folder, relative to the notebook's folder.", default="."),
+        pattern=_text("Only files that match, such as '*.csv' or 'data/**/*.parquet'."),
+    ),
+    approval="dynamic",
+    read_only=True,
+)
+
+_SEARCH_FILES = ToolDeclaration(
+    name="search_files",
+    description=(
+        "Search the text of the files in a folder and below it. Gives path, line number and line of each match, at "
+        "most 200. Hidden files, binary files and files above 5 MB are left out."
+    ),
+    parameters=_object(
+        ["query"],
+        query=_text("What to look for.", minLength=1),
+        path=_text("The folder or file to search, relative to the notebook's folder.", default="."),
+        pattern=_text("Only search files that match, such as '*.py'."),
+        regex=_flag("Read the query as a Python regular expression."),
+        ignore_case=_flag("Treat upper and lower case alike."),
+    ),
+    approval="dynamic",
+    read_only=True,
+)
+
+_READ_FILE = ToolDeclaration(
+    name="read_file",
+    description=(
+        "Read a text file. For long files read a part: `offset` is the first line, counted from 1, `limit` the number "
+        "of lines. Load data files with run_python instead."
+    ),
+    parameters=_object(
+        ["path"],
+        path=_text("The file, relative to the notebook's folder."),
+        offset=_whole("First line to read, counted from 1.", minimum=1, default=1),
+        limit=_whole("How many lines to read.", minimum=1, maximum=10_000, default=1000),
+    ),
+    approval="dynamic",
+    read_only=True,
+)
+
+_EDIT_FILE = ToolDeclaration(
+    name="edit_file",
+    description=(
+        "Replace a piece of text in a file. `old_text` must be exactly as in the file, with its indentation, and must "
+        "occur once; take in enough lines around it to make it unique. The user sees the change as a diff."
+    ),
+    parameters=_object(
+        ["path", "old_text", "new_text"],
+        path=_text("The file, relative to the notebook's folder."),
+        old_text=_text("The exact text to replace.", minLength=1, maxLength=MOST_CHANGED),
+        new_text=_text("The text to put in its place.", maxLength=MOST_CHANGED),
+        replace_all=_flag("Replace every occurrence."),
+    ),
+)
+
+_WRITE_FILE = ToolDeclaration(
+    name="write_file",
+    description=(
+        "Create a text file, or replace the whole content of one. Missing folders are made. To change a part of a file "
+        "use edit_file."
+    ),
+    parameters=_object(
+        ["path", "content"],
+        path=_text("The file, relative to the notebook's folder."),
+        content=_text("The whole new content.", maxLength=MOST_CHANGED),
+    ),
+)
+
+_RUN_SHELL = ToolDeclaration(
+    name="run_shell",
+    description=(
+        "Run a shell command in the notebook's folder and get its output and exit code. It has no terminal and no "
+        "input, and the kernel waits for it. For work in Python use run_python."
+    ),
+    parameters=_object(
+        ["command"],
+        command=_text("The command line.", minLength=1),
+        timeout=_whole("Seconds until it is stopped.", minimum=1, maximum=600, default=120),
+    ),
+)
+
+ASK_USER = "ask_user"
+"""The tool that asks the person a question. Its call is `executing` while it waits for the answer."""
+
+_ASK_USER = ToolDeclaration(
+    name=ASK_USER,
+    description=(
+        "Ask the user one question and wait for the answer. Use it when you can't go on without a decision that only "
+        "they can make. They may skip it."
+    ),
+    parameters=_object(
+        ["question"],
+        question=_text("The question, in one or two sentences.", minLength=1),
+        choices={
+            "type": "array",
+            "items": {"type": "string"},
+            "maxItems": 9,
+            "description": "Answers to choose from, if there are only a few. The user may still write another.",
+        },
+    ),
+    approval="allow",
+    runs_in="page",
+)
+
+BUILTIN_TOOLS: tuple[ToolDeclaration, ...] = (
+    _RUN_PYTHON,
+    _INSPECT_VARIABLES,
+    _READ_NOTEBOOK,
+    _LIST_FILES,
+    _SEARCH_FILES,
+    _READ_FILE,
+    _EDIT_FILE,
+    _WRITE_FILE,
+    _RUN_SHELL,
+    _ASK_USER,
+)
+BUILTIN_NAMES = frozenset(tool.name for tool in BUILTIN_TOOLS)
+
+_BY_NAME = {tool.name: tool for tool in BUILTIN_TOOLS}
+_STRICTNESS: tuple[DeclaredApproval, ...] = ("allow", "dynamic", "ask", "deny")
+
+
+def no_looser(declared: ToolDeclaration) -> ToolDeclaration:
+    """A kernel's declaration, at least as strict as the shipped one if it has a built-in tool's name: only people,
+    rules and the site decide whether `run_shell` may run unasked. Other tools are returned unchanged."""
+    shipped = _BY_NAME.get(declared.name)
+    if shipped is None:
+        return declared
+    return replace(
+        declared,
+        approval=max(declared.approval, shipped.approval, key=_STRICTNESS.index),
+        read_only=declared.read_only and shipped.read_only,
+        runs_in=shipped.runs_in,
+    )

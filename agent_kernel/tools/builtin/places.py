@@ -1,0 +1,55 @@
+"""Resolves the path of a file tool's call, and says what may be done there unasked.
+
+A path is resolved once for a call. Policy, rules and the card go by that place, and the call opens nothing else (see
+`opening`).
+"""
+
+import os
+from pathlib import Path, PurePosixPath
+
+from agent_kernel.protocol.views import Place
+from agent_kernel.tools.review.hidden import hidden_characters
+
+UNKNOWN = Place(path="", linked=True)
+"""A place that is not known, which no rule by path allows."""
+_IMPORTED_BY_ITSELF = frozenset({"sitecustomize.py", "usercustomize.py"})
+
+
+def locate(path: object, root: Path) -> Place:
+    """Resolve a path; `UNKNOWN` if it can't be used or its resolved form is not valid text."""
+    if not isinstance(path, str):
+        return UNKNOWN
+    try:
+        folder = os.path.realpath(root)
+        whole = os.path.join(folder, path)  # noqa: PTH118 -- as `realpath` reads it, with its `..`
+        real = os.path.realpath(whole)
+        real.encode()
+        found = Path(real)
+        inside = found.relative_to(folder).as_posix() if found.is_relative_to(folder) else None
+        return Place(path=real, inside=inside, linked=real != os.path.normpath(whole))
+    except (ValueError, OSError):
+        return UNKNOWN
+
+
+def is_plain(name: str) -> bool:
+    """Whether a path has no hidden part and no invisible character."""
+    return not any(part.startswith(".") for part in PurePosixPath(name).parts) and not hidden_characters(name)
+
+
+def may_read(place: Place) -> bool:
+    """Whether a place may be read unasked: it is in the notebook's folder and not hidden, because hidden files (`.env`,
+    `.ssh`) often contain secrets."""
+    return place.inside is not None and is_plain(place.inside)
+
+
+def may_edit(place: Place, root: Path) -> bool:
+    """Whether a place may be written unasked in the mode `edit`: as `may_read`, but not what changes how things run:
+    hidden files (`.agent-kernel.toml`, `.git`, `.venv`), Python environments, modules that Python imports by itself,
+    and notebooks, whose page would overwrite the change."""
+    if not may_read(place) or place.inside in (None, "."):
+        return False
+    file = PurePosixPath(place.inside)
+    if file.suffix.lower() == ".ipynb" or file.name.lower() in _IMPORTED_BY_ITSELF:
+        return False
+    folder = Path(os.path.realpath(root))
+    return not any((folder / parent / "pyvenv.cfg").exists() for parent in file.parents)

@@ -1,0 +1,378 @@
+"""ServedKernel owns all that concerns one kernel: its transport and link, its events, its runs and their tasks."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from logging import Logger
+from typing import assert_never
+from weakref import WeakValueDictionary
+
+from agent_kernel.errors import AgentKernelError, KernelGone
+from agent_kernel.protocol.kernel import (
+    DeclareRun,
+    FinishRun,
+    KeptChange,
+    ListChanges,
+    RunDeclaration,
+    Serve,
+    failed_run,
+)
+from agent_kernel.protocol.kernel_events import (
+    AnyQuestion,
+    CallEnded,
+    CallOutput,
+    CancelRun,
+    Hello,
+    KernelEvent,
+    KernelInterrupted,
+    Question,
+    RunAnnounced,
+)
+from agent_kernel.protocol.views import ModelsView
+from agent_kernel.protocol.vocabulary import StopCause
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.runs.stop import Stop, stop_for
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel_server.kernels.answers import Answers
+from agent_kernel_server.kernels.declarations import CheckedDeclared, spec_of
+from agent_kernel_server.kernels.executor import KernelExecutor
+from agent_kernel_server.kernels.interrupts import Interrupts
+from agent_kernel_server.kernels.link import KernelLink, RequestFailed, RequestRefused, Unreachable
+from agent_kernel_server.kernels.live_outputs import AllLiveOutputs
+from agent_kernel_server.kernels.run_sync import RunSync
+from agent_kernel_server.kernels.transport import Listener, Transport
+from agent_kernel_server.notebooks.records import RecordKeeper
+
+DECLARE_SECONDS = 20.0
+END_SECONDS = 5.0
+"""How long the runs of a kernel that has gone are given to end honestly."""
+
+UNDECLARED_RUNS = 32
+"""How many declarations a kernel is asked for at once. The other announcements are repeated, and get their turn."""
+
+OPEN_QUESTIONS = 8
+"""How many questions of a kernel are answered at once. The others are repeated, and get their turn."""
+
+ANSWER_SECONDS = 10.0
+"""How long a kernel may take to say whether it still has a run, or what it can undo."""
+
+ENDED_NOTICE = "Stopped, because the kernel was restarted or shut down."
+
+
+class ServedKernel:
+    def __init__(
+        self,
+        kernel_id: str,
+        open_transport: Callable[[Listener], Transport],
+        runtime: Callable[[], Awaitable[Runtime]],
+        list_models: Callable[[], Awaitable[ModelsView]],
+        is_shown: Callable[[str], bool],
+        records: RecordKeeper,
+        log: Logger,
+        on_gone: Callable[[str], None],
+    ) -> None:
+        """`on_gone` is called with the reason when the kernel is found to be lost for good."""
+        self.kernel_id = kernel_id
+        self._runtime = runtime
+        self._is_shown = is_shown
+        self._records = records
+        self._log = log
+        self._live_outputs = AllLiveOutputs()
+        self._tasks = TaskOwner()
+        self._serving: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Task[None]] = set()
+        self._link: KernelLink | None = None
+        self.on_gone = on_gone
+        self._announced: set[str] = set()
+        """Runs of the kernel's present process that were announced."""
+        self._undeclared: set[str] = set()
+        """Runs that were announced and whose declaration is awaited."""
+        self._starting: set[str] = set()
+        """Runs that were announced, or that an earlier server left, and that have not started yet."""
+        self._stops: dict[str, StopCause] = {}
+        """Of these, the runs that end as soon as they have started, and why."""
+        self._misdirected = False
+        self._greeting: asyncio.Task[None] | None = None
+        self._restart_pending = False
+        # The runtime holds them, until they are deleted.
+        self._conversations: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
+        self._run_sync = RunSync(kernel_id, lambda: self.link, self._page_is_open, records, self._tasks, log)
+        self._answers = Answers(
+            kernel_id,
+            runtime,
+            list_models,
+            records,
+            conversations=self._conversations,
+            open_runs=self._run_sync.runs,
+            was_interrupted=self._was_interrupted,
+        )
+        self.interrupts = Interrupts()
+        self._transport = open_transport(self)
+
+    @property
+    def active_runs(self) -> int:
+        return len(self._run_sync.runs)
+
+    @property
+    def link(self) -> KernelLink:
+        """The link to the kernel's present process."""
+        if self._link is None or self._link.gone is not None:
+            self._link = KernelLink(self._transport)
+        return self._link
+
+    async def executor(self, conversation: Conversation, run_id: str, spec: RunSpec | None = None) -> KernelExecutor:
+        """For a run of this conversation, and for those that follow it there."""
+        self._conversations[conversation.conversation_id] = conversation
+        conversation.on_retry = partial(self._sync_again, conversation.conversation_id)
+        cell_id = spec.cell_id if spec is not None else None
+        known = spec.notebook_path if spec is not None else conversation.row.notebook_path
+        path = await self._records.notebook_path(self.kernel_id, (cell_id,), known)
+        return KernelExecutor(lambda: self.link, self._live_outputs, run_id, path, self._log)
+
+    def on_event(self, event: KernelEvent) -> None:
+        match event:
+            case RunAnnounced():
+                self._on_announced(event)
+            case Question():
+                self._on_question(event)
+            case Hello():
+                if self._transport.remote and (self._greeting is None or self._greeting.done()):
+                    self._greeting = self._tasks.spawn(self._greet(self.link), f"greeting of {self.kernel_id}")
+            case CallOutput():
+                self._live_outputs.on_output(event.approval_id, event.index, event.output)
+            case CallEnded():
+                self._live_outputs.on_end(event.approval_id)
+            case CancelRun():
+                self._stop(event.run_id, event.cause)
+            case KernelInterrupted():
+                self._on_interrupted(event.run_id)
+            case _:
+                assert_never(event)
+
+    def _stop(self, run_id: str, cause: StopCause) -> None:
+        """End a run now, or as soon as it has started."""
+        if cause == "cell_deleted" and self._is_shown(run_id):
+            return  # JupyterLab reports a cell that was cut as deleted, also after it was pasted
+        conversation = self._run_sync.runs.get(run_id)
+        if conversation is not None:
+            stop = partial(conversation.cancel_run, run_id)
+            work = self._stop_interrupted(stop, self.link) if cause == "interrupted" else stop(stop_for(cause))
+            self._tasks.spawn(work, f"cancel {run_id}")
+        elif run_id in self._starting:
+            self._stops[run_id] = cause
+
+    def _on_interrupted(self, run_id: str | None) -> None:
+        """Stop a run that the kernel did not start, or all such runs."""
+        for conversation in list(self._conversations.values()):
+            stop = partial(conversation.kernel_interrupted, run_id)
+            work = self._stop_interrupted(stop, self.link)
+            self._tasks.spawn(work, f"interrupt of {conversation.conversation_id}")
+
+    async def _stop_interrupted(self, stop: Callable[[Stop], Awaitable[None]], link: KernelLink) -> None:
+        """Jupyter interrupts a kernel before it shuts it down or restarts it. Then no interrupt was meant. A gateway
+        does not say so first: there the runs end when the kernel has ended."""
+        if self._transport.is_ending:
+            await stop(Stop("The kernel was restarted or shut down.", by=None, notice=ENDED_NOTICE))
+            return
+        known = not self._transport.remote or await self.interrupts.any_within(0)
+        if known or not (await self._transport.ends_soon() or link.gone is not None):
+            await stop(stop_for("interrupted"))
+
+    def _on_question(self, question: AnyQuestion) -> None:
+        if question.through_gateway == self._transport.remote and len(self._answering) < OPEN_QUESTIONS:
+            answering = self._tasks.spawn(self._answer(question, self.link), f"answer to {self.kernel_id}")
+            self._answering.add(answering)
+            answering.add_done_callback(self._answering.discard)
+
+    async def _answer(self, question: AnyQuestion, link: KernelLink) -> None:
+        """A repeated question is answered again. The kernel takes the first answer, if it still waits for one."""
+        await self._run_sync.notify(link, await self._answers.answer(question))
+
+    async def _was_interrupted(self, seconds: float) -> bool:
+        return not self._transport.reports_interrupts or await self.interrupts.any_within(seconds)
+
+    async def changes(self) -> tuple[KeptChange, ...]:
+        """The changes of files that the kernel can undo, or has undone. Empty where it does not answer in time."""
+        link = self.link
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await link.ensure_installed()
+                return (await link.request(ListChanges())).changes
+        except (TimeoutError, RequestFailed, KernelGone) as error:
+            self._log.debug("The kernel did not say what can be undone: %s", error)
+            return ()
+
+    def _on_announced(self, event: RunAnnounced) -> None:
+        if event.run_id in self._announced or len(self._undeclared) >= UNDECLARED_RUNS:
+            return  # repeated until the declaration is asked for
+        if event.through_gateway != self._transport.remote:
+            self._warn_misdirected(event.run_id)
+            return
+        self._announced.add(event.run_id)
+        self._undeclared.add(event.run_id)
+        self._starting.add(event.run_id)
+        self.link.installed.set()
+        serving = self._tasks.spawn(self._serve(event.run_id, self.link), f"run {event.run_id}")
+        self._serving.add(serving)
+        serving.add_done_callback(self._serving.discard)
+
+    def _warn_misdirected(self, run_id: str) -> None:
+        if not self._misdirected:
+            self._misdirected = True
+            self._log.warning(
+                "The run %s is for another server's extension. Where a gateway's own server has the extension, "
+                "switch it off there.",
+                run_id,
+            )
+
+    async def _serve(self, run_id: str, link: KernelLink) -> None:
+        """One announced run, from its declaration to its record."""
+        try:
+            started = await self._start(run_id, link)
+        finally:
+            self._undeclared.discard(run_id)
+            self._starting.discard(run_id)
+        if started is None:
+            self._stops.pop(run_id, None)
+            return
+        spec, conversation, handle = started
+        self._on_started(run_id, conversation)
+        await self._run_sync.sync(spec, conversation, handle, link)
+
+    async def _start(self, run_id: str, link: KernelLink) -> tuple[RunSpec, Conversation, RunHandle] | None:
+        """`None` where it can't start, which the kernel is sent if it has declared the run."""
+        try:
+            declaration = await self._declaration_of(run_id, link)
+        except (KernelGone, RequestFailed, TimeoutError) as error:
+            self._announced.discard(run_id)
+            self._log.warning("The run %s was announced but not declared: %s", run_id, error)
+            return None
+        finally:
+            self._undeclared.discard(run_id)
+        try:
+            path = await self._records.notebook_path(self.kernel_id, (declaration.cell_id, *declaration.cells_before))
+            conversation = await self._conversation_of(declaration, path)
+            spec = spec_of(declaration, path)
+            handle = await conversation.start_run(spec, await self.executor(conversation, run_id, spec))
+        except AgentKernelError as error:
+            self._log.warning("The run %s can't start: %s", run_id, error)
+            await self._run_sync.notify(link, FinishRun(result=failed_run(declaration, str(error))))
+            return None
+        if declaration.stop is not None:
+            self._stops[run_id] = declaration.stop
+        return spec, conversation, handle
+
+    def _on_started(self, run_id: str, conversation: Conversation) -> None:
+        """A run has started, or goes on after a restart of the server. It can be stopped from here on."""
+        self._run_sync.runs[run_id] = conversation
+        self._starting.discard(run_id)
+        cause = self._stops.pop(run_id, None)
+        if cause is not None:
+            self._stop(run_id, cause)
+
+    async def _declaration_of(self, run_id: str, link: KernelLink) -> RunDeclaration:
+        async with asyncio.timeout(DECLARE_SECONDS):
+            declaration = (await link.request(DeclareRun(run_id=run_id), CheckedDeclared)).declaration
+        if declaration.run_id != run_id:
+            raise RequestRefused("The kernel declared another run than it announced.")
+        return declaration
+
+    async def _greet(self, link: KernelLink) -> None:
+        """Tell a kernel behind a gateway that it is served, which its environment can't."""
+        await self._run_sync.notify(link, Serve())
+        if link.gone is None:
+            link.installed.set()
+
+    async def has_run(self, run_id: str) -> bool:
+        """Whether the kernel's process is the one that made this run.
+
+        A kernel that does not answer in time is busy, and taken for the same one.
+        """
+        link = self.link
+        self._starting.add(run_id)
+        greeting = self._tasks.spawn(self._greet(link), f"greeting of {self.kernel_id}")
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await link.ensure_installed()
+                declaration = await self._declaration_of(run_id, link)
+        except TimeoutError:
+            return True
+        except (KernelGone, RequestFailed) as error:
+            self._log.debug("The kernel %s does not have the run %s: %s", self.kernel_id, run_id, error)
+            return False
+        finally:
+            greeting.cancel()
+        if declaration.stop is not None:
+            self._stops[run_id] = declaration.stop
+        return True
+
+    def sync_run(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
+        """Keep the kernel's `Run` up to date with a run that goes on after the server was restarted."""
+        self._on_started(spec.run_id, conversation)
+        self._tasks.spawn(self._run_sync.sync(spec, conversation, handle, self.link), f"run {spec.run_id}")
+
+    def _sync_again(self, conversation_id: str, spec: RunSpec, handle: RunHandle) -> None:
+        """As `sync_run`, for a run that had ended and is tried again."""
+        again = self._run_sync.sync(spec, self._conversations[conversation_id], handle, self.link, again=True)
+        self._tasks.spawn(again, f"run {spec.run_id}")
+
+    async def _conversation_of(self, declaration: RunDeclaration, notebook_path: str | None) -> Conversation:
+        """The declared conversation. A kernel speaks for its own conversations only."""
+        runtime = await self._runtime()
+        conversation = await runtime.create_conversation(
+            kernel_id=self.kernel_id,
+            conversation_id=declaration.conversation_id,
+            notebook_path=notebook_path,
+        )
+        if conversation.kernel_id != self.kernel_id:
+            raise AgentKernelError("This conversation belongs to another kernel.")
+        return conversation
+
+    async def _page_is_open(self) -> bool:
+        return await self._records.page_is_open(self.kernel_id, self._transport.connections)
+
+    def died(self) -> None:
+        """The process ended by itself, and Jupyter is about to start another."""
+        self._restart_pending = True
+        self.on_restart("The kernel died and was restarted.", after_death=True)
+
+    def restarted(self, *, success: bool) -> None:
+        """Jupyter has restarted the kernel: after a death, which `died` has dealt with, or because a user asked."""
+        if success and not self._restart_pending:
+            self.on_restart("The kernel was restarted.", after_death=False)
+        self._restart_pending = False
+        self._transport.restarted()
+
+    def on_restart(self, reason: str, *, after_death: bool) -> None:
+        """See `Listener`."""
+        self._end_link(KernelGone(reason), restarting=after_death, by_user=not after_death)
+
+    def on_unreachable(self, reason: str) -> None:
+        """See `Listener`."""
+        self._end_link(Unreachable(reason), restarting=False, by_user=False)
+
+    def _end_link(self, error: KernelGone, *, restarting: bool, by_user: bool) -> None:
+        """Whatever waits for the kernel fails now. The runtime is told in a task."""
+        self._announced.clear()
+        self._stops.clear()
+        if self._link is not None:
+            self._link.fail(error)
+        for conversation in list(self._conversations.values()):
+            self._tasks.spawn(
+                conversation.kernel_gone(str(error), restarting=restarting, by_user=by_user),
+                f"end of {conversation.conversation_id}",
+            )
+
+    async def aclose(self, reason: str, *, by_user: bool) -> None:
+        """The kernel is shut down, or the server is, or it is lost."""
+        await self._transport.aclose()
+        if self._link is not None:
+            self._link.fail(KernelGone(reason))
+        for conversation in list(self._conversations.values()):
+            await conversation.kernel_gone(reason, restarting=False, by_user=by_user)
+        if self._serving:
+            await asyncio.wait(self._serving, timeout=END_SECONDS)
+        await self._tasks.aclose()

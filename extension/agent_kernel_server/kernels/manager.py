@@ -1,0 +1,162 @@
+"""ServedKernels serves the server's kernels from their start to their end.
+
+Jupyter reports a kernel's death by a callback, and a start, a restart or a shutdown by an event. Neither ends what
+waits for the kernel, so this does.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from logging import Logger
+from typing import Any
+
+from agent_kernel.errors import KernelGone
+from agent_kernel.protocol.kernel import KeptChange
+from agent_kernel.protocol.views import ModelsView
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel_server.kernels.executor import KernelExecutor
+from agent_kernel_server.kernels.gateway import GatewayTransport, is_remote, take_over
+from agent_kernel_server.kernels.kernel import ServedKernel
+from agent_kernel_server.kernels.transport import Listener, Transport
+from agent_kernel_server.kernels.zmq import ZmqTransport
+from agent_kernel_server.notebooks.records import RecordKeeper
+
+KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
+START_TRIES, START_PAUSE = 100, 0.05
+"""A kernel's start is reported before it can be looked up: how often that is tried, and the seconds in between."""
+
+
+class ServedKernels:
+    def __init__(
+        self,
+        runtime: Callable[[], Awaitable[Runtime]],
+        list_models: Callable[[], Awaitable[ModelsView]],
+        is_shown: Callable[[str], bool],
+        records: RecordKeeper,
+        kernel_manager: Any,
+        log: Logger,
+        gateway_seconds: float,
+    ) -> None:
+        self._runtime = runtime
+        self._list_models = list_models
+        self._is_shown = is_shown
+        self._records = records
+        self._manager = kernel_manager
+        self._log = log
+        self._gateway_seconds = gateway_seconds
+        self._tasks = TaskOwner()
+        self._kernels: dict[str, ServedKernel] = {}
+
+    def kernel_ids(self) -> list[str]:
+        return sorted(self._kernels)
+
+    def active_runs(self) -> int:
+        return sum(kernel.active_runs for kernel in self._kernels.values())
+
+    def knows(self, kernel_id: str) -> bool:
+        return kernel_id in self._manager
+
+    async def executor(self, conversation: Conversation, run_id: str) -> KernelExecutor | None:
+        """For a run of this conversation; `None` where it has no kernel. Raises `KernelGone`."""
+        if conversation.kernel_id is None:
+            return None
+        kernel = await self._find(conversation.kernel_id)
+        if kernel is None:
+            raise KernelGone("The kernel of this conversation is not running any more.")
+        return await kernel.executor(conversation, run_id)
+
+    async def executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> KernelExecutor | None:
+        """For a run that an earlier server left open; `None` where its kernel is gone, or was started anew."""
+        kernel = await self._find(conversation.kernel_id or "")
+        declared_by_a_cell = spec.widget_model_id is not None
+        if kernel is None or (declared_by_a_cell and not await kernel.has_run(spec.run_id)):
+            return None
+        return await kernel.executor(conversation, spec.run_id, spec)
+
+    async def changes(self, kernel_id: str) -> Sequence[KeptChange]:
+        """See `ServedKernel.changes`; none of a kernel that is not there."""
+        kernel = await self._find(kernel_id)
+        return await kernel.changes() if kernel is not None else ()
+
+    async def _find(self, kernel_id: str) -> ServedKernel | None:
+        """Also a kernel at a gateway, which outlives the server that started it."""
+        kernel = self.serve(kernel_id)
+        if kernel is None and await take_over(self._manager, kernel_id, self._log):
+            kernel = self.serve(kernel_id)
+        return kernel
+
+    def sync_run(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
+        """See `ServedKernel.sync_run`; nothing for a conversation without a kernel."""
+        kernel = self._kernels.get(conversation.kernel_id or "")
+        if kernel is not None:
+            kernel.sync_run(spec, conversation, handle)
+
+    def serve_running(self) -> None:
+        """Serve the kernels that run already, such as those that were started before the extension."""
+        for kernel_id in self._manager.list_kernel_ids():
+            self.serve(kernel_id)
+
+    def serve(self, kernel_id: str) -> ServedKernel | None:
+        """The kernel, which is served from here on; `None` for one that this server does not know."""
+        served = self._kernels.get(kernel_id)
+        if served is not None or kernel_id not in self._manager:
+            return served
+        kernel = self._manager.get_kernel(kernel_id)
+        served = self._kernels[kernel_id] = ServedKernel(
+            kernel_id,
+            lambda listener: self._open_transport(kernel, listener),
+            self._runtime,
+            self._list_models,
+            self._is_shown,
+            self._records,
+            self._log,
+            lambda reason: self._lost(kernel_id, reason),
+        )
+        kernel.add_restart_callback(served.died, "restart")
+        kernel.add_restart_callback(lambda: self._lost(kernel_id, "The kernel died."), "dead")
+        return served
+
+    def _open_transport(self, kernel: Any, listener: Listener) -> Transport:
+        if is_remote(kernel):
+            return GatewayTransport(kernel, listener, self._log, self._gateway_seconds)
+        return ZmqTransport(kernel, listener, self._log)
+
+    async def on_kernel_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
+        """A listener of Jupyter's `kernel_actions` events."""
+        kernel_id = data.get("kernel_id")
+        if not isinstance(kernel_id, str):
+            return
+        kernel = self._kernels.get(kernel_id)
+        match data.get("action"), data.get("status") == "success":
+            case "start", True:
+                await self._serve_started(kernel_id)
+            case "interrupt", True if kernel is not None:
+                kernel.interrupts.record()
+            case "restart", success if kernel is not None:
+                kernel.restarted(success=success)
+            case "shutdown", True:
+                await self._release(kernel_id, "The kernel was shut down.", by_user=True)
+
+    async def _serve_started(self, kernel_id: str) -> None:
+        for _ in range(START_TRIES):
+            if kernel_id in self._manager:
+                break
+            await asyncio.sleep(START_PAUSE)
+        self.serve(kernel_id)
+
+    def _lost(self, kernel_id: str, reason: str) -> None:
+        """The kernel died, and could not be started again."""
+        self._tasks.spawn(self._release(kernel_id, reason, by_user=False), f"release of {kernel_id}")
+
+    async def _release(self, kernel_id: str, reason: str, *, by_user: bool) -> None:
+        kernel = self._kernels.pop(kernel_id, None)
+        if kernel is not None:
+            await kernel.aclose(reason, by_user=by_user)
+
+    async def aclose(self) -> None:
+        await self._tasks.aclose()
+        for kernel_id in list(self._kernels):
+            await self._release(kernel_id, "The server was shut down.", by_user=True)

@@ -1,0 +1,103 @@
+"""RunSync keeps a kernel's `Run` objects up to date with the runs that the runtime carries out, to their record."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from logging import Logger
+from typing import Any
+from weakref import WeakValueDictionary
+
+import orjson
+
+from agent_kernel.errors import KernelGone
+from agent_kernel.protocol.kernel import Done, FinishRun, Request, ResumeRun, RunEnd, UpdateRun
+from agent_kernel.protocol.views import RunView
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel_server.kernels.link import KernelLink, RequestFailed, Unreachable
+from agent_kernel_server.notebooks.records import RecordKeeper
+
+STATE_SECONDS = 0.25
+"""A run's state is sent to the kernel at most this often."""
+
+
+class RunSync:
+    """One per kernel, over all its processes."""
+
+    def __init__(
+        self,
+        kernel_id: str,
+        link: Callable[[], KernelLink],
+        page_is_open: Callable[[], Awaitable[bool]],
+        records: RecordKeeper,
+        tasks: TaskOwner,
+        log: Logger,
+    ) -> None:
+        """`link` gives the link to the kernel's present process."""
+        self.runs: dict[str, Conversation] = {}
+        """The conversations of the runs that go on, by run."""
+        self._kernel_id = kernel_id
+        self._link = link
+        self._page_is_open = page_is_open
+        self._records = records
+        self._tasks = tasks
+        self._log = log
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def sync(
+        self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink, *, again: bool = False
+    ) -> None:
+        """Keep the kernel up to date with a run until it ends. `again`: a run whose end the kernel was sent goes on."""
+        # It may be tried again before the kernel was sent its end, which must not come after the news that it goes on.
+        async with self._locks.setdefault(spec.run_id, asyncio.Lock()):
+            if again:
+                await self.notify(link, ResumeRun(run_id=spec.run_id))
+            await self._sync(spec, conversation, handle, link)
+        await self._records.place(spec.widget_model_id, self._page_is_open)
+
+    async def _sync(self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink) -> None:
+        self.runs[spec.run_id] = conversation
+        self._records.open_runs.on_start(spec, conversation)
+        subscription = conversation.subscribe()
+        updates = self._tasks.spawn(self._send_updates(spec.run_id, subscription, link), f"state of {spec.run_id}")
+        try:
+            result = await handle.wait()
+        finally:
+            del self.runs[spec.run_id]
+            subscription.close()
+            updates.cancel()
+            await asyncio.gather(updates, return_exceptions=True)
+        await self._records.keep(spec, result, await self._notebook_of(spec))
+        self._records.open_runs.on_end(spec)
+        end = RunEnd(
+            run=result.run,
+            text=result.text,
+            messages=result.messages,
+            tool_calls=result.tool_calls,
+            cleared=self._records.is_cleared(spec.run_id),
+        )
+        if isinstance(link.gone, Unreachable):
+            # Sent over a new link, it arrives when the kernel is back, and a cell that waits for the run goes on.
+            self._tasks.spawn(self.notify(self._link(), FinishRun(result=end)), f"end of {spec.run_id}")
+        else:
+            await self.notify(link, FinishRun(result=end))
+
+    async def _notebook_of(self, spec: RunSpec) -> str | None:
+        return await self._records.notebook_path(self._kernel_id, (spec.cell_id,), spec.notebook_path)
+
+    async def _send_updates(self, run_id: str, subscription: Any, link: KernelLink) -> None:
+        async for frame in subscription:
+            if '"run":{' not in frame:
+                continue  # a token costs no parsing
+            event = orjson.loads(frame)
+            if event.get("type") == "run" and event["run"]["run_id"] == run_id:
+                await self.notify(link, UpdateRun(run=RunView.model_validate(event["run"])))
+                await asyncio.sleep(STATE_SECONDS)
+
+    async def notify(self, link: KernelLink, request: Request[Done]) -> None:
+        """Send the kernel something that it can do without."""
+        try:
+            await link.request(request)
+        except (KernelGone, RequestFailed) as error:
+            self._log.debug("The kernel %s did not get a %s: %s", self._kernel_id, type(request).__name__, error)

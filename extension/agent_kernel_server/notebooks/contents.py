@@ -1,0 +1,50 @@
+"""`PageContents`: a contents manager for pages, which load widgets and records of runs in place of their saved state.
+
+Other readers of notebooks, such as copies, downloads or nbconvert, get what is saved.
+"""
+
+from typing import Any
+
+from jupyter_core.utils import ensure_async
+
+from agent_kernel_server.notebooks.outputs import notebook_in
+from agent_kernel_server.notebooks.records import RecordKeeper
+
+
+class PageContents:
+    """Wraps the server's contents manager. Other attributes are the manager's."""
+
+    def __init__(self, manager: Any, records: RecordKeeper) -> None:
+        self._manager = manager
+        self._records = records
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._manager, name)
+
+    async def get(self, *args: Any, **kwargs: Any) -> Any:
+        """With the widgets of open runs, and the records of those that have ended since the notebook was saved."""
+        model = await ensure_async(self._manager.get(*args, **kwargs))
+        notebook = notebook_in(model)
+        if notebook is not None:
+            path = str(model["path"]).strip("/")
+            await self._records.open_runs.restore_widgets(notebook, path)
+            if self._records.open_runs.put_ended(notebook, path):
+                self._records.pre_save(model, path)
+        return model
+
+    async def save(self, model: Any, path: str = "") -> Any:
+        await self._prepare(model, path)
+        return await ensure_async(self._manager.save(model, path))
+
+    async def new(self, model: Any = None, path: str = "") -> Any:
+        """As `save`, under a new name."""
+        await self._prepare(model, path)
+        return await ensure_async(self._manager.new(model, path))
+
+    async def _prepare(self, model: Any, path: str) -> None:
+        """Refresh the runs' state, and do the work of the pre-save hooks, which then find nothing to do: a manager may
+        have no hooks."""
+        await self._records.open_runs.prepare(model)
+        self._records.open_runs.pre_save(model, path)
+        if isinstance(model, dict):
+            self._records.pre_save(model, path)

@@ -1,0 +1,140 @@
+"""The documents lead where they say, and the page on the protocol has all of it."""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.protocol.schema import protocol_schema
+
+ROOT = Path(__file__).parents[2]
+PROTOCOL_PAGE = ROOT / "docs" / "protocol.md"
+LINK = re.compile(r"\]\((?P<target>[^()\s]+)\)|srcset=\"(?P<set>[^\"]+)\"|src=\"(?P<source>[^\"]+)\"")
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`[^`\n]*`")
+BUILT = ("benchmarks/results/", "widgets/lab/labextension/", "widgets/node_modules")
+PACKAGES = {
+    "agent_kernel": ROOT / "agent_kernel",
+    "agent_kernel_server": ROOT / "extension" / "agent_kernel_server",
+    "agent_kernel_widgets": ROOT / "widgets" / "agent_kernel_widgets",
+}
+
+
+def tracked_files(pattern: str = "*") -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", pattern], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def pages() -> list[Path]:
+    return tracked_files("*.md")
+
+
+def prose(page: Path) -> str:
+    return CODE.sub("", FENCED.sub("", page.read_text(encoding="utf-8")))
+
+
+def links(page: Path) -> list[str]:
+    found = [next(filter(None, match.groups())) for match in LINK.finditer(prose(page))]
+    return [target for target in found if not re.match("[a-z]+:", target)]
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that GitHub gives to a page's headings."""
+    headings = re.findall(r"^#+ +(.+)$", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_each_link_between_documents_leads_somewhere() -> None:
+    broken = []
+    for page in pages():
+        for link in links(page):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+                broken.append(f"{page.relative_to(ROOT)}: {link}")
+    assert broken == []
+
+
+def test_each_file_and_folder_that_a_document_names_exists() -> None:
+    tops = "agent_kernel|benchmarks|docs|extension|notebooks|tests|widgets"
+    named = re.compile(rf"`((?:{tops})/[\w./*-]*)`")
+    broken = [
+        f"{page.relative_to(ROOT)}: {name}"
+        for page in pages()
+        for name in named.findall(page.read_text(encoding="utf-8"))
+        if not (list(ROOT.glob(name.rstrip("/"))) or name.startswith(BUILT))
+    ]
+    assert broken == []
+
+
+def test_each_room_that_a_document_names_exists() -> None:
+    """Named below a package, such as `runtime/turns` or `protocol/vocabulary.CallState`."""
+    room = re.compile(r"`([a-z_]+(?:/[a-z_]+)+)/?(?:\.[A-Z]\w*)?`")
+    tracked = [path.relative_to(ROOT).with_suffix("") for path in tracked_files()]
+    places = {f"/{place.as_posix()}" for path in tracked for place in (path, *path.parents)}
+    broken = [
+        f"{page.relative_to(ROOT)}: {name}"
+        for page in pages()
+        for name in room.findall(page.read_text(encoding="utf-8"))
+        if not (name.startswith(BUILT) or any(place.endswith(f"/{name}") for place in places))
+    ]
+    assert broken == []
+
+
+def test_each_module_that_a_document_or_a_docstring_names_exists() -> None:
+    named = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)")
+    sources = [path for package in PACKAGES.values() for path in sorted(package.rglob("*.py"))]
+    broken = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (*pages(), *sources)
+        for name in named.findall(path.read_text(encoding="utf-8"))
+        if not is_there(name)
+    ]
+    assert broken == []
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is that of a module, or of something that stands in one."""
+    package, *parts = name.split(".")
+    place = PACKAGES[package]
+    while parts and (place / parts[0]).is_dir():
+        place /= parts.pop(0)
+    if parts and place.joinpath(f"{parts[0]}.py").is_file():
+        place /= f"{parts.pop(0)}.py"
+    module = place if place.is_file() else place / "__init__.py"
+    return not parts or re.search(rf"\b{parts[0]}\b", module.read_text(encoding="utf-8")) is not None
+
+
+def test_each_document_below_docs_is_reached_by_a_link() -> None:
+    reached = {(page.parent / link.partition("#")[0]).resolve() for page in pages() for link in links(page)}
+    documents = {page for page in pages() if page.is_relative_to(ROOT / "docs")}
+    assert sorted(str(page.relative_to(ROOT)) for page in documents - reached) == []
+
+
+@pytest.mark.parametrize("side", ["event", "command"])
+def test_the_protocol_page_names_every_event_and_command_with_its_fields(side: str) -> None:
+    """A field is named anywhere on the page; the envelope and the tag are explained once."""
+    page = PROTOCOL_PAGE.read_text(encoding="utf-8")
+    missing = [name for name in _names(side) if not re.search(rf"[`\"]{re.escape(name)}\??[`\"]", page)]
+    assert missing == []
+
+
+def _names(side: str) -> set[str]:
+    schema = protocol_schema()
+    definitions: dict[str, Any] = schema["$defs"]
+    messages = schema["properties"][side]["discriminator"]["mapping"]
+    fields = {field for ref in messages.values() for field in definitions[ref.rpartition("/")[2]]["properties"]}
+    return {*messages, *fields} - {"type"}
+
+
+def test_the_protocol_page_names_every_route_of_the_server() -> None:
+    from agent_kernel_server.handlers import HANDLERS  # it loads Jupyter's server
+
+    page = PROTOCOL_PAGE.read_text(encoding="utf-8")
+    ours = [path.removeprefix("agent-kernel/api/") for path, _ in HANDLERS if path.startswith("agent-kernel/api/")]
+    routes = {re.sub(r"\{[a-z_]+\}", "{}", route) for route in re.findall(r"[a-z]+(?:/(?:\{[a-z_]+\}|[a-z-]+))*", page)}
+    assert [path for path in ours if path != "(.*)" and path.replace("([^/]+)", "{}") not in routes] == []

@@ -1,0 +1,89 @@
+"""The server and the kernel speak one vocabulary, which only `agent_kernel.protocol` writes down."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from pydantic import BaseModel
+
+from agent_kernel.protocol import kernel, kernel_events
+from agent_kernel.protocol.kernel import AnyRequest, Reply
+from agent_kernel.protocol.kernel_events import AnyQuestion, KernelEvent
+
+ROOT = Path(__file__).parents[2]
+SERVER = ROOT / "extension" / "agent_kernel_server"
+KERNEL = ROOT / "agent_kernel" / "notebook"
+REQUESTS: tuple[type[BaseModel], ...] = get_args(AnyRequest)
+EVENTS: tuple[type[BaseModel], ...] = get_args(KernelEvent)
+QUESTIONS: tuple[type[BaseModel], ...] = get_args(AnyQuestion)
+
+
+def trees(folder: Path) -> Iterator[ast.AST]:
+    for path in sorted(folder.rglob("*.py")):
+        yield ast.parse(path.read_text(encoding="utf-8"))
+
+
+def made(folder: Path) -> set[str]:
+    """The names that are called somewhere."""
+    calls = (node.func for tree in trees(folder) for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {function.id for function in calls if isinstance(function, ast.Name)}
+
+
+def matched(folder: Path) -> set[str]:
+    """The classes that are told apart in a `match`."""
+    cases = (node.cls for tree in trees(folder) for node in ast.walk(tree) if isinstance(node, ast.MatchClass))
+    return {case.id for case in cases if isinstance(case, ast.Name)}
+
+
+def names(models: tuple[type[BaseModel], ...]) -> set[str]:
+    return {model.__name__ for model in models}
+
+
+def tag(model: type[BaseModel], field: str) -> str:
+    value: str = model.model_fields[field].default
+    return value
+
+
+def test_each_request_that_the_server_sends_is_answered_in_the_kernel_and_the_other_way_round() -> None:
+    assert names(REQUESTS) & made(SERVER) == names(REQUESTS)
+    assert names(REQUESTS) & matched(KERNEL) == names(REQUESTS)
+
+
+def test_each_event_that_a_kernel_sends_is_handled_at_the_server_and_the_other_way_round() -> None:
+    assert names(EVENTS) & made(KERNEL) == names(EVENTS)
+    assert names(EVENTS) & matched(SERVER) == names(EVENTS)
+
+
+def test_all_messages_can_be_told_apart_by_their_tags() -> None:
+    ops = [tag(request, "op") for request in REQUESTS]
+    events = [tag(event, "event") for event in EVENTS if event not in QUESTIONS]
+    topics = [tag(question, "topic") for question in QUESTIONS]
+    assert len(set(ops)) == len(ops)
+    assert len({*events, "ask"}) == len(events) + 1
+    assert len(set(topics)) == len(topics)
+
+
+def test_each_request_names_the_type_of_its_reply_and_each_question_that_of_its_answer() -> None:
+    assert all(issubclass(request.reply_type(), Reply) for request in get_args(AnyRequest))
+    assert all(issubclass(question.answer_type(), BaseModel) for question in get_args(AnyQuestion))
+
+
+@pytest.mark.parametrize("folder", [SERVER / "kernels", KERNEL], ids=["server", "kernel"])
+def test_neither_end_writes_the_words_of_the_wire_by_hand(folder: Path) -> None:
+    words = {
+        kernel.REQUEST_TYPE,
+        kernel.REPLY_TYPE,
+        kernel_events.EVENT_TYPE,
+        kernel_events.EVENT_TOPIC,
+        *(field for model in (*REQUESTS, *EVENTS) for field in model.model_fields if "_" in field),
+    }
+    usual = {"run_id", "conversation_id", "cell_id", "tool_name", "tool_call_id", "approval_id", "notebook_path"}
+    written = {
+        node.value
+        for tree in trees(folder)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+    }
+    assert written & (words - usual) == set()

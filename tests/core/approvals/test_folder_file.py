@@ -1,0 +1,293 @@
+"""`.agent-kernel.toml` in the notebook's folder: it tightens what runs there may do, and loosens nothing."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_kernel import doctor
+from agent_kernel.approvals.folder_file import FILE_NAME, FolderLimits, parse, read_limits
+from agent_kernel.approvals.policy import JudgedCall
+from agent_kernel.errors import InvalidArguments
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.views import BudgetLimits, RuleView
+from agent_kernel.protocol.vocabulary import Approval, PolicyMode
+from agent_kernel.record.words import policy_words
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.tool_calls.effective_policy import StoredPolicy, effective_policy
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from tests.core.runtime.runtime_fixtures import Stages, stage
+
+STRICT: tuple[Approval, ...] = ("allow", "ask", "deny")
+
+
+def parsed(text: str) -> FolderLimits:
+    return parse(text.encode(), FILE_NAME)
+
+
+def test_a_file_says_a_mode_rules_and_a_budget() -> None:
+    limits = parsed(
+        'policy = "plan"\nrules = ["deny run_shell", "ask *"]\n[budget]\ntool_calls = 50\nusd = 0.5\nseconds = 90\n'
+    )
+    assert limits.mode == "plan"
+    assert [rule.text for rule in limits.rules] == ["deny run_shell", "ask *"]
+    assert limits.budget == BudgetLimits(tool_calls=50, usd=0.5, seconds=90)
+    assert limits.notes == ()
+    assert not limits.closed
+    assert limits.words() == ".agent-kernel.toml: at most plan, 2 rules, 50 tool calls, 90 s, $0.50"
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ('rules = ["allow run_python", "deny run_shell"]', "the rule 'allow run_python' is not used"),
+        ('policy = "allow"\nrules = ["deny run_shell"]', 'policy = "allow" changes nothing'),
+    ],
+)
+def test_what_would_loosen_is_left_out_and_said_and_the_rest_tightens(text: str, note: str) -> None:
+    limits = parsed(text)
+    assert note in limits.notes[0]
+    assert limits.notes[0].endswith("a file can only tighten.")
+    assert [rule.text for rule in limits.rules] == ["deny run_shell"]
+    assert not limits.closed
+    assert limits.mode is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "policy = ",
+        "\x00",
+        "\ud800",
+        "a = " + "[" * 30_000,
+        'rulse = ["deny run_shell"]',
+        'rules = "deny run_shell"',
+        'rules = ["deny"]',
+        "rules = [7]",
+        'rules = ["deny run_shell", "permit run_python"]',
+        "rules = [" + '"deny a", ' * 201 + "]",
+        'rules = ["deny run_shell where command is ' + "x" * 1001 + '"]',
+        'policy = "read"',
+        "policy = 1",
+        "budget = 5",
+        "[budget]\ncalls = 5",
+        "[budget]\ntool_calls = -1",
+        "[budget]\ntool_calls = true",
+        "[budget]\ntool_calls = 1.5",
+        "[budget]\nusd = nan",
+        "[budget]\nseconds = inf",
+        '[budget]\ntokens = "many"',
+        "[budget]\ntokens = " + "9" * 4000,
+        "[budget]\ntokens = " + "9" * 5000,
+    ],
+)
+def test_a_file_that_is_not_understood_closes(text: str) -> None:
+    limits = parse(text.encode("utf-8", "surrogatepass"), FILE_NAME)
+    assert limits.closed
+    assert limits.notes[-1].endswith("Until it is mended or removed nothing runs unasked.")
+    assert len(limits.notes[-1]) < 600
+    assert limits.words() is not None
+    assert "nothing runs unasked" in str(limits.words())
+
+
+def test_the_parents_up_to_the_servers_root_or_the_repository_tighten_too(tmp_path: Path) -> None:
+    folder = tmp_path / "repository" / "server" / "a" / "b"
+    folder.mkdir(parents=True)
+    (tmp_path / FILE_NAME).write_text('rules = ["deny outside"]')
+    (tmp_path / "repository" / FILE_NAME).write_text('rules = ["deny run_shell"]')
+    (folder.parent / FILE_NAME).write_text('policy = "ask"\n[budget]\nsteps = 9')
+    (folder / FILE_NAME).write_text('policy = "edit"\n[budget]\nsteps = 10')
+    alone = read_limits(folder)
+    assert (alone.files, alone.mode) == ((".agent-kernel.toml",), "edit")
+    served = read_limits(folder, tmp_path / "repository" / "server")
+    assert served.files == (".agent-kernel.toml", "../.agent-kernel.toml")
+    assert (served.mode, served.budget.steps) == ("ask", 9)
+    (tmp_path / "repository" / ".git").mkdir()
+    for root in (None, tmp_path / "repository" / "server"):
+        assert [rule.file for rule in read_limits(folder, root).rules] == ["../../../.agent-kernel.toml"]
+
+
+def test_a_folder_that_is_reached_by_a_link_has_the_parents_of_both_places(tmp_path: Path) -> None:
+    (tmp_path / "real" / "deep").mkdir(parents=True)
+    (tmp_path / "real" / ".git").mkdir()
+    (tmp_path / "real" / FILE_NAME).write_text('rules = ["deny run_shell"]')
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / FILE_NAME).write_text('rules = ["deny run_python"]')
+    (tmp_path / "root" / "link").symlink_to(tmp_path / "real" / "deep")
+    found = read_limits(tmp_path / "root" / "link", tmp_path / "root")
+    assert sorted(rule.text for rule in found.rules) == ["deny run_python", "deny run_shell"]
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe", "large", "device"])
+def test_what_is_no_small_regular_file_closes_at_once(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / FILE_NAME
+    match kind:
+        case "link":
+            (tmp_path / "other.toml").write_text("")
+            place.symlink_to("other.toml")
+        case "folder":
+            place.mkdir()
+        case "pipe":
+            os.mkfifo(place)
+        case "large":
+            place.write_text("#" * (64 * 1024 + 1))
+        case _:
+            place.symlink_to("/dev/zero")
+    found = read_limits(tmp_path)
+    assert found.closed
+    assert found.notes[0].startswith(FILE_NAME)
+
+
+def test_a_folder_without_one_has_no_limits(tmp_path: Path) -> None:
+    assert read_limits(tmp_path / "nowhere", tmp_path) == FolderLimits()
+    (tmp_path / FILE_NAME).write_text("# nothing yet\n")
+    assert read_limits(tmp_path).words() is None
+
+
+TOOLS = st.sampled_from(["run_python", "run_shell", "write_file", "read_file"])
+VERBS = st.sampled_from(["allow", "ask", "deny"])
+CONDITIONS = st.sampled_from(["", ' where path matches "data/*"', " where command is ls", " where digest is d"])
+RULES = st.lists(
+    st.builds(lambda verb, tool, condition: f"{verb} {tool}{condition}", VERBS, TOOLS | st.just("*"), CONDITIONS),
+    max_size=3,
+)
+MODES: st.SearchStrategy[PolicyMode] = st.sampled_from(get_args(PolicyMode))
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | MODES | RULES | st.text(max_size=8)
+FILES = st.one_of(
+    st.binary(max_size=60),
+    st.dictionaries(st.sampled_from(["policy", "rules", "budget", "mode"]), VALUES, max_size=3).map(
+        lambda values: "\n".join(
+            f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None
+        ).encode("utf-8", "replace")
+    ),
+)
+CALLS = st.builds(
+    JudgedCall,
+    TOOLS,
+    st.sampled_from([{}, {"path": "data/x"}, {"path": "../x"}, {"command": "ls"}]),
+    st.sampled_from(["d", "e"]),
+    st.sampled_from(STRICT),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(FILES, st.lists(FILES, max_size=1), CALLS, MODES | st.none(), MODES | st.none(), RULES, RULES, RULES)
+def test_no_file_ever_loosens_a_judgement(
+    raw: bytes,
+    more: list[bytes],
+    judged: JudgedCall,
+    mode: PolicyMode | None,
+    cap: PolicyMode | None,
+    site: list[str],
+    own: list[str],
+    saved: list[str],
+) -> None:
+    limits = parse(raw, FILE_NAME)
+    for other in more:
+        limits = limits.and_(parse(other, f"../{FILE_NAME}"))
+    settings = RuntimeSettings(policy_cap=cap, site_rules=tuple(site))
+    stored = StoredPolicy(mode, [RuleView(rule_id="r", scope="user", tool_name="x", text=text) for text in saved])
+    spec = RunSpec(run_id="r", prompt="", rules=tuple(own))
+    without, _ = effective_policy(settings, spec, stored)
+    policy, view = effective_policy(settings, RunSpec(run_id="r", prompt="", rules=tuple(own), limits=limits), stored)
+    before, after = without.judge(judged).approval, policy.judge(judged).approval
+    assert STRICT.index(after) >= STRICT.index(before)
+    if limits.closed:
+        assert after != "allow"
+    assert [rule.text for rule in view.rules] == list(policy.rules)
+
+
+async def test_a_run_is_limited_by_its_folder_and_its_header_says_so(stages: Stages, tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text('policy = "ask"\nrules = ["deny run_shell", "allow *"]\n[budget]\nsteps = 7')
+    with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
+        stage = await stages(model, read_limits=lambda _: read_limits(tmp_path))
+        handle = await stage.start(policy="allow", rules=("allow run_shell",))
+        [request] = await stage.requests()
+        with pytest.raises(InvalidArguments, match=r"^\.agent-kernel\.toml allows ask at most, not edit\."):
+            await stage.conversation.switch_policy("edit")
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+        result = await handle.wait()
+    policy = result.run.policy
+    assert (policy.mode, policy.folder_cap, result.run.budget.steps) == ("ask", "ask", 7)
+    assert policy.limited_by == ".agent-kernel.toml: at most ask, 1 rule, 7 steps"
+    assert [(rule.origin, rule.made_by) for rule in policy.rules] == [("folder", ".agent-kernel.toml"), ("code", None)]
+    assert policy.notes[0].startswith(".agent-kernel.toml: the rule 'allow *' is not used")
+    assert policy_words(result.run).endswith("limited by .agent-kernel.toml: at most ask, 1 rule, 7 steps")
+
+
+async def test_where_the_file_is_broken_nothing_runs_unasked_not_even_a_read(stages: Stages, tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text("policy =")
+    with ScriptedModel([calls(call("look"), call("run_python", code="1")), say("done")]) as model:
+        stage = await stages(model, read_limits=lambda _: read_limits(tmp_path))
+        handle = await stage.start(policy="allow", rules=("allow *",))
+        for request in await stage.requests(2):
+            await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+        result = await handle.wait()
+    assert stage.executor.ran == []
+    assert result.run.policy.limited_by == ".agent-kernel.toml: nothing runs unasked"
+
+
+async def test_a_folder_that_can_not_be_looked_into_closes(stages: Stages) -> None:
+    def broken(_: str | None) -> FolderLimits:
+        raise PermissionError
+
+    with ScriptedModel([call("look"), say("done")]) as model:
+        stage = await stages(model, read_limits=broken)
+        handle = await stage.start()
+        [request] = await stage.requests()
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+        result = await handle.wait()
+    assert "nothing runs unasked" in str(result.run.policy.limited_by)
+
+
+async def test_a_run_that_goes_on_after_a_restart_stays_as_limited_as_it_was(tmp_path: Path) -> None:
+    place, log = tmp_path / FILE_NAME, tmp_path / "log.sqlite"
+    place.write_text('rules = ["deny run_shell"]\n[budget]\nsteps = 7')
+    limits = {"read_limits": lambda _: read_limits(tmp_path)}
+    with ScriptedModel([call("run_python", code="1"), call("run_shell", command="ls"), say("done")]) as model:
+        first = await stage(model, log, **limits)
+        await first.start(policy="allow", rules=("ask run_python",))
+        await first.requests()
+        await first.close()
+        place.write_text('policy = "plan"')
+        again = await stage(model, log, **limits)
+        recovered = await again.runtime.recover(lambda *_: _executor(again))
+        [(_, _, handle)] = recovered.continued
+        result = await asyncio.wait_for(handle.wait(), 20)
+        await again.close()
+    assert result.run.policy.mode == "plan"
+    assert [rule.text for rule in result.run.policy.rules] == ["deny run_shell", "ask run_python"]
+    assert result.run.budget.steps == 7
+    assert {one.state for one in result.tool_calls} <= {"denied", "invalid"}
+
+
+async def _executor(one: Any) -> Any:
+    return one.executor
+
+
+def test_doctor_says_what_limits_runs_in_this_folder_and_what_has_to_be_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = doctor.examine({}, ask=False)
+
+    def found() -> list[doctor.Finding]:
+        return [finding for finding in doctor.examine({}, ask=False) if finding not in before]
+
+    assert found() == []
+    (tmp_path / FILE_NAME).write_text('policy = "plan"\nrules = ["allow run_python"]')
+    limited, left_out = found()
+    assert (limited.mark, left_out.mark) == ("note", "note")
+    assert limited.text == "Runs of notebooks in this folder are limited by .agent-kernel.toml: at most plan."
+    assert "is not used, because a file can only tighten" in left_out.text
+    (tmp_path / FILE_NAME).write_text("policy")
+    *_, broken = found()
+    assert broken.mark == "MEND"
+    assert broken.text.endswith("Until it is mended or removed nothing runs unasked.")

@@ -1,0 +1,369 @@
+"""What may be set as a limit, what a service does not count, what tools may take, and what a conversation may."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from agent_kernel.approvals.limits import checked_limits, least
+from agent_kernel.errors import ConfigurationError, ToolDeclarationError
+from agent_kernel.models.base import ModelTurn, TokenUsage
+from agent_kernel.notebook.options import Budget
+from agent_kernel.protocol.commands import BudgetAddition, Decision
+from agent_kernel.protocol.events import ErrorEvent, ToolCompleteEvent, ToolStateEvent
+from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.declaration import checked_timeouts
+from agent_kernel.tools.function import as_tool, tool
+from tests.core.runtime.runtime_fixtures import (
+    LOOK,
+    RUN_PYTHON,
+    FunctionExecutor,
+    InterruptibleExecutor,
+    OneModel,
+    Stages,
+    stage,
+)
+from tests.core.runtime.turns.test_budget import run_view, until_paused
+
+ABSURD = [-1, True, False, float("nan"), float("inf"), -float("inf"), "5", 10**400, 10**15, [1]]
+FIELDS = ["tokens", "usd", "tool_calls", "seconds", "steps"]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("value", ABSURD, ids=lambda value: str(value)[:12])
+def test_a_limit_that_is_no_number_is_refused_and_named(name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        Budget(**{name: value})
+    with pytest.raises(ConfigurationError, match=name):
+        checked_limits({name: value})
+    if value != "5" and value != [1]:
+        with pytest.raises(ValidationError):
+            BudgetAddition.model_validate({name: value})
+
+
+@pytest.mark.parametrize("name", ["tokens", "tool_calls", "steps"])
+def test_a_limit_on_what_is_counted_is_whole(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} must be a whole number from 0"):
+        checked_limits({name: 1.5})
+    assert getattr(checked_limits({name: 1e6}), name) == 1_000_000
+
+
+def test_a_limit_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'minutes' is no limit"):
+        checked_limits({"minutes": 5}, ".agent-kernel.toml")
+
+
+def test_who_may_only_tighten_makes_no_limit_larger() -> None:
+    site = BudgetLimits(tokens=100, steps=5)
+    assert least(site, BudgetLimits(tokens=1_000, steps=3, seconds=9)) == BudgetLimits(tokens=100, steps=3, seconds=9)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, True, float("nan"), float("inf"), "5"])
+def test_a_timeout_that_is_no_number_above_0_is_refused(seconds: Any) -> None:
+    def slow() -> None:
+        """Be slow."""
+
+    with pytest.raises(ToolDeclarationError, match="timeout"):
+        tool(timeout=seconds)(slow)
+    with pytest.raises(ConfigurationError, match="run_python"):
+        checked_timeouts({"run_python": seconds}, "timeouts")
+
+
+def test_a_tool_says_how_long_it_may_take() -> None:
+    @tool(timeout=30)
+    async def slow() -> None:
+        """Be slow."""
+
+    assert as_tool(slow).declaration.timeout == 30
+
+
+# -- tokens that nobody counts
+
+
+async def test_tokens_that_a_service_does_not_count_are_estimated_and_hold_the_budget(stages: Stages) -> None:
+    with ScriptedModel([call("look", call_id="a"), call("look", call_id="b")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(lambda *_: "x" * 7_000))
+        await stage.start("Go", budget=BudgetLimits(tokens=2_000))
+        await until_paused(stage)
+    view = run_view(stage)
+    assert view.usage.estimated
+    assert 2_000 < view.usage.total_tokens < 8_000
+    assert view.paused.reached == ["tokens"]
+    [said] = stage.of(ErrorEvent)
+    assert said.message.startswith("Budget reached: about ")
+
+
+async def test_what_a_service_counts_is_not_estimated(stages: Stages) -> None:
+    with ScriptedModel([say("Done.", usage=(70, 3))]) as model:
+        stage = await stages(model)
+        usage = (await (await stage.start()).wait()).run.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.estimated) == (70, 3, False)
+
+
+async def test_of_a_turn_without_a_word_about_the_answer_only_that_is_estimated(stages: Stages) -> None:
+    turn: ModelTurn = replace(say("x" * 350), usage=TokenUsage(input_tokens=70))
+    with ScriptedModel([turn]) as model:
+        stage = await stages(model)
+        usage = (await (await stage.start()).wait()).run.usage
+    assert (usage.input_tokens, usage.estimated) == (70, True)
+    assert 50 < usage.output_tokens < 500
+
+
+async def test_a_recorded_model_takes_nothing(stages: Stages) -> None:
+    with ScriptedModel([say("Done.")], recorded=True) as model:
+        stage = await stages(model)
+        usage = (await (await stage.start()).wait()).run.usage
+    assert (usage.total_tokens, usage.estimated) == (0, False)
+
+
+# -- timeouts
+
+
+async def test_a_call_that_takes_too_long_is_interrupted_and_the_model_is_told(stages: Stages) -> None:
+    quick = replace(RUN_PYTHON, timeout=0.05)
+    with ScriptedModel([call("run_python", call_id="slow", code="1"), say("Done.")]) as model:
+        stage = await stages(model, executor=InterruptibleExecutor())
+        result = await (await stage.start(tools=(quick, LOOK), policy="allow")).wait()
+    [ran] = result.tool_calls
+    assert (ran.state, ran.reason) == ("error", "Timed out after 0.05 s.")
+    assert [output.text for output in ran.outputs] == ["begun"]
+    [told] = [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
+    assert told.startswith("Error: Timed out after 0.05 s.")
+    assert result.run.status == "complete"
+
+
+async def test_a_site_may_say_how_long_a_tool_takes_at_most(stages: Stages) -> None:
+    patient = replace(RUN_PYTHON, timeout=600)
+    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
+        stage = await stages(model, executor=InterruptibleExecutor(), tool_timeouts={"run_python": 0.05})
+        result = await (await stage.start(tools=(patient,), policy="allow")).wait()
+    assert result.tool_calls[0].reason == "Timed out after 0.05 s."
+
+
+async def test_a_call_that_does_not_end_at_its_timeout_has_an_unknown_outcome(stages: Stages) -> None:
+    executor = FunctionExecutor(lambda *_: asyncio.Event().wait())
+    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
+        stage = await stages(model, executor=executor, attended=False, stop_seconds=0.01)
+        result = await (await stage.start(tools=(replace(RUN_PYTHON, timeout=0.05),), policy="allow")).wait()
+    [ran] = result.tool_calls
+    assert (ran.state, ran.reason) == ("unknown", "Timed out after 0.05 s. It did not end when it was interrupted.")
+
+
+async def test_the_time_behind_the_users_own_cell_is_not_the_calls(stages: Stages) -> None:
+    executor = InterruptibleExecutor()
+    executor.behind = 3
+    with ScriptedModel([call("run_python", call_id="slow", code="1"), say("Done.")]) as model:
+        stage = await stages(model, executor=executor)
+        handle = await stage.start(tools=(replace(RUN_PYTHON, timeout=0.05),), policy="allow")
+        await stage.until(lambda: [one for one in stage.of(ToolStateEvent) if one.waiting_behind == 3])
+        assert executor.interrupted == []
+        executor.behind = None
+        result = await handle.wait()
+    assert result.tool_calls[0].reason == "Timed out after 0.05 s."
+
+
+async def test_a_call_that_ends_in_time_is_left_alone(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
+        stage = await stages(model)
+        result = await (await stage.start(tools=(replace(RUN_PYTHON, timeout=60),), policy="allow")).wait()
+    assert result.tool_calls[0].state == "success"
+    assert stage.executor.interrupted == []
+
+
+# -- conversations
+
+
+async def test_a_budget_of_a_conversation_counts_all_of_its_runs(stages: Stages) -> None:
+    whole = BudgetLimits(tool_calls=3)
+    turns = [call("look", call_id="a"), call("look", call_id="b"), say("One."), call("look", call_id="c"), say("Two.")]
+    with ScriptedModel(turns) as model:
+        stage = await stages(model)
+        assert (await (await stage.start(conversation_budget=whole)).wait()).text == "One."
+        handle = await stage.start(conversation_budget=whole)
+        pause = await until_paused(stage)
+        view = run_view(stage)
+        assert (view.paused.of, view.paused.reached) == ("conversation", ["tool_calls"])
+        assert (view.usage.tool_calls, view.conversation_budget.spent.tool_calls) == (1, 2)
+        [said] = stage.of(ErrorEvent)
+        assert said.message.startswith("The budget of this conversation is reached: 3 of 3 tool calls.")
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=2), decided_by="ana")
+        result = await handle.wait()
+        trail = await stage.audit()
+    assert result.text == "Two."
+    assert result.run.conversation_budget is not None
+    assert result.run.conversation_budget.limits.tool_calls == 5
+    [raised] = [entry for entry in trail if entry["kind"] == "budget"]
+    assert (raised["of"], raised["limits"], raised["decided_by"]) == ("conversation", {"tool_calls": 5}, "ana")
+
+
+async def test_of_a_turn_with_more_calls_than_the_conversation_has_left_only_so_many_start(stages: Stages) -> None:
+    many = calls(*(call("look", call_id=f"c{number}") for number in range(3)))
+    with ScriptedModel([call("look", call_id="a"), say("One."), many]) as model:
+        stage = await stages(model, attended=False, conversation_budget=BudgetLimits(tool_calls=2))
+        await (await stage.start()).wait()
+        result = await (await stage.start()).wait()
+    assert [one.state for one in result.tool_calls] == ["success", "denied", "denied"]
+    assert "conversation's budget of tool calls" in (result.tool_calls[1].reason or "")
+    assert result.run.error is not None
+    assert "2 of 2 tool calls" in result.run.error.message
+
+
+async def test_a_conversations_budget_outlives_the_process_with_what_was_added(tmp_path: Path) -> None:
+    path, whole = tmp_path / "log.sqlite", BudgetLimits(steps=1)
+    with ScriptedModel([call("look"), say("One.")]) as model:
+        before = await stage(model, path)
+        handle = await before.start(conversation_budget=whole)
+        pause = await until_paused(before)
+        await before.conversation.raise_budget(handle.run_id, pause, BudgetLimits(steps=2))
+        await handle.wait()
+        conversation_id = before.conversation.conversation_id
+        await before.close()
+    with ScriptedModel([call("look", call_id="z")]) as model:
+        runtime = await Runtime.open(path, OneModel(model), attended=False)
+        conversation = await runtime.conversation(conversation_id)
+        spec = RunSpec(run_id="run_after", prompt="Go", tools=(LOOK,), conversation_budget=whole)
+        result = await (await conversation.start_run(spec, FunctionExecutor())).wait()
+        await runtime.aclose()
+    assert result.run.error is not None
+    assert "3 of 3 steps" in result.run.error.message
+    assert result.run.usage.steps == 1
+
+
+async def test_a_sites_budget_holds_where_the_notebooks_is_larger(stages: Stages) -> None:
+    with ScriptedModel([call("look")]) as model:
+        stage = await stages(model, attended=False, conversation_budget=BudgetLimits(steps=1))
+        result = await (await stage.start(conversation_budget=BudgetLimits(steps=50))).wait()
+    assert result.run.conversation_budget is not None
+    assert result.run.conversation_budget.limits.steps == 1
+    assert result.run.status == "error"
+
+
+async def test_the_time_of_a_conversation_interrupts_a_call(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1")]) as model:
+        stage = await stages(model, executor=InterruptibleExecutor())
+        await stage.start(policy="allow", conversation_budget=BudgetLimits(seconds=1.5))
+        await until_paused(stage)
+        [ended] = stage.of(ToolCompleteEvent)
+    assert ended.reason == "The conversation's time budget of 1.5 s is used up."
+
+
+async def test_without_a_budget_of_its_conversation_a_run_reads_no_other_runs(stages: Stages) -> None:
+    with ScriptedModel([say("Done.")]) as model:
+        stage = await stages(model)
+        result = await (await stage.start()).wait()
+    assert result.run.conversation_budget is None
+
+
+# -- a run that repeats itself
+
+
+def looks(*names: str) -> list[ModelTurn]:
+    return [
+        call("look" if name == "look" else "run_python", code=name) if name != "look" else call("look")
+        for name in names
+    ]
+
+
+async def repeating(stages: Stages, model: ScriptedModel, **settings: Any) -> Any:
+    return await stages(model, **{"pause_at_repeats": True} | settings)
+
+
+async def test_three_times_the_same_call_with_the_same_result_asks_whether_to_go_on(stages: Stages) -> None:
+    with ScriptedModel([*looks("1", "1", "1"), *looks("1", "1"), say("Done.")]) as model:
+        stage = await repeating(stages, model)
+        handle = await stage.start(policy="allow")
+        pause = await until_paused(stage)
+        assert len(model.requests) == 3
+        paused = run_view(stage).paused
+        assert paused.repeated == "run_python gave the same result to the same arguments three times"
+        assert paused.reached == []
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(), decided_by="ana")
+        result = await handle.wait()  # the count begins anew: twice more is no third time
+    assert result.text == "Done."
+    [raised] = result.run.raises
+    assert (raised.repeated, raised.decided_by) == (paused.repeated, "ana")
+
+
+async def test_a_pattern_of_two_is_seen_at_its_fourth_time(stages: Stages) -> None:
+    with ScriptedModel(looks(*["1", "look"] * 4)) as model:
+        stage = await repeating(stages, model)
+        await stage.start(policy="allow")
+        await until_paused(stage)
+    assert run_view(stage).paused.repeated == (
+        "run_python and look gave the same results to the same arguments four times in turn"
+    )
+
+
+async def test_a_poll_whose_results_differ_is_no_repetition(stages: Stages) -> None:
+    answers = iter(range(20))
+    with ScriptedModel([*looks(*["1"] * 10), say("Done.")]) as model:
+        stage = await repeating(stages, model, executor=FunctionExecutor(lambda *_: next(answers)))
+        assert (await (await stage.start(policy="allow")).wait()).text == "Done."
+
+
+async def test_the_same_call_with_other_arguments_is_no_repetition(stages: Stages) -> None:
+    with ScriptedModel([*looks(*"123456789"), say("Done.")]) as model:
+        stage = await repeating(stages, model)
+        assert (await (await stage.start(policy="allow")).wait()).text == "Done."
+
+
+async def test_a_run_that_repeats_itself_ends_where_nobody_can_be_asked(stages: Stages) -> None:
+    with ScriptedModel(looks("1", "1", "1")) as model:
+        stage = await repeating(stages, model, attended=False)
+        result = await (await stage.start(policy="allow")).wait()
+    assert result.run.error is not None
+    assert result.run.error.message == (
+        "The agent repeats itself: run_python gave the same result to the same arguments three times. The run stopped "
+        "before its next model call. Say what you want in other words, or choose another model."
+    )
+
+
+@pytest.mark.parametrize("suspend_seconds", [0.01, 10.0])
+async def test_a_new_prompt_ends_a_run_that_repeats_itself(stages: Stages, suspend_seconds: float) -> None:
+    with ScriptedModel([*looks("1", "1", "1"), say("Something else.")]) as model:
+        stage = await repeating(stages, model, suspend_seconds=suspend_seconds)
+        paused = await stage.start(policy="allow")
+        await until_paused(stage)
+        assert (await (await stage.start("Something else")).wait()).text == "Something else."
+        error = (await paused.wait()).run.error
+    assert error is not None
+    assert "repeats itself" in error.message
+
+
+async def test_a_run_that_repeats_itself_asks_again_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with ScriptedModel(looks("1", "1", "1")) as model:
+        before = await stage(model, path, pause_at_repeats=True)
+        handle = await before.start(policy="allow")
+        pause = await until_paused(before)
+        await before.close()
+
+    async def executor_for(*_: Any) -> FunctionExecutor:
+        return FunctionExecutor()
+
+    with ScriptedModel([say("Done.")]) as model:
+        runtime = await Runtime.open(path, OneModel(model))
+        [(_, conversation, again)] = (await runtime.recover(executor_for)).continued
+        [shown] = (await conversation.view()).runs
+        assert shown.paused is not None
+        assert "three times" in shown.paused.repeated
+        await conversation.raise_budget(handle.run_id, pause, BudgetLimits())
+        assert (await again.wait()).text == "Done."
+        await runtime.aclose()
+
+
+async def test_calls_that_a_person_approves_one_by_one_are_seen_to_repeat_as_well(stages: Stages) -> None:
+    with ScriptedModel(looks("1", "1", "1")) as model:
+        stage = await repeating(stages, model, suspend_seconds=0.01)
+        await stage.start()
+        for number in range(3):
+            request = (await stage.requests(number + 1))[number]
+            await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+        await until_paused(stage)
+    assert run_view(stage).paused.repeated

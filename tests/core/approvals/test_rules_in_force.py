@@ -1,0 +1,140 @@
+"""Every rule in force is shown, whoever made it, and a saved one can be removed from wherever it is listed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel import cli
+from agent_kernel.errors import UnknownRule
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import RunEvent
+from agent_kernel.protocol.views import RuleView
+from agent_kernel.record.words import policy_words, rule_words
+from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.executor import ApprovedCall
+from tests.core.runtime.runtime_fixtures import Stages
+
+ALWAYS = Decision(approved=True, scope="user")
+
+
+async def test_rules_of_the_code_and_of_the_site_are_shown_with_who_made_them(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
+        stage = await stages(model, site_rules=("deny run_shell",))
+        result = await (await stage.start(rules=("allow run_python",))).wait()
+    shown = [(rule.origin, rule.text, rule.rule_id) for rule in result.run.policy.rules]
+    assert shown == [("site", "deny run_shell", None), ("code", "allow run_python", None)]
+    assert policy_words(result.run) == "asks before acting, 1 always-allow rule, 1 rule that denies or asks"
+    assert result.tool_calls[0].by == "policy"
+
+
+async def test_a_rule_of_the_code_that_a_site_does_not_let_count_is_named_as_such(stages: Stages) -> None:
+    with ScriptedModel([say("done")]) as model:
+        stage = await stages(model, policy_cap="edit")
+        result = await (await stage.start(rules=("allow run_python", "deny run_shell"))).wait()
+    assert [rule.text for rule in result.run.policy.rules] == ["deny run_shell"]
+    assert result.run.policy.notes[0] == (
+        "Not in force: allow run_python. This site allows edit at most, so code may not allow calls."
+    )
+
+
+async def test_tools_that_run_unasked_by_their_own_declaration_are_named(stages: Stages) -> None:
+    plot = ToolDeclaration("plot", "Plot.", {"type": "object", "properties": {}}, approval="allow")
+    with ScriptedModel([say("done")]) as model:
+        stage = await stages(model)
+        result = await (await stage.start(tools=(plot,))).wait()
+        assert result.run.policy.notes == ["Run unasked where their own declaration says so: plot."]
+
+
+async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
+        stage = await stages(model, site_rules=("deny run_shell",))
+        handle = await stage.start()
+        [request] = await stage.requests()
+        await stage.conversation.route_decision(request.approval_id, ALWAYS, decided_by="ana")
+        result = await handle.wait()
+        listed = await stage.runtime.list_rules()
+        [saved] = [rule for rule in result.run.policy.rules if rule.rule_id is not None]
+        assert (saved.origin, saved.scope, saved.made_by) == ("saved", "user", "ana")
+        assert [(rule.origin, rule.text) for rule in listed] == [
+            ("site", "deny run_shell"),
+            ("saved", "allow run_python"),
+        ]
+        assert saved.rule_id is not None
+        await stage.runtime.remove_rule(saved.rule_id, decided_by="eve")
+        assert [rule.origin for rule in await stage.runtime.list_rules()] == ["site"]
+        with pytest.raises(UnknownRule):
+            await stage.runtime.remove_rule(saved.rule_id)
+        [_, removed] = [entry for entry in await stage.audit() if entry["kind"] == "rule"]
+        assert (removed["action"], removed["decided_by"], removed["conversation_id"]) == ("removed", "eve", None)
+
+
+async def test_a_rule_that_another_process_removes_allows_no_further_call(
+    stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.sqlite"
+    turns = [call("run_python", code=name, call_id=name) for name in "ab"]
+    with ScriptedModel([*turns, say("done")]) as model:
+        stage = await stages(model, path=log)
+
+        async def removed(ran: ApprovedCall, _: Any) -> str:
+            if ran.tool_call_id == "a":
+                await stage.until(lambda: stage.of(RunEvent)[-1].run.policy.rules)
+                [rule] = stage.of(RunEvent)[-1].run.policy.rules
+                assert await in_thread("rules", "remove", rule.rule_id[:12], "--log", str(log)) == 0
+            return "ok"
+
+        stage.executor.act = removed
+        handle = await stage.start()
+        [first] = await stage.requests()
+        await stage.conversation.route_decision(first.approval_id, ALWAYS)
+        _, second = await stage.requests(2)
+        assert stage.of(RunEvent)[-1].run.policy.rules == []
+        await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
+        result = await handle.wait()
+    assert [c.by for c in result.tool_calls] == ["user", "user"]
+    assert "Removed: allow run_python" in capsys.readouterr().out
+
+
+async def in_thread(*arguments: str) -> int:
+    import asyncio
+
+    return await asyncio.to_thread(cli.main, list(arguments))
+
+
+async def test_the_command_line_lists_rules_and_says_which_it_can_not_remove(
+    stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.sqlite"
+    with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
+        stage = await stages(model, path=log)
+        handle = await stage.start()
+        [request] = await stage.requests()
+        await stage.conversation.route_decision(
+            request.approval_id, Decision(approved=True, scope="project"), decided_by="ana\u202e"
+        )
+        await handle.wait()
+    assert await in_thread("rules", "--log", str(log)) == 0
+    listed = capsys.readouterr().out
+    assert "  allow run_python  (this project, saved by anaU+202E on 20" in listed
+    assert " work)\n" in listed
+    assert await in_thread("rules", "remove", "rule_nothing", "--log", str(log)) == 1
+    assert await in_thread("rules", "remove", "--log", str(log)) == 1
+    assert "No saved rule begins with 'rule_nothing'." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        (RuleView(tool_name="x", text="allow x", origin="code"), "this notebook's code"),
+        (RuleView(tool_name="x", text="allow x", origin="site"), "this site"),
+        (
+            RuleView(tool_name="x", text="deny x", origin="folder", made_by="../.agent-kernel.toml"),
+            "../.agent-kernel.toml",
+        ),
+        (RuleView(tool_name="x", text="allow x", scope="user", rule_id="r"), "all notebooks, saved"),
+    ],
+)
+def test_each_maker_has_words(rule: RuleView, words: str) -> None:
+    assert rule_words(rule) == words

@@ -1,0 +1,185 @@
+"""Rules on the files that calls open: judged by where a path leads, and by who could see what it says."""
+
+from typing import Any
+
+import pytest
+
+from agent_kernel.approvals.offers import offered_rules
+from agent_kernel.approvals.policy import JudgedCall, Policy
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.views import Place
+from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.builtin.places import UNKNOWN
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.executor import ToolVerdict
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
+from tests.core.runtime.tool_calls.test_rules import waiting
+
+TEXTS = {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}}
+WRITE = ToolDeclaration("write_file", "Write.", TEXTS)
+READ = ToolDeclaration("read_file", "Read.", TEXTS, approval="dynamic", read_only=True)
+CSV = 'allow write_file where path matches "data/*.csv"'
+
+
+def judged(rules: list[str], path: str, place: Place, tool: str = "write_file", mode: Any = "ask") -> Approval:
+    call = JudgedCall(tool, {"path": path}, "d" * 64, "ask", read_only=False, place=place)
+    return Policy(rules, mode).judge(call).approval
+
+
+def inside(path: str, *, linked: bool = False) -> Place:
+    return Place(path=f"/home/ana/{path}", inside=path, linked=linked)
+
+
+def outside(path: str) -> Place:
+    return Place(path=path, linked=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "place", "expected"),
+    [
+        ("data/x.csv", inside("data/x.csv"), "allow"),
+        ("./data//x.csv", inside("data/x.csv"), "allow"),
+        ("other/x.csv", inside("data/x.csv", linked=True), "allow"),
+        ("data/x.csv", inside("other/x.csv", linked=True), "ask"),
+        ("data/x.csv", outside("/home/ana/y.csv"), "ask"),
+        ("data/x.csv", outside("/home/ana/data/x.csv"), "ask"),
+        ("data/x.csv", UNKNOWN, "ask"),
+        ("data/.x.csv", inside("data/.x.csv"), "ask"),
+        ("data/x\u202evsc.csv", inside("data/x\u202evsc.csv"), "ask"),
+        ("data/x\u200b.csv", inside("data/x\u200b.csv"), "ask"),
+        ("data/x\n.csv", inside("data/x\n.csv"), "allow"),
+        ("data/x\x1b[2K.csv", inside("data/x\x1b[2K.csv"), "ask"),
+    ],
+)
+def test_a_rule_for_a_folder_covers_what_is_opened_in_it(path: str, place: Place, expected: Approval) -> None:
+    assert judged([CSV], path, place) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "place", "expected"),
+    [
+        ('allow write_file where path matches "/big/disk/*.csv"', outside("/big/disk/x.csv"), "allow"),
+        ('allow write_file where path matches "/home/ana/data/*.csv"', inside("data/x.csv"), "allow"),
+        ('allow write_file where path matches "data/.*.csv"', inside("data/.x.csv"), "allow"),
+        ('allow write_file where path matches ".cache/*"', inside(".cache/x.csv"), "allow"),
+        ('allow write_file where path matches "*/*"', inside(".git/config"), "ask"),
+        ('allow write_file where path matches ".git/*"', inside(".git/.x"), "ask"),
+        ("allow write_file where path is data/x.csv", inside("data/x.csv"), "allow"),
+        ("allow write_file where path is data/x.csv", outside("/elsewhere/x.csv"), "ask"),
+        ("allow write_file", outside("/elsewhere/x.csv"), "allow"),
+        (f"allow write_file where digest is {'d' * 64}", inside("data/x.csv"), "allow"),
+        (f"allow write_file where digest is {'d' * 64}", inside("data/x.csv", linked=True), "ask"),
+    ],
+)
+def test_a_rule_says_which_places_it_means(rule: str, place: Place, expected: Approval) -> None:
+    assert judged([rule], "data/x.csv", place) == expected
+
+
+@pytest.mark.parametrize("verb", ["deny", "ask"])
+@pytest.mark.parametrize(
+    ("rule", "path", "place"),
+    [
+        ("secret/*", "secret/key", inside("public/key", linked=True)),
+        ("secret/*", "public/key", inside("secret/key", linked=True)),
+        ("/home/ana/.ssh/*", "keys/id", outside("/home/ana/.ssh/id")),
+        ("/home/ana/secret/*", "secret/key", inside("secret/key")),
+    ],
+)
+def test_a_rule_against_a_place_is_not_got_around_by_a_link(verb: str, rule: str, path: str, place: Place) -> None:
+    assert judged([f'{verb} read_file where path matches "{rule}"'], path, place, "read_file", "allow") == verb
+
+
+def test_a_linked_file_is_offered_by_where_it_is() -> None:
+    call = waiting("write_file", path="data/x.csv", content="x").model_copy(
+        update={"place": outside("/big/disk/x.csv")}
+    )
+    assert [offer.text for offer in offered_rules(call)] == [
+        'allow write_file where path matches "/big/disk/*.csv"',
+        "allow write_file",
+    ]
+
+
+def test_a_hidden_file_is_offered_no_rule_that_would_cover_hidden_files_at_large() -> None:
+    call = waiting("write_file", path="data/.x.csv", content="x").model_copy(update={"place": inside("data/.x.csv")})
+    assert [offer.label for offer in offered_rules(call)] == ["This exact call", "Every write_file call"]
+
+
+async def test_what_is_opened_is_the_place_that_was_on_the_card(stages: Stages) -> None:
+    executor = FunctionExecutor(links={"data/x.csv": "/big/x.csv"})
+    with ScriptedModel([call("write_file", path="data/x.csv", content="1"), say("ok")]) as model:
+        stage = await stages(model, executor=executor)
+        handle = await stage.start(tools=(WRITE,))
+        [request] = await stage.requests()
+        [shown] = await stage.runtime.list_calls("awaiting_approval")
+        assert shown.place == outside("/big/x.csv")
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+        await handle.wait()
+    assert [ran.place for ran in executor.ran] == [outside("/big/x.csv")]
+
+
+async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages: Stages) -> None:
+    executor = FunctionExecutor()
+    with ScriptedModel([call("write_file", path="data/x.csv", content="1"), say("ok")]) as model:
+        stage = await stages(model, executor=executor)
+        handle = await stage.start(tools=(WRITE,))
+        [request] = await stage.requests()
+        executor.links["data/x.csv"] = "/home/ana/y.csv"
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+        result = await handle.wait()
+    assert executor.ran == []
+    [ended] = result.tool_calls
+    assert (ended.state, ended.reason) == (
+        "denied",
+        "Its path leads to another file than when it was approved: a link was changed.",
+    )
+
+
+async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_the_rule_covers(stages: Stages) -> None:
+    executor = FunctionExecutor(links={"data/x.csv": "/home/ana/y.csv"})
+    asked = calls(*[call("write_file", path=f"data/{name}.csv", content="1") for name in "xz"])
+    with ScriptedModel([asked, say("ok")]) as model:
+        stage = await stages(model, executor=executor)
+        handle = await stage.start(tools=(WRITE,))
+        requests = await stage.requests(2)
+        del executor.links["data/x.csv"]  # no link for the moment in which the rule is saved
+        plain = next(one for one in requests if "data/z" in one.tool_input)
+        always = Decision(approved=True, scope="conversation", rule=CSV)
+        await stage.conversation.route_decision(plain.approval_id, always)
+        await handle.wait()
+    assert {ran.place for ran in executor.ran} == {inside("data/x.csv"), inside("data/z.csv")}
+
+
+async def test_a_path_that_was_edited_is_bound_to_its_own_place(stages: Stages) -> None:
+    executor = FunctionExecutor(links={"b.csv": "/big/b.csv"})
+    with ScriptedModel([call("write_file", path="a.csv", content="1"), say("ok")]) as model:
+        stage = await stages(model, executor=executor)
+        handle = await stage.start(tools=(WRITE,))
+        [request] = await stage.requests()
+        edited = '{"path": "b.csv", "content": "1"}'
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True, edited_input=edited))
+        await handle.wait()
+    assert [ran.place for ran in executor.ran] == [outside("/big/b.csv")]
+
+
+async def test_reads_that_run_unasked_go_with_the_place_for_which_they_may(stages: Stages) -> None:
+    executor = FunctionExecutor(approval="allow")
+    with ScriptedModel([calls(call("read_file", path="a"), call("read_file", path="b")), say("ok")]) as model:
+        stage = await stages(model, executor=executor)
+        await (await stage.start(tools=(READ,))).wait()
+    assert {ran.place for ran in executor.ran} == {inside("a"), inside("b")}
+
+
+@pytest.mark.parametrize("mode", ["ask", "edit"])
+async def test_a_place_that_nobody_tells_is_asked_about(stages: Stages, mode: Any) -> None:
+    class Silent(FunctionExecutor):
+        async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+            return ToolVerdict("ask", may_edit=True)
+
+    with ScriptedModel([call("write_file", path="data/x.csv", content="1"), say("ok")]) as model:
+        stage = await stages(model, executor=Silent())
+        handle = await stage.start(tools=(WRITE,), policy=mode, rules=(CSV,))
+        [request] = await stage.requests()
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+        result = await handle.wait()
+    assert result.tool_calls[0].state == "success"

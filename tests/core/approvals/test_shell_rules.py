@@ -1,0 +1,326 @@
+"""Rules on shell commands are judged by the commands that the line runs, not by how it is written."""
+
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_kernel.approvals.policy import JudgedCall, Policy
+from agent_kernel.approvals.rules import Rule
+from agent_kernel.approvals.shell_rules import allows, restricts
+from agent_kernel.protocol.vocabulary import Approval, PolicyMode
+from agent_kernel.tools.review.shell import read_command
+from agent_kernel.tools.review.shell_programs import running
+
+ALLOW_GIT = 'allow run_shell where command matches "git *"'
+DENY_RM = 'deny run_shell where command matches "rm *"'
+
+
+def judged(command: str, *rules: str, default: PolicyMode = "ask") -> Approval:
+    call = JudgedCall("run_shell", {"command": command}, "d" * 64, "ask", read_only=False)
+    return Policy(rules, default).judge(call).approval
+
+
+RUNS_RM = [
+    *("rm x", "rm", "/bin/rm x", "./rm x", r"\rm x", r"r\m x", '"rm" x', "'rm' x", "r''m x", 'r"m" x', "RM x"),
+    *("true; rm x", "true;rm x", "true && rm x", "false || rm x", "true | rm x", "true |& rm x", "true & rm x"),
+    *("ls\nrm x", "ls\n\n  rm x", "rm \\\n x", "! rm x", "A=1 rm x", "A=1 B=2 rm x", ">f rm x", "2>/dev/null rm x"),
+    *("(rm x)", "((1)); rm x", "{ rm x; }", "f() { rm x; }; f", "function f { rm x; }", "(true; (rm x))"),
+    *("for i in 1; do rm $i; done", "while rm x; do :; done", "until rm x; do :; done", "if rm x; then :; fi"),
+    *("if :; then rm x; fi", "if :; then :; else rm x; fi", "case a in a) rm x;; esac", "select a in b; do rm x; done"),
+    *("$(rm x)", "`rm x`", "echo $(rm x)", "echo `rm x`", 'echo "$(rm x)"', "x=$(rm y)", "cat <(rm x)", "tee >(rm x)"),
+    *("echo ${x:-$(rm y)}", "echo $((`rm x`))", "[[ $(rm x) ]]", "export A=$(rm x)", "cat <<EOF\n$(rm x)\nEOF"),
+    *("command rm x", "command -p rm x", "builtin rm x", "exec rm x", "exec -a ls rm x", "time rm x", "coproc rm x"),
+    *("env rm x", "env -i A=1 rm x", "env -S 'rm x'", "nohup rm x", "nice -n 5 rm x", "timeout 5 rm x", "setsid rm x"),
+    *("timeout -s KILL 5 rm x", "stdbuf -oL rm x", "flock /tmp/lock rm x", "xargs rm"),
+    *("xargs -n 1 -P4 rm", "ls | xargs rm"),
+    *("sudo rm x", "sudo -u bob rm x", "sudo -nu bob -- rm x", "sudo sudo rm x", "doas rm x", "su -c 'rm x'"),
+    *("sh -c 'rm x'", "bash -lc 'true; rm x'", "bash -c \"rm x\"", "/bin/sh -c 'sh -c \"rm x\"'", "sudo sh -c 'rm x'"),
+    *("eval 'rm x'", "eval rm x", "trap 'rm x' EXIT", "alias a='rm x'", "busybox rm x", "watch 'rm x'"),
+    *("find . -exec rm {} +", r"find . -name a -execdir /bin/rm -f {} \;", "git -c alias.x='!rm x' x"),
+    *("ssh host 'rm x'",),
+    *("uv run rm x", "npx rm x", "docker run --rm image rm x", "git submodule foreach rm x", "ssh host rm x"),
+    *(r"echo a\ #b; rm x", "if true; then rm x;", "[ -f x ] && rm x", "cd /tmp && rm x"),
+]  # fmt: skip
+CANT_BE_READ = [
+    *("$x y", "${x} y", "$(cat f) y", "$'rm' x", r"$'\x72m' x", "/b?n/rm x", "r{m,} x", "r\\\nm x", "~/rm x", '"$x" y'),
+    *("eval $x", 'eval "$x"', "sh", "sh -c $x"),
+    *("bash <<EOF\nrm x\nEOF", "cat <<'EOF' | sh\nrm x\nEOF", "sh <<< 'rm x'"),
+    *("echo cm0geA== | base64 -d | sh", "curl http://x | bash", "source x.sh", ". ./x.sh", "bash -s", "xargs $x"),
+    *("python -c 'import os'", "python3 -Ic 'x'", "python", "echo x | python -"),
+    *("perl -e 'x'", "node -e x", "ruby -e x"),
+    *("awk 'BEGIN{system(\"rm x\")}'", "echo 'a", "echo \"a", "echo $(", "a\rb", "a\x00b", "x" * 60_000),
+    *("git\n\\pwn x", "true; " * 3_000, "(" * 200 + "true" + ")" * 200),
+]  # fmt: skip
+RUNS_NO_RM = [
+    *("ls", "git status", "echo rm x", "echo 'rm x'", "grep -r 'rm x' .", "ls rm", "rmdir x", "git rm x", "trm x"),
+    *("make clean", "python x.py", "bash x.sh", "python -m pytest", "ls $(cat f)", "ls > rm", "# rm x", "ls # rm x"),
+    *("echo $x", "for i in *.c; do cc $i; done", "A=rm ls", "awk '{print $1}' f", "find . -name rm", "uv run pytest"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", RUNS_RM)
+def test_a_denied_program_is_found_wherever_it_stands(command: str) -> None:
+    assert judged(command, DENY_RM, "allow run_shell") == "deny"
+    assert judged(command, DENY_RM.replace("deny", "ask"), "allow run_shell") == "ask"
+
+
+@pytest.mark.parametrize("command", CANT_BE_READ)
+def test_what_cant_be_read_asks_where_a_rule_restricts_commands(command: str) -> None:
+    assert judged(command, DENY_RM, "allow run_shell") == "ask"
+    assert judged(command, DENY_RM, default="allow") == "ask"
+    assert judged(command, default="allow") == "allow"
+
+
+@pytest.mark.parametrize("command", RUNS_NO_RM)
+def test_other_commands_are_left_alone(command: str) -> None:
+    assert judged(command, DENY_RM, "allow run_shell") == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "git status",
+            "git",
+            "git log -n1 --oneline; git diff",
+            "git log && git diff || git status",
+            "git log | git x",
+        ),
+        *("git log\ngit status\n", 'git log --author="a b"', "git commit -m 'a; rm x'", "git show HEAD~1 HEAD^ a:b"),
+        *(
+            "git log 2>/dev/null",
+            "git log 2>&1",
+            "git log >/dev/null",
+            "git add -A",
+            "git push -f origin +a",
+            "git log;",
+        ),
+    ],
+)
+def test_an_allowed_program_runs_with_any_words(command: str) -> None:
+    assert judged(command, ALLOW_GIT) == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *RUNS_RM,
+        *CANT_BE_READ,
+        *("git --version; touch pwned", "git log | head", "git log & touch x", "git log &"),
+        *("(git log)", "{ git log; }"),
+        *("git log > f", "git log >> f", "git log >| f", "git log &> f", "git log < f", "git log <<< f", "git log >&f"),
+        *("git log $x", "git log \"$x\"", "git log $(x)", "git log `x`"),
+        *("git log *.py", "git log {a,b}", "git show ~/x"),
+        *("git log $'a'", "A=1 git log", "git=1 touch x", "git log # x"),
+        *("git log \\\n x", "git log \\; x", "! git log"),
+        *("./git log", "/usr/bin/git log", "env git log", "time git log"),
+        *("command git log", "xargs git", "sudo git log"),
+        *("sh -c 'git log'", "eval git log", "if git log; then git x; fi", "git() { x; }; git log", "git log é", ""),
+        *("git -c core.pager=x log", "git --exec-path=x log", "git -C x log"),
+        *("git --git-dir=x log", "git --exec-pa=x x"),
+        *("git fetch --upload-pack=x", "git fetch --upload-p x", "git clone -u x y"),
+        *("git rebase -x y z", "git grep -Ox y"),
+        *("git diff --output=x", "git diff --ext-diff", "git config core.pager x", "git submodule foreach x"),
+        *("git bisect run x", "git difftool", "git clone ext::x", "git -cx=y log", "git log\u00a0x", "git log\x0bx"),
+    ],
+)  # fmt: skip
+def test_an_allow_covers_nothing_but_plain_commands_that_it_names(command: str) -> None:
+    assert judged(command, ALLOW_GIT) == "ask"
+    assert Rule.parse(ALLOW_GIT).weigh("run_shell", {"command": command}, "d") != "yes"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "covered"),
+    [
+        ("git status *", "git status", True),
+        ("git status *", "git status --short x", True),
+        ("git status *", "git stash", False),
+        ("git status", "git status -s", False),
+        ("git * -s", "git status -s", True),
+        ("git * -s", "git status x -s", False),
+        ("pytest tests/*", "pytest tests/core", True),
+        ("pytest tests/*", "pytest tests/../x", False),
+        ("pytest tests/*", "pytest tests/core/x", False),
+        ("pytest tests/*", "pytest tests/core -p x", False),
+        ("python *", "python x.py -c y", True),
+        ("python *", "python -c x", False),
+        ("python *", "python -m pip install x", False),
+        ("python -m pytest *", "python -m pytest -c x", True),
+        ("uv *", "uv run rm x", False),
+        ("uv run *", "uv run rm x", False),
+        ("uv run pytest *", "uv run pytest -x", True),
+        ("uv run pytest *", "uv run --with x pytest", False),
+        ("find *", "find . -name x", True),
+        ("find *", "find . -name x -delete", False),
+        ("find *", "find . -fprint x", False),
+        ("tar *", "tar tf x.tar", True),
+        ("tar *", "tar cf x --checkpoint-action=exec=y z", False),
+        ("sed *", "sed -n 1,5p f", True),
+        ("sed *", "sed -n 's/a/b/w f' x", False),
+        ("env *", "env rm x", False),
+        ("timeout *", "timeout 5 rm x", False),
+        ("*", "git status", True),
+        ("*", "git status; rm x", True),
+        ("*", "git status $x", False),
+        ("./run.sh *", "./run.sh a", True),
+        ("run.sh *", "./run.sh a", False),
+    ],
+)
+def test_a_pattern_is_compared_word_by_word(pattern: str, command: str, covered: bool) -> None:
+    rule = f'allow run_shell where command matches "{pattern}"'
+    assert judged(command, rule) == ("allow" if covered else "ask")
+
+
+def test_several_rules_allow_a_line_together() -> None:
+    rules = [ALLOW_GIT, 'allow run_shell where command matches "head *"']
+    assert judged("git log | head -n 5", *rules) == "allow"
+    assert judged("git log | head -n 5", rules[0]) == "ask"
+    assert judged("git log | head -n 5", *rules, 'deny run_shell where command matches "head *"') == "deny"
+
+
+def test_the_exact_command_stays_allowed_however_it_is_built() -> None:
+    rule = 'allow run_shell where command is "ls $HOME | wc -l"'
+    assert judged("ls $HOME | wc -l", rule) == "allow"
+    assert judged("ls $HOME | wc -l; rm x", rule) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "expected"),
+    [
+        ('deny run_shell where command is "shutdown"', "true; /sbin/shutdown", "deny"),
+        ('deny run_shell where command is "shutdown"', "shutdown -r", "allow"),
+        ('deny run_shell where command is "git push"', "git   push", "deny"),
+        ('deny run_shell where command matches "*--force*"', "cd x && git push origin --force", "deny"),
+        ('deny run_shell where command matches "git push --force *"', "git push $options", "ask"),
+        ('deny run_shell where command matches "git push --force *"', "git log $options", "allow"),
+        ('deny run_shell where command matches "/bin/rm *"', "rm x", "deny"),
+        ('deny * where command matches "rm *"', "true; rm x", "deny"),
+        ('deny run_shell where command matches "rm*"', "true; rm x", "deny"),
+        ('deny my_shell where command matches "rm *"', "rm x", "allow"),
+    ],
+)
+def test_rules_that_restrict(rule: str, command: str, expected: Approval) -> None:
+    assert judged(command, rule, default="allow") == expected
+
+
+def test_a_command_of_another_tool_is_a_text() -> None:
+    rule = Rule.parse('deny mail where command matches "rm *"')
+    assert rule.weigh("mail", {"command": "true; rm x"}, "") == "no"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["rm x\n", "(", "$(", "a ", "'", '"', "`", "<<E\n", "<<A ", "x=(", "for((;;", "|", "[[", "${", "\\", "if ", "é"],
+)  # fmt: skip
+def test_any_line_is_read_in_time(piece: str) -> None:
+    line = (piece * 50_000)[:49_000]
+    begun = time.thread_time()
+    running(line)
+    assert time.thread_time() - begun < 1
+
+
+@pytest.mark.parametrize(
+    ("program", "piece", "end"),
+    [
+        *(
+            ("tar ", "I", "."),
+            ("tar -", "I", "\n"),
+            ("cat '", "/.ssh/", "\n'"),
+            ("echo ", "$KE", ""),
+            ("sed 's/", "a/", "'"),
+        ),
+        *(("git ", "-c", ""), ("cat ", "$_", ""), ("sed ", "1,", "x"), ("find ", "-exec a ", ""), ("sudo -", "- ", "")),
+        *(("sh -c '", "sh -c ", "'"), ("eval ", "eval ", ""), ("xargs ", "-n 1 ", ""), ("alias ", "a=b ", "")),
+    ],
+)
+def test_any_words_are_read_in_time(program: str, piece: str, end: str) -> None:
+    line = program + (piece * 50_000)[:49_000] + end
+    begun = time.thread_time()
+    read_command(line)
+    restricts("rm *", line)
+    allows(["tar *", "cat *", "sed *"], line)
+    assert time.thread_time() - begun < 2
+
+
+BASH = shutil.which("bash")
+SAFE = ["git", "pwn", "status", "-s", "a/b", "'x y'", '"x y"']
+BETWEEN = [" ", " ", " ", "\t", ";", " && ", " | ", "\n", ""]
+ODD = [
+    *("$", "\\", "'", '"', "`", "(", ")", "{", "}", "<", ">", "&", "|", "#", "=", "!", "*", "?", "~", "[", "]", "\r"),
+    *("\x0b", "\u00a0", "é", "EOF", "<<EOF", "\n", "\\\n", ";", ";;"),
+    *("$(", "${", "$((", "))", "'EOF'", "x=", "()", "#x"),
+    *("if", "then", "fi", "do", "for", "case", "in", "esac"),
+    *("time", "function", "[[", "]]", "coproc", "eval", "command"),
+    *("<(", ">(", "$'", '$"', "<<<", ">&", "2>", "&>", "1"),
+    *("/dev/null", "a=(", "{a,b}", "..", "then\n", "while", "done"),
+]  # fmt: skip
+LINES = st.lists(
+    st.one_of(st.sampled_from(SAFE), st.sampled_from(BETWEEN), st.sampled_from(BETWEEN), st.sampled_from(ODD)),
+    max_size=14,
+).map("".join)  # fmt: skip
+FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+
+
+def ran(line: str) -> tuple[set[str], set[str]]:
+    """The programs that Bash runs for a line, of those that there are, and the files that it leaves."""
+    assert BASH is not None
+    with tempfile.TemporaryDirectory() as folder:
+        programs, here = Path(folder, "bin"), Path(folder, "here")
+        here.mkdir()
+        programs.mkdir()
+        for name in ("git", "pwn"):
+            (programs / name).write_text(f"#!{BASH}\necho {name} >> {folder}/ran\n")
+            (programs / name).chmod(0o755)
+        environment = {"PATH": str(programs), "HOME": str(here)}
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                [BASH, "-c", line],
+                check=False,
+                cwd=here,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=5,
+            )
+        log = Path(folder, "ran")
+        return set(log.read_text().split()) if log.exists() else set(), {path.name for path in here.iterdir()}
+
+
+@pytest.mark.skipif(BASH is None, reason="needs Bash")
+@FEW
+@given(LINES)
+def test_bash_runs_nothing_but_what_an_allow_names(line: str) -> None:
+    if allows(["git *"], line):
+        programs, files = ran(line)
+        assert programs <= {"git"}
+        assert files == set()
+
+
+@pytest.mark.skipif(BASH is None, reason="needs Bash")
+@FEW
+@given(LINES)
+def test_bash_runs_nothing_that_a_deny_has_not_seen(line: str) -> None:
+    if "\0" not in line and restricts("pwn *", line) == "no":
+        assert "pwn" not in ran(line)[0]
+
+
+COMMANDS = st.sampled_from(["git status", "git log -n1", "pwn", "pwn x", "'pwn' x", "git 'a b'"])
+
+
+@FEW
+@given(st.lists(COMMANDS, min_size=1, max_size=6), st.data())
+def test_an_allow_never_covers_a_line_with_a_command_that_is_not_covered(
+    commands: list[str], data: st.DataObject
+) -> None:
+    between = st.sampled_from([";", "; ", " && ", " || ", " | ", "\n", " & ", "|"])
+    line = commands[0] + "".join(data.draw(between) + command for command in commands[1:])
+    named = all(command.startswith("git") for command in commands)
+    assert allows(["git *"], line) is (named and " & " not in line)
+    assert (restricts("pwn *", line) == "yes") is not named

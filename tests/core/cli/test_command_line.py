@@ -1,0 +1,79 @@
+"""What `agent-kernel` does in a terminal."""
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from agent_kernel import cli
+
+NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
+
+
+def write_notebook(path: Path, *cells: str) -> Path:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+    nbformat.write(notebook, path)
+    return path
+
+
+def sources(path: Path) -> list[str]:
+    return [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def test_the_demo_opens_a_copy_with_empty_outputs(tmp_path: Path) -> None:
+    copy = cli.prepare_demo(NOTEBOOKS, tmp_path / "demo", {})
+    notebook = nbformat.read(copy, as_version=4)
+    assert not any(cell.outputs for cell in notebook.cells if cell.cell_type == "code")
+    assert sources(copy) == sources(NOTEBOOKS / "quickstart.ipynb")
+    assert (tmp_path / "demo" / "data" / "penguins.csv").is_file()
+
+
+def test_the_demo_asks_the_users_own_model_where_there_is_one(tmp_path: Path) -> None:
+    copy = cli.prepare_demo(NOTEBOOKS, tmp_path, {"OPENAI_API_KEY": "sk-x"})
+    assert [source.splitlines()[0] for source in sources(copy) if source.startswith("%%agent")] == ["%%agent"] * 3
+
+
+def test_the_demo_has_defaults_of_its_own_where_the_user_has_none(tmp_path: Path) -> None:
+    place = cli.write_lab_defaults(tmp_path)
+    written = json.loads((place / "labconfig" / "default_setting_overrides.json").read_text())
+    assert written["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
+
+
+def test_the_demo_keeps_what_the_user_changed_in_the_copy(tmp_path: Path) -> None:
+    changed = write_notebook(tmp_path / "quickstart.ipynb", "'mine'")
+    assert sources(cli.prepare_demo(NOTEBOOKS, tmp_path, {})) == sources(changed) == ["'mine'"]
+
+
+@pytest.mark.kernel
+def test_run_writes_the_outputs_into_the_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_notebook(tmp_path / "sums.ipynb", "6 * 7")
+    assert cli.main(["run", str(path)]) == 0
+    (output,) = nbformat.read(path, as_version=4).cells[0].outputs
+    assert output.data["text/plain"] == "42"
+    assert "all cells ran" in capsys.readouterr().out
+
+
+@pytest.mark.kernel
+def test_run_fails_when_a_cell_fails_and_keeps_what_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_notebook(tmp_path / "broken.ipynb", "'ran'", "1 / 0")
+    out = tmp_path / "out.ipynb"
+    assert cli.main(["run", str(path), "--output", str(out)]) == 1
+    assert nbformat.read(out, as_version=4).cells[0].outputs
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_run_says_so_when_there_is_no_such_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", str(tmp_path / "nowhere.ipynb")]) == 1
+    assert "There is no notebook" in capsys.readouterr().err
+
+
+def test_audit_says_so_when_there_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["audit", "--log", str(tmp_path / "none.sqlite")]) == 1
+    assert "--log" in capsys.readouterr().err
+
+
+def test_an_unknown_option_is_refused_and_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["doctor", "--loud"])
+    assert "--loud" in capsys.readouterr().err

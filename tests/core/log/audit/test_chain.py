@@ -1,0 +1,293 @@
+"""The audit trail: every decision and outcome is in it, nothing gets out of it, and whoever changes it is noticed."""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel import cli
+from agent_kernel.log import runs, tool_calls
+from agent_kernel.log.audit import chain
+from agent_kernel.log.migrations import migrate
+from agent_kernel.tools.arguments import digest
+
+CODE = '{"code":"1"}'
+EDITED = '{"code":"2"}'
+YES = tool_calls.Verdict(True, "user", decided_by="ana", scope="conversation")
+
+
+def propose(sql: sqlite3.Connection, name: str, conversation: int = 1) -> None:
+    if not sql.in_transaction:
+        sql.execute("BEGIN")
+    tool_calls.propose(
+        sql,
+        conversation,
+        tool_calls.Proposal(
+            name, f"apr_{name}", "run", "run_python", CODE, digest(CODE), read_only=False, recorded=False
+        ),
+    )
+
+
+def approve_and_run(sql: sqlite3.Connection, name: str, verdict: tool_calls.Verdict = YES) -> None:
+    propose(sql, name)
+    tool_calls.commit_decision(sql, f"apr_{name}", verdict, denial="Denied.")
+    call = tool_calls.read_call(sql, 1, name)
+    tool_calls.begin(sql, 1, name, call.digest)
+    tool_calls.move(sql, 1, name, "success", result="1", duration_ms=3)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log with three calls: six entries."""
+    path = tmp_path / "log.sqlite"
+    sql = connect(path)
+    migrate(sql)
+    runs.add_conversation(sql, "conv", "k", None, None)
+    for name in ("c1", "c2", "c3"):
+        approve_and_run(sql, name)
+    sql.execute("COMMIT")
+    sql.close()
+    return path
+
+
+@pytest.fixture
+def sql(log: Path) -> Iterator[sqlite3.Connection]:
+    connection = connect(log)
+    yield connection
+    connection.close()
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None)
+
+
+def tamper(sql: sqlite3.Connection, *statements: str) -> None:
+    """What somebody does who may write the file: away with the guards, then the change."""
+    for (name,) in sql.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        sql.execute(f"DROP TRIGGER {name}")
+    for statement in statements:
+        sql.execute(statement)
+
+
+def lines(sql: sqlite3.Connection) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in chain.export(sql)]
+
+
+def test_each_decision_and_each_outcome_is_an_entry(sql: sqlite3.Connection) -> None:
+    decision, outcome = lines(sql)[:2]
+    assert (
+        decision.items()
+        >= {
+            "kind": "decision",
+            "decision": "approved",
+            "by": "user",
+            "decided_by": "ana",
+            "scope": "conversation",
+            "tool_name": "run_python",
+            "arguments": CODE,
+            "digest": digest(CODE),
+            "conversation_id": "conv",
+            "tool_call_id": "c1",
+            "approval_id": "apr_c1",
+        }.items()
+    )
+    call = tool_calls.read_call(sql, 1, "c1")
+    assert decision["at"] == call.decided_at
+    assert (outcome["kind"], outcome["state"], outcome["duration_ms"]) == ("outcome", "success", 3)
+    assert outcome["started_at"] == call.started_at
+
+
+def test_an_edit_is_recorded_with_the_arguments_that_ran(sql: sqlite3.Connection) -> None:
+    approve_and_run(sql, "c4", tool_calls.Verdict(True, "user", edit=tool_calls.Edit(EDITED, digest(EDITED))))
+    decision, outcome = lines(sql)[-2:]
+    assert decision["arguments"] == EDITED
+    assert decision["edited"] is True
+    assert [entry["digest"] for entry in (decision, outcome)] == [digest(EDITED)] * 2
+
+
+def test_an_outcome_refers_to_its_decision_and_does_not_repeat_it(sql: sqlite3.Connection) -> None:
+    decision, outcome = lines(sql)[:2]
+    assert outcome.keys().isdisjoint({"arguments", "edited", "by", "decided_by", "scope"})
+    same = ("conversation_id", "run_id", "tool_call_id", "approval_id", "tool_name", "digest")
+    assert [outcome[name] for name in same] == [decision[name] for name in same]
+
+
+@pytest.mark.parametrize("state", ["invalid", "cancelled", "superseded"])
+def test_a_call_that_nobody_decided_has_its_outcome(sql: sqlite3.Connection, state: Any) -> None:
+    propose(sql, "c4")
+    tool_calls.move(sql, 1, "c4", state, reason="Because.")
+    last = lines(sql)[-1]
+    assert (last["state"], last["arguments"], last["reason"], last["started_at"]) == (state, CODE, "Because.", None)
+
+
+def test_a_denial_is_a_decision_and_an_outcome_with_its_reason(sql: sqlite3.Connection) -> None:
+    propose(sql, "c4")
+    tool_calls.commit_decision(sql, "apr_c4", tool_calls.Verdict(False, "policy", "No shell here."), denial="Denied.")
+    decision, outcome = lines(sql)[-2:]
+    assert (decision["decision"], decision["by"], decision["reason"]) == ("denied", "policy", "No shell here.")
+    assert (outcome["state"], outcome["reason"]) == ("denied", "No shell here.")
+
+
+def test_a_move_that_is_rolled_back_leaves_no_entry(sql: sqlite3.Connection) -> None:
+    propose(sql, "c4")
+    tool_calls.commit_decision(sql, "apr_c4", YES, denial="")
+    sql.execute("ROLLBACK")
+    assert len(lines(sql)) == 6
+    assert chain.check(sql) is None
+
+
+def test_the_trail_outlives_its_conversation(sql: sqlite3.Connection) -> None:
+    sql.execute("PRAGMA foreign_keys = ON")
+    runs.delete_conversation(sql, "conv")
+    assert sql.execute("SELECT count(*) FROM tool_calls").fetchone() == (0,)
+    assert len(lines(sql)) == 6
+    assert chain.check(sql) is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit SET entry = '{}' WHERE number = 2",
+        "DELETE FROM audit",
+        "DELETE FROM audit WHERE number = 6",
+        "REPLACE INTO audit VALUES (2, '{}', '')",
+        "INSERT INTO audit VALUES (9, '{}', '')",
+        "UPDATE audit_head SET number = 2",
+        "UPDATE audit_head SET hash = ''",
+        "DELETE FROM audit_head",
+        "INSERT INTO audit_head VALUES (1, '')",
+        "REPLACE INTO audit_head VALUES (1, '')",
+    ],
+)
+def test_sqlite_refuses_to_change_or_remove_an_entry(sql: sqlite3.Connection, statement: str) -> None:
+    before = sql.execute("SELECT * FROM audit, audit_head").fetchall()
+    with pytest.raises(sqlite3.IntegrityError, match="only grows"):
+        sql.execute(statement)
+    assert sql.execute("SELECT * FROM audit, audit_head").fetchall() == before
+
+
+REHASHED = json.dumps({"number": 3, "previous": "x"})
+
+
+@pytest.mark.parametrize(
+    ("statements", "number", "why"),
+    [
+        (["UPDATE audit SET entry = replace(entry, 'ana', 'eve') WHERE number = 3"], 3, "changed"),
+        (["UPDATE audit SET entry = replace(entry, 'success', 'error') WHERE number = 4"], 4, "changed"),
+        (["UPDATE audit SET entry = CAST(entry AS BLOB) WHERE number = 3"], 3, "changed"),
+        (["UPDATE audit SET hash = '00' WHERE number = 3"], 3, "changed"),
+        (["UPDATE audit SET entry = 'x', hash = '{sha:x}' WHERE number = 3"], 3, "can't be read"),
+        ([f"UPDATE audit SET entry = '{REHASHED}', hash = '{{sha:{REHASHED}}}' WHERE number = 3"], 3, "not written"),
+        (["DELETE FROM audit WHERE number IN (3, 4)"], 5, "follows entry 2: what was between them was removed"),
+        (["DELETE FROM audit WHERE number = 1"], 2, "follows entry 0"),
+        (
+            ["DELETE FROM audit WHERE number = 3", "UPDATE audit SET number = number - 1 WHERE number > 3"],
+            3,
+            "written as number 4",
+        ),
+        (
+            [
+                "UPDATE audit SET number = 100 WHERE number = 3",
+                "UPDATE audit SET number = 3 WHERE number = 4",
+                "UPDATE audit SET number = 4 WHERE number = 100",
+            ],
+            3,
+            "written as number 4",
+        ),
+        (["DELETE FROM audit WHERE number > 4"], 5, "removed, with all that followed it up to 6"),
+        (["DELETE FROM audit"], 1, "removed"),
+        (["DELETE FROM audit_head"], 6, "record of the last entry"),
+        (["UPDATE audit_head SET hash = ''"], 6, "not the entry that was written last"),
+    ],
+)
+def test_tampering_is_noticed_and_the_first_bad_entry_is_named(
+    log: Path,
+    sql: sqlite3.Connection,
+    statements: list[str],
+    number: int,
+    why: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tamper(sql, *(_with_hash(statement) for statement in statements))
+    fault = chain.check(sql)
+    assert fault is not None
+    assert fault.number == number
+    assert why in fault.why
+    assert cli.main(["audit", "--check", "--log", str(log)]) == 1
+    assert f"Entry {number} does not fit" in capsys.readouterr().err
+
+
+def _with_hash(statement: str) -> str:
+    """`{sha:TEXT}` is the hash of TEXT: the forger who knows how the chain is made."""
+    before, mark, rest = statement.partition("{sha:")
+    if not mark:
+        return statement
+    text, _, after = rest.rpartition("}")
+    return before + hashlib.sha256(text.encode()).hexdigest() + after
+
+
+def test_an_entry_that_cant_be_read_ends_the_export_in_words(
+    log: Path, sql: sqlite3.Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tamper(sql, "UPDATE audit SET entry = x'03' WHERE number = 3")
+    assert cli.main(["audit", "--log", str(log)]) == 1
+    told = capsys.readouterr()
+    assert len(told.out.splitlines()) == 2
+    assert "--check says which" in told.err
+
+
+def test_a_whole_new_chain_shows_by_a_hash_that_was_noted(sql: sqlite3.Connection) -> None:
+    noted = chain.read_head(sql).hash
+    tamper(sql, "DELETE FROM audit", f"UPDATE audit_head SET number = 0, hash = '{chain.NO_ENTRY}'")
+    sql.execute(
+        "CREATE TRIGGER again AFTER INSERT ON audit BEGIN UPDATE audit_head SET number = NEW.number, "
+        "hash = NEW.hash; END"
+    )
+    approve_and_run(sql, "c9")
+    assert chain.check(sql) is None  # the log alone can't know
+    assert noted not in {entry.hash for entry in chain.read_entries(sql)}
+
+
+def test_the_export_is_a_chain_that_anybody_can_check(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["audit", "--log", str(log)]) == 0
+    previous = "0" * 64
+    exported = capsys.readouterr().out.splitlines()
+    assert len(exported) == 6
+    for line in exported:
+        entry = json.loads(line)
+        assert entry["previous"] == previous
+        assert line == json.dumps(entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        previous = hashlib.sha256(line.encode()).hexdigest()
+    assert cli.main(["audit", "--check", "--log", str(log)]) == 0
+    assert previous in capsys.readouterr().out
+
+
+def test_the_export_takes_one_conversation_or_what_is_new(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = connect(log)
+    runs.add_conversation(sql, "other", "k", None, None)
+    propose(sql, "c9", conversation=2)
+    tool_calls.move(sql, 2, "c9", "cancelled", ended_at="2100-01-01T00:00:00.000Z")
+    sql.execute("COMMIT")
+    sql.close()
+    for options in (["--conversation", "other"], ["--since", "2099-12-31"], ["--since", "2100-01-01T00:00:00+00:00"]):
+        assert cli.main(["audit", "--log", str(log), *options]) == 0
+        (line,) = capsys.readouterr().out.splitlines()
+        assert json.loads(line)["tool_call_id"] == "c9"
+    assert cli.main(["audit", "--log", str(log), "--since", "2100-01-01T00:00:01"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_date_that_is_none_and_a_file_that_is_no_log_are_refused_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["audit", "--since", "yesterday"])
+    assert "no date such as" in capsys.readouterr().err
+    other = tmp_path / "other.sqlite"
+    other.write_text("no database, but long enough to look like one that is broken" * 30)
+    assert cli.main(["audit", "--log", str(other)]) == 1
+    assert "can't be read as a log" in capsys.readouterr().err

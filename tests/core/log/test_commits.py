@@ -1,0 +1,216 @@
+"""Writes that are asked for at the same time: few commits, each write all or nothing, and no number left out."""
+
+import asyncio
+import secrets
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import LogUnavailable
+from agent_kernel.log import runs
+from agent_kernel.log.events import Frame, compress_events, frames_after
+from agent_kernel.log.store import Log
+from agent_kernel.log.transactions import MOST_TOGETHER, Transaction
+from agent_kernel.protocol.events import TokenEvent
+
+ID = "conv_1"
+Work = Callable[[Transaction], Any]
+
+
+class OpenLog:
+    """A log with one conversation, the frames that its clients were handed, and the SQL that it ran."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.handed: list[Frame] = []
+        self.sql: list[str] = []
+
+    async def say(self, text: str) -> int:
+        return await self.log.write(saying(text))
+
+    async def at_once(self, *works: Work) -> list[Any]:
+        """The results, or what they raised, of writes that the log's thread finds all waiting."""
+        gate = threading.Event()
+        held = asyncio.create_task(self.log.read(lambda _sql: gate.wait(10)))
+        writes = [asyncio.create_task(self.log.write(work)) for work in works]
+        await asyncio.sleep(0)  # all are asked for
+        gate.set()
+        await held
+        return await asyncio.gather(*writes, return_exceptions=True)
+
+    async def kept(self) -> list[Frame]:
+        return await self.log.read(lambda sql: frames_after(sql, 1, ID, 0, 10_000))
+
+
+def say(transaction: Transaction, text: str) -> int:
+    """The number that it got."""
+    transaction.append(1, ID, TokenEvent(run_id="run_1", message_id="msg_1", content=text))
+    transaction.flush()
+    return transaction.frames[-1].seq
+
+
+def saying(text: str) -> Work:
+    return lambda transaction: say(transaction, text)
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[OpenLog]:
+    log = await Log.open(tmp_path / "log.sqlite")
+    one = OpenLog(log)
+    await log.write(lambda transaction: runs.add_conversation(transaction.sql, ID, None, None, None))
+    log.listen(1, one.handed.extend)
+    await log.read(lambda sql: sql.set_trace_callback(one.sql.append))
+    yield one
+    await log.aclose()
+
+
+async def numbers(opened: OpenLog) -> list[int]:
+    return [frame.seq for frame in await opened.kept()]
+
+
+async def test_a_thousand_writes_at_once_are_a_few_dozen_commits(opened: OpenLog) -> None:
+    seqs = await opened.at_once(*(saying(str(number)) for number in range(1_000)))
+    assert seqs == list(range(1, 1_001))
+    assert opened.sql.count("COMMIT") == -(-1_000 // MOST_TOGETHER)
+    assert opened.handed == await opened.kept()
+
+
+async def test_a_write_by_itself_is_one_transaction_and_nothing_more(opened: OpenLog) -> None:
+    await opened.say("first")
+    opened.sql.clear()
+    await opened.say("second")
+    assert [one.split()[0] for one in opened.sql] == ["BEGIN", "INSERT", "COMMIT"]
+
+
+async def test_the_events_of_a_write_are_one_row_and_a_frame_each(opened: OpenLog) -> None:
+    def tell(transaction: Transaction) -> None:
+        for text in ("one", "two\nlines", "three"):
+            transaction.append(1, ID, TokenEvent(run_id="run_1", message_id="msg_1", content=text))
+
+    await opened.say("before")
+    opened.sql.clear()
+    await opened.log.write(tell)
+    assert [one.split()[0] for one in opened.sql] == ["BEGIN", "INSERT", "COMMIT"]
+    assert await numbers(opened) == [1, 2, 3, 4]
+    assert opened.handed == await opened.kept()
+    after = await opened.log.read(lambda sql: frames_after(sql, 1, ID, 2, 10))
+    assert after == opened.handed[2:], "a client that left off within the row gets the rest of it"
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["in one commit", "in a later commit"])
+async def test_a_write_that_follows_one_that_failed_is_not_done(opened: OpenLog, together: bool) -> None:
+    def fails(transaction: Transaction) -> None:
+        say(transaction, "never said")
+        raise ValueError("no")
+
+    first = opened.log.submit(fails)
+    if not together:
+        await asyncio.wait({first.future})
+    second = opened.log.submit(saying("follows"), follows=[first])
+    third = opened.log.submit(saying("does not"))
+    results = await asyncio.gather(first.future, second.future, third.future, return_exceptions=True)
+    assert [str(result) for result in results] == ["no", "no", "1"]
+    assert opened.handed == await opened.kept()
+
+
+async def test_a_log_that_is_opened_has_the_room_that_it_will_use(opened: OpenLog, tmp_path: Path) -> None:
+    """Where the file of the write-ahead log does not grow, a commit waits for the disk a third as long."""
+    ahead = tmp_path / "log.sqlite-wal"
+    before = ahead.stat().st_size
+    for number in range(200):
+        await opened.say(f"{number} {secrets.token_hex(2_000)}")
+    assert ahead.stat().st_size == before
+    assert (tmp_path / "log.sqlite").stat().st_size < before, "the log itself has none of it"
+
+
+async def test_a_write_that_fails_takes_back_its_own_events_and_no_others(opened: OpenLog) -> None:
+    def fails(transaction: Transaction) -> None:
+        say(transaction, "never said")
+        raise ValueError("no")
+
+    results = await opened.at_once(saying("a"), saying("b"), fails, saying("c"), saying("d"))
+    assert [str(result) for result in results] == ["1", "2", "no", "3", "4"]
+    assert [frame.text.split('"content":')[1] for frame in await opened.kept()] == ['"a"}', '"b"}', '"c"}', '"d"}']
+    assert opened.handed == await opened.kept()
+
+
+async def test_an_event_that_could_not_be_written_leaves_no_number_out(opened: OpenLog) -> None:
+    await opened.say("before")
+    await opened.log.read(lambda sql: sql.execute("PRAGMA query_only = 1").fetchall())
+    results = await opened.at_once(*(saying(str(number)) for number in range(5)))
+    assert [type(result) for result in results] == [LogUnavailable] * 5
+    await opened.log.read(lambda sql: sql.execute("PRAGMA query_only = 0").fetchall())
+    await opened.say("after")
+    assert await numbers(opened) == [1, 2]
+    assert opened.handed == await opened.kept()
+
+
+async def test_on_a_full_disk_what_fits_is_written_and_everybody_else_is_told(opened: OpenLog) -> None:
+    def size(sql: sqlite3.Connection) -> int:
+        return int(sql.execute("PRAGMA page_count").fetchone()[0])
+
+    await opened.say("before")
+    pages = await opened.log.read(size)
+    await opened.log.read(lambda sql: sql.execute(f"PRAGMA max_page_count = {pages + 2}").fetchall())
+    results = await opened.at_once(*(saying(secrets.token_hex(20_000)) for _ in range(20)))
+    assert LogUnavailable in [type(result) for result in results]
+    written = [result for result in results if isinstance(result, int)]
+    await opened.log.read(lambda sql: sql.execute(f"PRAGMA max_page_count = {pages + 10_000}").fetchall())
+    await opened.say("after")
+    assert await numbers(opened) == list(range(1, len(written) + 3))
+    assert opened.handed == await opened.kept()
+
+
+async def test_where_a_fault_of_the_disk_takes_back_a_whole_commit_all_of_it_are_told(opened: OpenLog) -> None:
+    def torn(transaction: Transaction) -> None:
+        say(transaction, "never said")
+        transaction.sql.execute("ROLLBACK")  # as SQLite itself does after some faults
+        raise sqlite3.OperationalError("disk I/O error")
+
+    await opened.say("before")
+    results = await opened.at_once(saying("a"), torn, saying("b"))
+    assert [type(result) for result in results] == [LogUnavailable, LogUnavailable, int]
+    await opened.say("after")
+    assert await numbers(opened) == [1, 2, 3]
+    assert opened.handed == await opened.kept()
+
+
+async def test_what_one_listener_raises_keeps_no_result_from_anybody(
+    opened: OpenLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(frames: list[Frame]) -> None:
+        raise RuntimeError("a broken client")
+
+    opened.log.listen(1, broken)
+    assert await opened.at_once(saying("a"), saying("b")) == [1, 2]
+    assert "a broken client" in caplog.text
+
+
+async def test_a_number_that_another_server_took_is_not_taken_again(opened: OpenLog, tmp_path: Path) -> None:
+    other = await Log.open(tmp_path / "log.sqlite")
+    try:
+        for number in range(1, 9, 2):
+            assert await opened.say("here") == number
+            assert await other.write(lambda transaction: say(transaction, "there")) == number + 1
+        assert await numbers(opened) == list(range(1, 9))
+    finally:
+        await other.aclose()
+
+
+async def test_a_number_within_a_row_that_another_server_compressed_is_not_taken_again(
+    opened: OpenLog, tmp_path: Path
+) -> None:
+    other = await Log.open(tmp_path / "log.sqlite")
+    try:
+        await opened.say("here")
+        for _ in range(5):
+            await other.write(lambda transaction: say(transaction, "there"))
+        await other.write(lambda transaction: compress_events(transaction.sql, 1))
+        assert await opened.say("here again") == 7
+        assert await numbers(opened) == list(range(1, 8))
+    finally:
+        await other.aclose()

@@ -1,0 +1,262 @@
+"""The state machine of tool calls: each invariant, broken on purpose."""
+
+import asyncio
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_kernel.errors import (
+    AlreadyDecided,
+    ConfigurationError,
+    DigestMismatch,
+    IllegalTransition,
+    UnknownApproval,
+    UnknownToolCall,
+)
+from agent_kernel.log import runs, tool_calls
+from agent_kernel.log.audit import chain
+from agent_kernel.log.migrations import MIGRATIONS, migrate
+from agent_kernel.log.store import Log
+from agent_kernel.protocol.vocabulary import CallState
+from agent_kernel.tools.arguments import digest
+
+CODE = '{"code":"1"}'
+YES = tool_calls.Verdict(True, "user")
+NO = tool_calls.Verdict(False, "user", "Because.")
+
+
+@pytest.fixture
+def sql() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection)
+    runs.add_conversation(connection, "conv", "k", None, None)
+    yield connection
+    connection.close()
+
+
+def proposal(name: str = "c1") -> tool_calls.Proposal:
+    return tool_calls.Proposal(
+        name, f"apr_{name}", "run", "run_python", CODE, digest(CODE), read_only=False, recorded=False
+    )
+
+
+def propose(sql: sqlite3.Connection, name: str = "c1") -> None:
+    tool_calls.propose(sql, 1, proposal(name))
+
+
+def state(sql: sqlite3.Connection, name: str = "c1") -> CallState:
+    return tool_calls.read_call(sql, 1, name).state
+
+
+def test_nothing_runs_undecided(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    with pytest.raises(IllegalTransition):
+        tool_calls.begin(sql, 1, "c1", digest(CODE))
+    tool_calls.move(sql, 1, "c1", "awaiting_approval")
+    with pytest.raises(IllegalTransition):
+        tool_calls.begin(sql, 1, "c1", digest(CODE))
+    assert state(sql) == "awaiting_approval"
+
+
+def test_a_call_that_starts_as_it_is_proposed_is_as_one_that_was_decided_and_begun(sql: sqlite3.Connection) -> None:
+    policy = tool_calls.Verdict(True, "policy")
+    propose(sql, "c1")
+    tool_calls.commit_decision(sql, "apr_c1", policy, denial="")
+    begun = tool_calls.begin(sql, 1, "c1", digest(CODE))
+    at_once = tool_calls.propose_started(sql, 1, proposal("c2"), policy)
+    own = {"tool_call_id", "approval_id", "created_at", "decided_at", "started_at"}
+    assert at_once.model_dump(exclude=own) == begun.model_dump(exclude=own)
+    assert at_once == tool_calls.read_call(sql, 1, "c2")
+    kinds = [(entry.fields["kind"], entry.fields["tool_call_id"]) for entry in chain.read_entries(sql)]
+    assert kinds == [("decision", "c1"), ("decision", "c2")]
+    with pytest.raises(IllegalTransition):
+        tool_calls.begin(sql, 1, "c2", digest(CODE))
+
+
+def test_a_call_that_starts_as_it_is_decided_is_as_one_that_was_decided_and_begun(sql: sqlite3.Connection) -> None:
+    for name in ("c1", "c2"):
+        propose(sql, name)
+        tool_calls.move(sql, 1, name, "awaiting_approval")
+    tool_calls.commit_decision(sql, "apr_c1", YES, denial="")
+    begun = tool_calls.begin(sql, 1, "c1", digest(CODE))
+    with pytest.raises(DigestMismatch):
+        tool_calls.commit_decision(sql, "apr_c2", YES, denial="", seen_digest=digest('{"code":"2"}'), starts=True)
+    at_once = tool_calls.commit_decision(sql, "apr_c2", YES, denial="", seen_digest=digest(CODE), starts=True)
+    own = {"tool_call_id", "approval_id", "created_at", "decided_at", "started_at"}
+    assert at_once.model_dump(exclude=own) == begun.model_dump(exclude=own)
+    with pytest.raises(AlreadyDecided):
+        tool_calls.commit_decision(sql, "apr_c2", YES, denial="", starts=True)
+    with pytest.raises(IllegalTransition):
+        tool_calls.begin(sql, 1, "c2", digest(CODE))
+    kinds = [(entry.fields["kind"], entry.fields["tool_call_id"]) for entry in chain.read_entries(sql)]
+    assert kinds == [("decision", "c1"), ("decision", "c2")]
+
+
+def test_a_denied_call_does_not_start(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    denied = tool_calls.commit_decision(sql, "apr_c1", NO, denial="Denied.", starts=True)
+    assert (denied.state, denied.started_at) == ("denied", None)
+
+
+def test_no_call_starts_with_a_verdict_that_does_not_approve(sql: sqlite3.Connection) -> None:
+    with pytest.raises(IllegalTransition):
+        tool_calls.propose_started(sql, 1, proposal(), NO)
+    assert tool_calls.list_calls(sql) == []
+
+
+def test_nothing_runs_twice(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    tool_calls.commit_decision(sql, "apr_c1", YES, denial="")
+    tool_calls.begin(sql, 1, "c1", digest(CODE))
+    with pytest.raises(IllegalTransition):
+        tool_calls.begin(sql, 1, "c1", digest(CODE))
+    tool_calls.move(sql, 1, "c1", "success", result="1")
+    with pytest.raises(IllegalTransition):
+        tool_calls.begin(sql, 1, "c1", digest(CODE))
+
+
+def test_an_unknown_outcome_is_never_rerun(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    tool_calls.commit_decision(sql, "apr_c1", YES, denial="")
+    tool_calls.begin(sql, 1, "c1", digest(CODE))
+    tool_calls.move(sql, 1, "c1", "unknown")
+    for target in ("approved", "executing", "success"):
+        with pytest.raises(IllegalTransition):
+            tool_calls.move(sql, 1, "c1", target)
+    with pytest.raises(AlreadyDecided):
+        tool_calls.commit_decision(sql, "apr_c1", YES, denial="")
+
+
+def test_an_approval_is_for_exactly_these_arguments(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    with pytest.raises(DigestMismatch):
+        tool_calls.commit_decision(sql, "apr_c1", YES, denial="", seen_digest=digest('{"code":"2"}'))
+    assert state(sql) == "proposed"
+    tool_calls.commit_decision(sql, "apr_c1", YES, denial="", seen_digest=digest(CODE))
+    with pytest.raises(DigestMismatch):
+        tool_calls.begin(sql, 1, "c1", digest('{"code":"2"}'))
+
+
+def test_an_edit_makes_a_new_digest_and_the_first_one_is_void(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    edited = '{"code":"2"}'
+    verdict = tool_calls.Verdict(True, "user", edit=tool_calls.Edit(edited, digest(edited)))
+    call = tool_calls.commit_decision(sql, "apr_c1", verdict, denial="")
+    assert (call.tool_input, call.digest, call.edited) == (edited, digest(edited), True)
+    with pytest.raises(DigestMismatch):
+        tool_calls.begin(sql, 1, "c1", digest(CODE))
+    tool_calls.begin(sql, 1, "c1", digest(edited))
+
+
+def test_the_first_decision_wins(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    tool_calls.commit_decision(sql, "apr_c1", NO, denial="Denied.")
+    with pytest.raises(AlreadyDecided) as second:
+        tool_calls.commit_decision(sql, "apr_c1", YES, denial="")
+    assert second.value.first["state"] == "denied"
+    assert second.value.first["reason"] == "Because."
+    assert [one.fields["decision"] for one in chain.read_entries(sql) if one.fields["kind"] == "decision"] == ["denied"]
+
+
+def test_unknown_ids_change_nothing(sql: sqlite3.Connection) -> None:
+    with pytest.raises(UnknownApproval):
+        tool_calls.commit_decision(sql, "apr_c1", YES, denial="")
+    with pytest.raises(UnknownToolCall):
+        tool_calls.move(sql, 1, "c1", "denied")
+
+
+MOVES = st.lists(st.sampled_from(sorted(tool_calls.NEXT)), max_size=12)
+
+
+@given(MOVES)
+def test_no_order_of_moves_reaches_a_state_past_its_gate(targets: list[CallState]) -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection)
+    runs.add_conversation(connection, "conv", "k", None, None)
+    propose(connection)
+    seen: list[CallState] = ["proposed"]
+    for target in targets:
+        try:
+            tool_calls.move(connection, 1, "c1", target)
+        except IllegalTransition:
+            assert target not in tool_calls.NEXT[seen[-1]]
+        else:
+            assert target in tool_calls.NEXT[seen[-1]]
+            seen.append(target)
+    assert seen.count("executing") <= 1
+    if "executing" in seen:
+        assert seen[seen.index("executing") - 1] == "approved"
+    connection.close()
+
+
+async def test_the_log_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "log.sqlite"
+    log = await Log.open(path)
+    await log.write(lambda t: runs.add_conversation(t.sql, "conv", None, None, None))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    for beside in path.parent.iterdir():
+        assert stat.S_IMODE(beside.stat().st_mode) == 0o600, beside
+    await log.aclose()
+
+
+async def test_a_log_of_a_newer_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    connection.close()
+    with pytest.raises(ConfigurationError, match="newer Agent Kernel"):
+        await Log.open(path)
+
+
+async def test_a_failed_transaction_gives_out_no_seq(tmp_path: Path) -> None:
+    from agent_kernel.protocol.events import TokenEvent
+
+    log = await Log.open(None)
+    row = await log.write(lambda t: runs.add_conversation(t.sql, "conv", None, None, None))
+    token = TokenEvent(message_id="m", content="x")
+    frames: list[int] = []
+    log.listen(row.number, lambda published: frames.extend(frame.seq for frame in published))
+
+    def broken(t: object) -> None:
+        t.append(row.number, "conv", token)  # type: ignore[attr-defined]
+        raise ValueError("no")
+
+    await log.write(lambda t: t.append(row.number, "conv", token))
+    with pytest.raises(ValueError, match="no"):
+        await log.write(broken)
+    await log.write(lambda t: t.append(row.number, "conv", token))
+    await asyncio.sleep(0)
+    assert frames == [1, 2]
+    await log.aclose()
+
+
+@pytest.mark.parametrize(
+    ("look", "index"),
+    [
+        (tool_calls.count_waiting, "tool_calls_waiting"),
+        (lambda sql: tool_calls.list_calls(sql, state="awaiting_approval"), "tool_calls_waiting"),
+        (lambda sql: tool_calls.unknown_digests(sql, 1), "tool_calls_unknown"),
+    ],
+    ids=["how many wait", "which wait", "which are unknown"],
+)
+def test_calls_in_the_states_that_are_looked_for_are_found_without_a_look_at_the_others(
+    sql: sqlite3.Connection, look: Callable[[sqlite3.Connection], object], index: str
+) -> None:
+    said: list[str] = []
+    sql.set_trace_callback(said.append)
+    look(sql)
+    sql.set_trace_callback(None)
+    [statement] = said
+    plan = sql.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+    assert f"INDEX {index}" in plan[0][3]
+    assert not [step for *_, step in plan if "TEMP B-TREE" in step]
+
+
+def test_a_state_that_no_call_can_have_lists_none(sql: sqlite3.Connection) -> None:
+    propose(sql)
+    assert tool_calls.list_calls(sql, state="' OR 1 OR '") == []

@@ -1,0 +1,66 @@
+"""What the tests of models share."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import ModelError
+from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.http import HttpModel
+from agent_kernel.testing import VirtualClock, call, calls
+from agent_kernel.testing.fake_service import FakeService, Scripted
+from tests.core.models.model_apis import CHAT, WireApi
+
+TURN = calls(call("run_python", call_id="call_1", code="naïve 🐧"), text="Let me look. 你好", usage=(11, 7))
+REQUEST = ModelRequest(messages=({"role": "user", "content": "How many penguins are there?"},))
+
+
+async def collect(model: Model, request: ModelRequest = REQUEST) -> list[ModelItem]:
+    return [item async for item in model.stream(request)]
+
+
+async def turn_of(model: Model, request: ModelRequest = REQUEST) -> ModelTurn:
+    items = await collect(model, request)
+    last = items[-1]
+    assert isinstance(last, ModelTurn)
+    assert not any(isinstance(item, ModelTurn) for item in items[:-1])
+    assert "".join(item.content for item in items[:-1] if item.type == "text") == last.content
+    assert "".join(item.content for item in items[:-1] if item.type == "reasoning") == last.reasoning
+    assert [item.name for item in items[:-1] if item.type == "tool_call"] == [call.name for call in last.tool_calls]
+    return last
+
+
+@asynccontextmanager
+async def connected(
+    *script: Scripted, api: WireApi = CHAT, clock: VirtualClock | None = None, **options: Any
+) -> AsyncIterator[tuple[FakeService, HttpModel]]:
+    """A fake server and a model that talks to it over a real socket. A request that the official client could not have
+    sent fails the test."""
+    async with api.service(script) as server:
+        options.setdefault("base_url", server.url)
+        options.setdefault("key", lambda: api.key)
+        model = HttpModel("fake", SharedClient(Connection(**options)), api=api.make(), clock=clock or VirtualClock())
+        try:
+            yield server, model
+        finally:
+            await model.aclose()
+
+
+async def error_of(
+    *script: Scripted, api: WireApi = CHAT, clock: VirtualClock | None = None, **options: object
+) -> ModelError:
+    async with connected(*script, api=api, clock=clock, **options) as (_, model):
+        with pytest.raises(ModelError) as caught:
+            await collect(model)
+    return caught.value
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for what another thread does. Raises `TimeoutError`."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110  # the fake server's thread has no event of this loop to set
+            await asyncio.sleep(0.01)

@@ -1,0 +1,280 @@
+"""What the endpoints offer, as they say it themselves, however they say it."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from agent_kernel.models.catalogue import MOST_OFFERS
+from agent_kernel.models.endpoints import Endpoint, configured
+from agent_kernel.models.http import HttpModel
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.protocol.views import EndpointView, ModelsView, ModelView
+from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel.testing.fake_service import Page
+from agent_kernel.testing.wire.reply import Reply, failure
+from tests.core.models.model_fixtures import turn_of, until
+
+Told = tuple[bool | None, bool | None, int | None]
+"""Tools, images, context."""
+
+OPENAI_LIST = {
+    "object": "list",
+    "data": [
+        {"id": name, "object": "model", "created": 1, "owned_by": "openai"}
+        for name in ("gpt-6.1-sol", "text-embedding-3-small", "whisper-1", "davinci-002", "my-model")
+    ],
+}
+ANTHROPIC_LIST = {
+    "data": [
+        {
+            "type": "model",
+            "id": "claude-sonnet-5-5",
+            "display_name": "Claude Sonnet 5.5",
+            "lifecycle": "active",
+            "max_input_tokens": 1_000_000,
+            "capabilities": {"image_input": {"supported": True}, "thinking": {"supported": True}},
+        },
+        {"type": "model", "id": "claude-2", "lifecycle": "retired"},
+    ],
+    "has_more": False,
+}
+OPENROUTER_LIST = {
+    "data": [
+        {
+            "id": "qwen/qwen3-vl",
+            "context_length": 262_144,
+            "architecture": {"input_modalities": ["text", "image"], "output_modalities": ["text"]},
+            "supported_parameters": ["tools", "temperature"],
+            "top_provider": {"context_length": 131_072},
+        },
+        {
+            "id": "deepseek/deepseek-r1:free",
+            "context_length": 64_000,
+            "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
+            "supported_parameters": ["temperature"],
+        },
+        {"id": "some/painter", "architecture": {"output_modalities": ["image"]}},
+    ]
+}
+VLLM_LIST = {"data": [{"id": "Qwen/Qwen3-8B", "owned_by": "vllm", "max_model_len": 40_960}]}
+MISTRAL_LIST = {
+    "data": [
+        {
+            "id": "mistral-next",
+            "max_context_length": 131_072,
+            "capabilities": {"vision": False, "function_calling": True, "completion_chat": True},
+        }
+    ]
+}
+NAMES_ALONE = {"data": [{"id": "qwen3:8b", "owned_by": "library"}, {"id": "gemma3:4b", "owned_by": "library"}]}
+STUDIO_LIST = {
+    "data": [
+        {
+            "id": "google/gemma-3-4b",
+            "type": "vlm",
+            "state": "loaded",
+            "max_context_length": 131_072,
+            "loaded_context_length": 4_096,
+            "capabilities": ["tool_use"],
+        },
+        {"id": "phi-4", "type": "llm", "state": "not-loaded", "max_context_length": 16_384},
+        {"id": "nomic", "type": "embeddings", "state": "not-loaded"},
+    ]
+}
+
+
+def show(body: dict[str, Any]) -> Any:
+    shown = {
+        "qwen3:8b": {
+            "capabilities": ["completion", "tools", "thinking"],
+            "parameters": 'temperature 0.6\nnum_ctx                        8192\nstop "<|im_start|>"',
+            "model_info": {"qwen3.context_length": 40_960},
+        },
+        "gemma3:4b": {"capabilities": ["completion", "vision"], "model_info": {"gemma3.context_length": 131_072}},
+    }
+    return shown[body["model"]]
+
+
+OLLAMA: dict[str, Page] = {
+    "/v1/models": NAMES_ALONE,
+    "/api/ps": {"models": [{"name": "gemma3:4b", "model": "gemma3:4b", "context_length": 4_096}]},
+    "/api/show": show,
+}
+
+
+async def listed(pages: Mapping[str, Page], **fields: Any) -> EndpointView:
+    async with FakeOpenAI(pages=pages) as server:
+        endpoint = configured("lab", {"base_url": server.url, **fields})
+        resolver = ModelResolver(endpoints=[endpoint])
+        try:
+            (view,) = (await resolver.listed()).endpoints
+        finally:
+            await resolver.aclose()
+    return view
+
+
+def told(view: EndpointView) -> dict[str, Told]:
+    assert view.error == ""
+    return {model.name: (model.tools, model.images, model.context_tokens) for model in view.models}
+
+
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [
+        ({"/v1/models": OPENAI_LIST}, {"gpt-6.1-sol": (True, True, None), "my-model": (None, None, None)}),
+        ({"/v1/models": ANTHROPIC_LIST}, {"claude-sonnet-5-5": (True, True, 1_000_000)}),
+        (
+            {"/v1/models": OPENROUTER_LIST},
+            {"qwen/qwen3-vl": (True, True, 131_072), "deepseek/deepseek-r1:free": (False, False, 64_000)},
+        ),
+        ({"/v1/models": VLLM_LIST}, {"Qwen/Qwen3-8B": (True, None, 40_960)}),
+        ({"/v1/models": MISTRAL_LIST}, {"mistral-next": (True, False, 131_072)}),
+        (
+            {"/v1/models": {"data": [{"id": "google/gemma-3-4b"}]}, "/api/v0/models": STUDIO_LIST},
+            {"google/gemma-3-4b": (True, True, 4_096), "phi-4": (None, False, None)},
+        ),
+        (OLLAMA, {"qwen3:8b": (True, False, 8_192), "gemma3:4b": (False, True, 4_096)}),
+        ({"/v1/models": {"data": [{"id": "models/gemini-3.8-flash"}]}}, {"gemini-3.8-flash": (True, True, None)}),
+    ],
+    ids=["OpenAI", "Anthropic", "OpenRouter", "vLLM", "Mistral", "LM Studio", "Ollama", "Gemini"],
+)
+async def test_each_service_is_understood(pages: Mapping[str, Page], said: dict[str, Told]) -> None:
+    assert told(await listed(pages)) == said
+
+
+async def test_what_the_configuration_says_wins() -> None:
+    view = await listed(OLLAMA, images=True, tools=True, context_tokens=65_536)
+    assert set(told(view).values()) == {(True, True, 65_536)}
+
+
+async def test_an_endpoint_that_fails_is_a_line_that_says_why_and_the_others_are_listed() -> None:
+    async with (
+        FakeOpenAI(pages={"/v1/models": failure(401, "Incorrect API key: sk-secret-0123456789")}) as strict,
+        FakeOpenAI(pages={"/v1/models": VLLM_LIST}) as good,
+    ):
+        endpoints = [
+            configured("strict", {"base_url": strict.url}),
+            configured("broken", {"base_url": good.url, "api": "soap"}),
+            configured("gone", {"base_url": "http://127.0.0.1:9/v1"}),
+            configured("good", {"base_url": good.url, "models": ["Qwen/*"]}),
+        ]
+        resolver = ModelResolver(endpoints=endpoints)
+        views = {view.name: view for view in (await resolver.listed()).endpoints}
+        await resolver.aclose()
+    assert "refused the API key (401)" in views["strict"].error
+    assert "secret" not in views["strict"].error
+    assert "api must be one of" in views["broken"].error
+    assert "can't be reached" in views["gone"].error
+    assert [model.name for model in views["good"].models] == ["Qwen/Qwen3-8B"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Reply(body=b"<html>", content_type="text/html"), "its answer is not JSON"),
+        (failure(404), "it has no list of models (404)"),
+        (Reply(body=b'{"data": 7}', content_type="application/json"), ""),
+        (Reply(body=b'{"data": [7, {"id": 7}, {"id": "x y"}, {}]}', content_type="application/json"), ""),
+        (Reply(body=b"[" * (9 << 20), content_type="application/json"), "longer than"),
+    ],
+)
+async def test_nonsense_in_place_of_a_list_is_said_or_passed_over(answer: Reply, said: str) -> None:
+    view = await listed({"/v1/models": answer})
+    assert view.models == []
+    assert said in view.error
+    assert bool(view.error) == bool(said)
+
+
+async def test_a_silent_endpoint_is_given_up_on_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_kernel.models.catalogue.ANSWER_SECONDS", 0.05)
+    view = await listed({"/v1/models": Reply(hang_after=0)})
+    assert "did not answer within 0.05 s" in view.error
+
+
+async def test_an_endless_list_is_cut() -> None:
+    view = await listed({"/v1/models": {"data": [{"id": f"m{n}", "max_model_len": 9} for n in range(MOST_OFFERS + 7)]}})
+    assert len(view.models) == MOST_OFFERS
+    assert view.left_out == 7
+
+
+async def test_lists_are_kept_for_a_while() -> None:
+    async with FakeOpenAI(pages={"/v1/models": VLLM_LIST}) as server:
+        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url})])
+        first, second = await asyncio.gather(resolver.listed(), resolver.listed())
+        await resolver.aclose()
+    assert first == second
+    assert [asked.path for asked in server.asked] == ["/v1/models"]
+
+
+async def test_a_name_that_two_endpoints_could_mean_is_listed_with_its_endpoint() -> None:
+    async with FakeOpenAI(pages={"/v1/models": VLLM_LIST}) as one, FakeOpenAI(pages={"/v1/models": VLLM_LIST}) as other:
+        endpoints = [configured(name, {"base_url": server.url}) for name, server in (("one", one), ("other", other))]
+        resolver = ModelResolver.from_environment({"OPENAI_BASE_URL": one.url}, endpoints=endpoints)
+        view = await resolver.listed()
+        names = [model.name for endpoint in view.endpoints for model in endpoint.models]
+        await resolver.aclose()
+    assert names == ["one/Qwen/Qwen3-8B", "other/Qwen/Qwen3-8B", "Qwen/Qwen3-8B"]
+
+
+async def test_the_list_says_which_model_is_the_default_and_why() -> None:
+    resolver = ModelResolver.from_environment({"AGENT_KERNEL_MODEL": "demo"})
+    assert await resolver.listed() == ModelsView(
+        default="demo", default_reason="AGENT_KERNEL_MODEL names it.", endpoints=[]
+    )
+
+
+async def test_what_a_service_says_of_a_model_is_known_of_it_from_then_on() -> None:
+    async with FakeOpenAI([say("Hi")], pages=OLLAMA) as server:
+        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url})])
+        model = resolver.resolve("gemma3:4b")
+        assert isinstance(model, HttpModel)
+        assert (model.facts.wire_name, model.facts.tools, model.facts.context_tokens) == ("gemma3:4b", True, None)
+        await turn_of(model)
+        await resolver.listed()
+        facts = model.facts
+        assert (facts.images, facts.tools, facts.context_tokens) == (True, False, 4_096)
+        await resolver.aclose()
+
+
+async def test_a_local_server_is_asked_what_its_model_takes_after_the_first_turn() -> None:
+    async with FakeOpenAI([say("Hi"), say("Hi")], pages=OLLAMA) as server:
+        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url})])
+        model = resolver.resolve("gemma3:4b")
+        await turn_of(model)
+        await until(lambda: model.facts.context_tokens == 4_096)
+        await turn_of(model)
+        await resolver.aclose()
+    assert [asked.path for asked in server.asked].count("/v1/models") == 1
+
+
+async def test_a_server_that_says_nothing_meanwhile_holds_up_nobody() -> None:
+    async with FakeOpenAI([say("Hi"), say("Hi")], pages={"/v1/models": Reply(hang_after=0)}) as server:
+        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url})])
+        model = resolver.resolve("gemma3:4b")
+        await turn_of(model)
+        await until(lambda: bool(server.asked))
+        assert (await turn_of(model)).content == "Hi"
+        async with asyncio.timeout(2):
+            await resolver.aclose()
+
+
+async def test_the_key_goes_to_the_endpoints_own_lists_and_a_redirect_is_not_followed() -> None:
+    async with FakeOpenAI(pages={"/v1/models": VLLM_LIST}) as elsewhere:
+        moved = Reply(status=307, headers={"location": f"{elsewhere.url}/models"})
+        async with FakeOpenAI(pages={"/v1/models": moved}) as server:
+            endpoint = Endpoint("lab", server.url, api_key=lambda: "lab-key-0123")
+            resolver = ModelResolver(endpoints=[endpoint])
+            (view,) = (await resolver.listed()).endpoints
+            await resolver.aclose()
+    assert "redirects elsewhere" in view.error
+    assert elsewhere.asked == []
+    assert server.asked[0].headers["authorization"] == "Bearer lab-key-0123"
+    assert "lab-key" not in json.dumps(view.model_dump())
+
+
+def test_a_row_is_what_the_page_is_told() -> None:
+    row = ModelView(name="m", images=None, tools=True, context_tokens=8_192)
+    assert row.model_dump() == {"name": "m", "tools": True, "images": None, "context_tokens": 8_192}

@@ -1,0 +1,218 @@
+"""A service that refuses a request in one way is asked in another, once, and the log or the run says so."""
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import ModelRefused
+from agent_kernel.models.apis import make_api
+from agent_kernel.models.base import ModelRequest, Notice
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.endpoints import configured
+from agent_kernel.models.fallbacks import other_api, refuses_tools
+from agent_kernel.models.faults import Fault
+from agent_kernel.models.http import HttpModel
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.models.suggestions import OtherModels
+from agent_kernel.protocol.vocabulary import ApiName
+from agent_kernel.testing import FakeOpenAI, VirtualClock, say
+from agent_kernel.testing.fake_service import Scripted
+from agent_kernel.testing.wire.reply import Reply, failure
+from tests.core.models.model_fixtures import collect
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+MESSAGES = ({"role": "user", "content": "Hi"},)
+REQUEST = ModelRequest(messages=MESSAGES, tools=(TOOL,))
+CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+USE_RESPONSES = (
+    "Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions. "
+    "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+)
+
+
+def refusal(message: str, status: int = 400, **fields: Any) -> Reply:
+    body = json.dumps({"error": {"message": message, "type": "invalid_request_error", **fields}}).encode()
+    return Reply(body=body, status=status, content_type="application/json")
+
+
+async def items_of(
+    *script: Scripted, request: ModelRequest = REQUEST, turns: int = 1, **options: Any
+) -> tuple[list[Any], FakeOpenAI]:
+    items: list[Any] = []
+    async with FakeOpenAI(script) as server:
+        client = SharedClient(Connection(server.url, lambda: "sk-secret-0123456789"))
+        model = HttpModel("fake", client, clock=VirtualClock(), **options)
+        try:
+            for _ in range(turns):
+                items += await collect(model, request)
+        finally:
+            await model.aclose()
+    return items, server
+
+
+def fault(message: str, status: int | None = 400, code: str = "") -> Fault:
+    return Fault("status", message, status=status, code=code)
+
+
+@pytest.mark.parametrize(
+    ("said", "api", "other"),
+    [
+        (fault(USE_RESPONSES), "chat", "responses"),
+        (
+            fault("This model is only supported in v1/responses and not in v1/chat/completions.", 404),
+            "chat",
+            "responses",
+        ),
+        (fault("fake is not supported with the Responses API. Use Chat Completions API."), "responses", "chat"),
+        (fault("Not Found", 404), "responses", "chat"),
+        (fault("404 page not found", 404), "responses", "chat"),
+        (fault("Method Not Allowed", 405), "messages", "chat"),
+        (fault("Invalid URL (POST /v1/responses)", 404), "responses", "chat"),
+        (fault("Unexpected endpoint or method. (POST /v1/responses). Returning 200 anyway", None), "responses", "chat"),
+        (fault("Not found", 404, "not_found_error"), "chat", "messages"),
+        (fault("Please use /v1/messages for this model."), "chat", "messages"),
+        (fault("The model `fake` does not exist", 404, "model_not_found"), "responses", None),
+        (fault("model 'fake' not found, try pulling it first", 404), "responses", None),
+        (fault("fake is unknown here", 404), "messages", None),
+        (fault("Not Found", 404), "chat", None),
+        (fault("Use /v1/responses or /v1/messages."), "chat", None),
+        (fault("Invalid value in /v1/chat/completions"), "chat", None),
+        (fault("Rate limit; see v1/responses", 429), "chat", None),
+    ],
+)
+def test_an_error_that_names_the_other_api_is_understood(said: Fault, api: ApiName, other: ApiName | None) -> None:
+    assert other_api(said, api, "fake") == other
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "registry.ollama.ai/library/gemma3:4b does not support tools",
+        "No endpoints found that support tool use. To learn more about provider routing, lease: https://openrouter.ai",
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        "tools param requires --jinja flag",
+        "`tools` is not supported with this model",
+        "This model does not support function calling",
+        "Tool use is not supported for this model.",
+    ],
+)
+async def test_a_model_that_knows_no_tools_answers_without_them_and_the_run_says_so(message: str) -> None:
+    assert refuses_tools(fault(message))
+    items, server = await items_of(
+        refusal(message, 404),
+        say("Hi"),
+        say("Hi again"),
+        turns=2,
+        others=OtherModels(with_tools=lambda: ["fake", "qwen3", "llama3.1"]),
+    )
+    notices = [item.content for item in items if isinstance(item, Notice)]
+    assert len(notices) == 2
+    assert notices[0] == notices[1]
+    assert notices[0].startswith("fake takes no tools (")
+    assert notices[0].endswith("so it answers without them. With tools there: qwen3, llama3.1.")
+    assert ["tools" in request.body for request in server.requests] == [True, False, False]
+
+
+def test_other_refusals_are_not_taken_for_that() -> None:
+    for message in (USE_RESPONSES, "Invalid schema for function 'f'", "tools[0].function.name is not valid"):
+        assert not refuses_tools(fault(message))
+
+
+async def test_a_model_without_tools_says_where_to_look_for_others() -> None:
+    items, _ = await items_of(refusal("fake does not support tools"), say("Hi"))
+    assert "`%agent models` lists those with tools" in items[0].content
+
+
+async def test_what_takes_no_tools_is_known_from_then_on() -> None:
+    async with FakeOpenAI([refusal("fake does not support tools"), say("Hi")]) as server:
+        model = HttpModel("fake", SharedClient(Connection(server.url, lambda: None)), clock=VirtualClock())
+        assert model.facts.tools
+        await collect(model, REQUEST)
+        assert not model.facts.tools
+        await model.aclose()
+
+
+async def test_a_model_that_is_configured_without_tools_is_never_asked_with_them() -> None:
+    async with FakeOpenAI([say("Hi")]) as server:
+        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url, "tools": False})])
+        model = resolver.resolve("m")
+        assert not model.facts.tools
+        notice, *_ = await collect(model, REQUEST)
+        await resolver.aclose()
+    assert isinstance(notice, Notice)
+    assert notice.content.startswith("m takes no tools (so it is configured), so it answers without them.")
+    assert "tools" not in server.requests[0].body
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.WARNING, logger="agent_kernel"):
+        yield caplog
+
+
+async def test_a_model_that_is_served_in_the_responses_api_only_is_asked_there_after_one_refusal(
+    log: pytest.LogCaptureFixture,
+) -> None:
+    items, server = await items_of(refusal(USE_RESPONSES, param="reasoning_effort"), say("Hi"), say("Hi"), turns=2)
+    assert [request.path for request in server.requests] == [CHAT, RESPONSES, RESPONSES]
+    assert items[-1].content == "Hi"
+    assert not any(isinstance(item, Notice) for item in items)
+    (record,) = log.records
+    assert "in the API 'responses' from now on, not in 'chat': it said \"Function tools" in record.getMessage()
+
+
+async def test_an_effort_goes_over_to_the_other_api(log: pytest.LogCaptureFixture) -> None:
+    request = ModelRequest(messages=MESSAGES, tools=(TOOL,), effort="high")
+    _, server = await items_of(refusal(USE_RESPONSES, param="reasoning_effort"), say("Hi"), request=request)
+    assert server.requests[1].body["reasoning"]["effort"] == "high"
+    assert len(log.records) == 1
+
+
+async def test_a_server_without_the_messages_api_is_asked_in_chat(log: pytest.LogCaptureFixture) -> None:
+    items, server = await items_of(say("Hi"), api=make_api("messages"))
+    assert [request.path for request in server.requests] == [CHAT]
+    assert items[-1].content == "Hi"
+    assert len(log.records) == 1
+
+
+async def test_a_chat_only_server_is_asked_in_chat_after_one_refusal(log: pytest.LogCaptureFixture) -> None:
+    api = make_api("responses")
+    items, server = await items_of(failure(404, "Not Found"), say("Hi"), say("Hi"), turns=2, api=api)
+    assert [request.path for request in server.requests] == [RESPONSES, CHAT, CHAT]
+    assert not any(isinstance(item, Notice) for item in items)
+    (record,) = log.records
+    assert "in the API 'chat' from now on, not in 'responses': it said 'Not Found'" in record.getMessage()
+
+
+async def test_the_change_is_made_once(log: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ModelRefused, match="404"):
+        await items_of(failure(404, "Not Found"), failure(404, "Not found", times=2), api=make_api("responses"))
+    assert len(log.records) == 1
+
+
+async def test_the_log_shows_no_key(log: pytest.LogCaptureFixture) -> None:
+    said = f"{USE_RESPONSES} Your key sk-secret-0123456789."
+    with pytest.raises(ModelRefused):
+        await items_of(refusal(said), refusal("No.", 400))
+    assert "secret" not in log.text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        refusal("Unrecognized request argument supplied: reasoning_effort", param=None),
+        refusal("Unsupported value", param="reasoning_effort"),
+        refusal("Extra inputs are not permitted: body.reasoning_effort", 422),
+        refusal('"llama3.2" does not support thinking'),
+    ],
+)
+async def test_an_effort_that_the_model_does_not_have_is_left_out(said: Reply) -> None:
+    request = ModelRequest(messages=MESSAGES, effort="high")
+    items, server = await items_of(said, say("Hi"), say("Hi"), request=request, turns=2)
+    assert [item.content for item in items if isinstance(item, Notice)] == [
+        "fake does not take the effort 'high'; it was left out."
+    ]
+    assert ["reasoning_effort" in request.body for request in server.requests] == [True, False, False]

@@ -1,0 +1,211 @@
+"""What a user is told, and what is tried again, when a model's server fails or answers nonsense."""
+
+import email.utils
+import socket
+
+import pytest
+
+from agent_kernel.errors import ModelRefused, ModelUnavailable
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.faults import FORMATS
+from agent_kernel.models.http import HttpModel
+from agent_kernel.models.retry import RetryPolicy
+from agent_kernel.testing import VirtualClock, say
+from agent_kernel.testing.fake_service import Scripted
+from agent_kernel.testing.wire.reply import Reply, failure, rate_limited
+from tests.core.models.model_apis import WireApi, each_api
+from tests.core.models.model_fixtures import TURN, collect, connected, error_of, turn_of
+
+
+@each_api
+async def test_a_rate_limit_is_waited_out(api: WireApi) -> None:
+    clock = VirtualClock()
+    async with connected(rate_limited(3, retry_after="7"), say("Hi"), api=api, clock=clock) as (server, model):
+        assert (await turn_of(model)).content == "Hi"
+    assert clock.slept == [7.0, 7.0, 7.0]
+    assert len(server.requests) == 4
+
+
+@each_api
+async def test_a_wait_may_be_given_in_milliseconds_or_as_a_date(api: WireApi) -> None:
+    clock = VirtualClock()
+    date = email.utils.formatdate(clock.now() + 30.25 + 12, usegmt=True)
+    script: list[Scripted] = [
+        failure(429, retry_after_ms="250", retry_after="9"),
+        failure(503, retry_after=date),
+        say("Hi"),
+    ]
+    async with connected(*script, api=api, clock=clock) as (_, model):
+        await turn_of(model)
+    assert clock.slept[0] == 0.25
+    assert clock.slept[1] == pytest.approx(42, abs=1)
+
+
+@each_api
+async def test_a_failing_server_is_asked_four_times_with_growing_pauses(api: WireApi) -> None:
+    clock = VirtualClock()
+    error = await error_of(failure(500, "Boom", times=4), api=api, clock=clock)
+    assert isinstance(error, ModelUnavailable)
+    assert "failed after 4 tries (500): Boom." in str(error)
+    assert [0.375 <= clock.slept[0] <= 0.5, 0.75 <= clock.slept[1] <= 1.0, 1.5 <= clock.slept[2] <= 2.0] == [True] * 3
+
+
+@each_api
+async def test_a_wait_of_an_hour_is_reported_instead_of_waited(api: WireApi) -> None:
+    clock = VirtualClock()
+    error = await error_of(failure(429, "Slow down", retry_after="3600"), api=api, clock=clock)
+    assert clock.slept == []
+    assert str(error).endswith("(429): Slow down. It asks to wait 3600 s.")
+
+
+@each_api
+async def test_a_server_that_says_not_to_retry_is_not_asked_again(api: WireApi) -> None:
+    assert isinstance(await error_of(failure(500, "No", x_should_retry="false"), api=api), ModelRefused)
+
+
+@each_api
+async def test_an_exhausted_quota_is_not_retried(api: WireApi) -> None:
+    body = b'{"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}'
+    error = await error_of(Reply(body=body, status=429, content_type="application/json"), api=api)
+    assert isinstance(error, ModelRefused)
+    assert "no quota left" in str(error)
+
+
+@each_api
+async def test_nobody_at_the_address_is_retried_and_then_said_plainly(api: WireApi) -> None:
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+        clock = VirtualClock()
+        client = SharedClient(Connection(f"http://127.0.0.1:{port}/v1", lambda: None))
+        model = HttpModel("fake", client, api=api.make(), clock=clock)
+        with pytest.raises(ModelUnavailable, match=rf"127.0.0.1:{port}/v1 can't be reached after 4 tries") as caught:
+            await collect(model)
+        assert "Is the server there running? OPENAI_BASE_URL sets the address." in str(caught.value)
+        assert str(caught.value).endswith("`agent-kernel doctor` asks it, and says what is wrong.")
+        await model.aclose()
+    assert len(clock.slept) == 3
+
+
+@each_api
+async def test_a_dropped_connection_before_the_first_word_is_tried_again(api: WireApi) -> None:
+    broken = (api.streamed(TURN, cut_after=0), api.streamed(TURN, cut_after=40))
+    async with connected(*broken, TURN, api=api) as (_, model):
+        assert await turn_of(model) == TURN
+
+
+@each_api
+async def test_an_answer_that_breaks_off_is_not_begun_again(api: WireApi) -> None:
+    clock = VirtualClock()
+    error = await error_of(api.streamed(TURN, cut_after=len(api.body(TURN)) // 2, pause=0.02), api=api, clock=clock)
+    assert isinstance(error, ModelUnavailable)
+    assert str(error).startswith("The answer of fake was cut off")
+    assert clock.slept == []
+
+
+@each_api
+async def test_half_a_call_is_never_a_call(api: WireApi) -> None:
+    half = api.event_stream(api.half_call("run_shell", '{"command": "rm '), done=False)
+    error = await error_of(Reply(body=half), api=api)
+    assert str(error) == ("The answer of fake was cut off: the connection ended in the middle of a call of run_shell.")
+
+
+@each_api
+async def test_garbage_is_tried_again_and_then_reported(api: WireApi) -> None:
+    error = await error_of(Reply(body=b"data: {oops\n\n", times=4), api=api)
+    assert isinstance(error, ModelUnavailable)
+    assert "not JSON: {oops" in str(error)
+
+
+@each_api
+async def test_an_error_inside_the_stream_is_reported(api: WireApi) -> None:
+    error = await error_of(Reply(body=api.broken("Hel", message="GPU lost", status=500), pause=0.05), api=api)
+    assert isinstance(error, ModelUnavailable)
+    assert "cut off: GPU lost" in str(error)
+
+
+@each_api
+async def test_an_error_that_comes_with_the_first_words_hides_nothing_anybody_saw_and_is_tried_again(
+    api: WireApi,
+) -> None:
+    broken = api.broken("Hel", message="GPU lost", status=500)
+    async with connected(Reply(body=broken, split_every=len(broken)), say("Hi"), api=api) as (_, model):
+        assert (await turn_of(model)).content == "Hi"
+
+
+@each_api
+async def test_an_error_at_the_start_of_the_stream_is_tried_again(api: WireApi) -> None:
+    broken = Reply(body=api.broken(message="Overloaded", status=529))
+    async with connected(broken, say("Hi"), api=api) as (_, model):
+        assert (await turn_of(model)).content == "Hi"
+
+
+@each_api
+async def test_silence_ends_the_answer(api: WireApi) -> None:
+    error = await error_of(api.streamed(TURN, hang_after=0), idle_seconds=0.1, api=api)
+    assert isinstance(error, ModelUnavailable)
+    assert "went silent: nothing came for 0.1 s." in str(error)
+    half = api.streamed(TURN, hang_after=len(api.body(TURN)) // 2, pause=0.01)
+    error = await error_of(half, idle_seconds=0.1, api=api)
+    assert "cut off: nothing came for 0.1 s." in str(error)
+
+
+@each_api
+async def test_keep_alive_comments_keep_a_slow_answer_alive(api: WireApi) -> None:
+    comments = b": still thinking\n\n" * 10
+    body = comments + api.saying("Hi")
+    async with connected(Reply(body=body, pause=0.04), idle_seconds=0.3, api=api) as (_, model):
+        assert (await turn_of(model)).content == "Hi"
+
+
+@each_api
+async def test_a_web_page_at_the_address_names_the_setting(api: WireApi) -> None:
+    error = await error_of(Reply(body=b"<html>Sign in</html>", content_type="text/html"), api=api)
+    assert isinstance(error, ModelRefused)
+    assert "Check OPENAI_BASE_URL; it usually ends in /v1." in str(error)
+    assert f"does not speak the {FORMATS[api.name]}" in str(error)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@each_api
+async def test_a_refused_key_names_the_setting_to_change(api: WireApi, status: int) -> None:
+    error = await error_of(failure(status, "Incorrect API key"), key_setting="GROQ_API_KEY", api=api)
+    assert isinstance(error, ModelRefused)
+    assert f"refused the API key ({status}): Incorrect API key. Set GROQ_API_KEY to a key" in str(error)
+
+
+@each_api
+async def test_an_unknown_model_names_the_setting_to_change(api: WireApi) -> None:
+    error = await error_of(failure(404, "model not found, try pulling it first"), api=api)
+    assert isinstance(error, ModelRefused)
+    assert "does not know the model 'fake' (404): model not found" in str(error)
+    assert "--model or AGENT_KERNEL_MODEL" in str(error)
+
+
+@each_api
+async def test_a_bad_request_shows_the_servers_words_but_not_a_wall_of_them(api: WireApi) -> None:
+    error = await error_of(failure(400, "maximum context length is 8192 tokens"), api=api)
+    assert isinstance(error, ModelRefused)
+    assert "(400): maximum context length is 8192 tokens." in str(error)
+    long = str(await error_of(failure(422, "x" * 5000), api=api))
+    assert 500 <= long.count("x") + 1 <= 501
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"error": "model is loading"}',
+        b'{"detail": "model is loading"}',
+        b'{"object": "error", "message": "model is loading"}',
+        b"model is loading",
+    ],
+)
+@each_api
+async def test_the_servers_words_are_found_in_every_shape(api: WireApi, body: bytes) -> None:
+    error = await error_of(Reply(body=body, status=400, content_type="application/json"), api=api)
+    assert "(400): model is loading." in str(error)
+
+
+def test_back_off_has_a_ceiling() -> None:
+    policy = RetryPolicy(tries=10, jitter=lambda: 0.0)
+    assert [policy.delay(tried, None) for tried in range(1, 11)] == [0.5, 1, 2, 4, 8, 8, 8, 8, 8, None]

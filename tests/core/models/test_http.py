@@ -1,0 +1,185 @@
+"""The adapter against a real server on a real socket: what a user gets, however the server says it."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+import time
+from contextlib import aclosing
+
+import pytest
+
+from agent_kernel.models import http
+from agent_kernel.models.base import ModelRequest, TextDelta
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.http import HttpModel
+from agent_kernel.testing import call, calls, say
+from agent_kernel.testing.wire.reply import Reply
+from tests.core.models.model_apis import WireApi, each_api, each_way, said
+from tests.core.models.model_fixtures import REQUEST, TURN, collect, connected, turn_of, until
+
+
+@each_way
+async def test_an_answer_arrives_whole_however_it_is_sent(api: WireApi, way: str) -> None:
+    async with connected(api.ways(TURN)[way], api=api) as (_, model):
+        assert said(await turn_of(model)) == TURN
+
+
+@each_api
+async def test_a_turn_of_a_script_is_said_in_each_api(api: WireApi) -> None:
+    async with connected(TURN, api=api) as (server, model):
+        assert said(await turn_of(model)) == TURN
+    assert server.requests[0].path.endswith(api.make().path)
+
+
+@each_api
+async def test_interleaved_parallel_calls_arrive_apart(api: WireApi) -> None:
+    turn = calls(call("a", call_id="1", x="1" * 30), call("b", call_id="2", y="2" * 50))
+    reply = Reply(body=api.event_stream(api.interleaved(turn)), split_every=11)
+    async with connected(reply, api=api) as (_, model):
+        assert said(await turn_of(model)) == turn
+
+
+@each_api
+async def test_tokens_are_shown_as_they_come(api: WireApi) -> None:
+    body = api.saying("Hel", "lo", end=False)
+    async with connected(Reply(body=body, hang_after=len(body)), api=api, idle_seconds=5.0) as (server, model):
+        seen = ""
+        async with aclosing(model.stream(REQUEST)) as items:
+            async for item in items:
+                assert isinstance(item, TextDelta)
+                seen += item.content
+                if seen == "Hello":
+                    break
+        await until(lambda: server.abandoned == 1)
+
+
+@each_api
+async def test_a_tool_reaches_the_server_and_none_is_no_empty_list(api: WireApi) -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    async with connected(say("Hi"), say("Hi"), api=api) as (server, model):
+        await turn_of(model, ModelRequest(REQUEST.messages, (tool,)))
+        await turn_of(model)
+    first, second = server.requests
+    assert len(first.body["tools"]) == 1
+    assert "tools" not in second.body
+    assert first.body["model"] == "fake"
+    assert first.body["stream"] is True
+    assert list(api.texts_sent(first.body)) == ["How many penguins are there?"]
+    assert api.sent_key(first) == api.key
+
+
+@each_api
+async def test_half_a_character_in_a_tools_output_does_not_stop_the_conversation(api: WireApi) -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"maximum": 2**70}}}
+    async with connected(say("Hi"), api=api) as (server, model):
+        await turn_of(model, ModelRequest([{"role": "user", "content": "caf\udce9 é"}], (tool,)))
+    assert list(api.texts_sent(server.requests[0].body)) == ["caf? é"]
+    assert str(2**70) in str(server.requests[0].body["tools"])
+
+
+@each_api
+async def test_a_connection_is_used_again(api: WireApi) -> None:
+    async with connected(say("1"), say("2"), api=api) as (server, model):
+        await turn_of(model)
+        client = await model.client.get()
+        await turn_of(model)
+        assert await model.client.get() is client
+    assert len(server.requests) == 2
+
+
+@each_api
+async def test_a_server_that_keeps_the_connection_open_after_the_end_does_not_hold_the_answer(api: WireApi) -> None:
+    body = api.saying("Hi")
+    async with connected(Reply(body=body, hang_after=len(body)), api=api, idle_seconds=30.0) as (_, model):
+        async with asyncio.timeout(5):
+            assert (await turn_of(model)).content == "Hi"
+
+
+@each_api
+async def test_a_connection_that_breaks_after_the_end_has_lost_nothing(api: WireApi) -> None:
+    body = api.event_stream([*api.text(["Hi"]), *api.text_end(["Hi"])], done=False)
+    async with connected(Reply(body=body, cut_after=len(body)), api=api) as (_, model):
+        assert (await turn_of(model)).content == "Hi"
+
+
+@each_api
+async def test_stopping_in_the_middle_closes_the_connection(api: WireApi) -> None:
+    async with connected(api.streamed(TURN, hang_after=0), api=api, idle_seconds=30.0) as (server, model):
+        task = asyncio.create_task(collect(model))
+        await until(lambda: bool(server.requests))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await until(lambda: server.abandoned == 1)
+    gc.collect()
+
+
+@each_api
+async def test_many_conversations_share_one_client(api: WireApi) -> None:
+    async with connected(*[say(str(n)) for n in range(20)], api=api) as (_, model):
+        turns = await asyncio.gather(*(turn_of(model) for _ in range(20)))
+    assert sorted(int(turn.content) for turn in turns) == list(range(20))
+
+
+@each_api
+def test_two_event_loops_do_not_share_connections(api: WireApi) -> None:
+    with api.service([say("1"), say("2")]) as server:
+        client = SharedClient(Connection(server.url, lambda: api.key))
+
+        async def once() -> str:
+            model = HttpModel("fake", client, api=api.make())
+            try:
+                return (await turn_of(model)).content
+            finally:
+                await model.aclose()
+
+        assert asyncio.run(once()) == "1"
+        assert asyncio.run(once()) == "2"
+
+
+@pytest.mark.parametrize("module", ["agent_kernel.models.resolver", "agent_kernel.testing", "agent_kernel.models.http"])
+def test_importing_models_loads_neither_openai_nor_langgraph(module: str) -> None:
+    code = f"import {module}, sys; print([n for n in ('openai', 'langgraph', 'aiohttp', 'httpx2') if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@each_api
+async def test_tokens_that_come_thick_and_fast_are_left_with_the_system_for_a_while(
+    api: WireApi,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A wake-up per token is most of a token's cost. That the line is found depends on the client's version.
+
+    What counts as fast is generous here, so that a busy machine sends fast enough."""
+    from aiohttp.client_proto import ResponseHandler
+
+    reads: list[int] = []
+    receive = ResponseHandler.data_received
+
+    def counted(self: ResponseHandler, data: bytes) -> None:
+        reads.extend([len(data)] if data else [])
+        receive(self, data)
+
+    monkeypatch.setattr(ResponseHandler, "data_received", counted)
+    monkeypatch.setattr(http, "QUICK_SECONDS", 10.0)
+    numbers = [f"{number} " for number in range(300)]
+    async with connected(Reply(body=api.saying(*numbers), pause=0.001), api=api) as (_, model):
+        began = time.monotonic()
+        turn = await turn_of(model)
+        pauses = (time.monotonic() - began) / http.GATHER_SECONDS
+    assert turn.content == "".join(numbers)
+    assert len(reads) <= http.QUICK_PIECES + pauses + 2
+
+
+@each_api
+async def test_a_long_request_arrives_as_one_with_its_length(api: WireApi) -> None:
+    """A conversation with pictures has megabytes, and not every server takes a body of unknown length."""
+    text = "how many? " * 300_000
+    async with connected(say("Many."), api=api) as (server, model):
+        assert (await turn_of(model, ModelRequest(({"role": "user", "content": text},)))).content == "Many."
+    (request,) = server.requests
+    assert text in list(api.texts_sent(request.body))
+    assert "transfer-encoding" not in request.headers
+    assert int(request.headers["content-length"]) > len(text)

@@ -1,0 +1,56 @@
+"""A model that was thought to take images, and does not."""
+
+import pytest
+
+from agent_kernel.models.base import ModelItem, ModelRequest, Notice
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.http import HttpModel
+from agent_kernel.models.known import Capabilities
+from agent_kernel.testing import FakeOpenAI, VirtualClock, say
+from agent_kernel.testing.wire.reply import failure
+from tests.core.models.model_fixtures import collect
+from tests.core.models.test_images import DATA, REF, URL
+
+REQUEST = ModelRequest(messages=({"role": "user", "content": "See?", "images": [REF]},), images={REF["digest"]: DATA})
+REFUSALS = [
+    "Invalid content type. image_url is only supported by certain models.",
+    "Failed to deserialize the JSON body: messages[2]: unknown variant `image_url`, expected `text`",
+    "this model does not support image input (ref: 1)",
+    "facebook/opt-125m is not a multimodal model",
+    "No endpoints found that support image input",
+    "Model 'x' does not support images",
+    "At most 1 image(s) may be provided in one prompt.",
+    "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+]
+
+
+async def asked(model: HttpModel) -> list[ModelItem]:
+    return await collect(model, REQUEST)
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+async def test_it_is_asked_once_more_with_words_and_that_is_remembered_and_said(words: str) -> None:
+    async with FakeOpenAI([failure(400, words), say("No.")]) as server:
+        client = SharedClient(Connection(server.url, lambda: None))
+        model = HttpModel("fake", client, capabilities=lambda: Capabilities(images=True), clock=VirtualClock())
+        assert model.facts.images
+        items = await asked(model)
+        await model.aclose()
+    assert isinstance(items[0], Notice)
+    assert items[0].content.startswith(f"fake takes no images ({server.url} said: {words.rstrip('.')})")
+    assert items[-1] == say("No.")
+    first, second = (request.body["messages"][0]["content"] for request in server.requests)
+    assert first[1] == URL
+    assert "640 x 480 pixels" in second[1]["text"]
+    assert not model.facts.images
+
+
+async def test_another_refusal_is_none_of_images() -> None:
+    async with FakeOpenAI([failure(400, "The temperature is too high.")]) as server:
+        model = HttpModel(
+            "fake", SharedClient(Connection(server.url, lambda: None)), capabilities=lambda: Capabilities(images=True)
+        )
+        with pytest.raises(Exception, match="temperature"):
+            await asked(model)
+        await model.aclose()
+    assert model.facts.images

@@ -1,0 +1,117 @@
+"""Keys and addresses: a key goes where it belongs, and is shown nowhere."""
+
+import logging
+import traceback
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+
+from agent_kernel.errors import ConfigurationError, ModelError, ModelRefused
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.http import HttpModel
+from agent_kernel.testing import say
+from agent_kernel.testing.wire.reply import Reply, failure
+from tests.core.models.model_apis import WireApi, each_api
+from tests.core.models.model_fixtures import collect, connected, error_of, turn_of
+
+SECRET = "sk-proj-Ab12Cd34Ef56Gh78"
+
+
+@each_api
+async def test_a_redirect_is_not_followed(api: WireApi) -> None:
+    async with api.service() as elsewhere:
+        location = f"{elsewhere.url}/{api.make().path}"
+        error = await error_of(Reply(status=307, headers={"location": location}), api=api)
+    assert isinstance(error, ModelRefused)
+    assert "a key is sent to no other address" in str(error)
+    assert elsewhere.requests == []
+
+
+LEAKS: dict[str, Callable[[WireApi], Reply]] = {
+    "refused": lambda _: failure(401, f"Incorrect API key provided: {SECRET}."),
+    "headers": lambda _: failure(400, f"headers: {{'authorization': 'Bearer {SECRET}'}}"),
+    "cut": lambda _: failure(400, "x" * 490 + SECRET),
+    "failing": lambda _: failure(500, f"key {SECRET}", times=4),
+    "in the stream": lambda api: Reply(body=api.broken("Hi", message=f"key {SECRET} expired"), pause=0.05),
+    "broken off": lambda api: Reply(body=api.saying("Hi", end=False)),
+    "garbage": lambda _: Reply(body=f"data: {SECRET}\n\n".encode(), times=4),
+    "page": lambda _: Reply(body=f"<html>{SECRET}".encode(), content_type="text/html"),
+}
+
+
+@each_api
+@pytest.mark.parametrize("leak", LEAKS)
+async def test_the_key_never_leaks(api: WireApi, leak: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with connected(LEAKS[leak](api), api=api, key=lambda: SECRET) as (server, model):
+        with pytest.raises(ModelError) as caught:
+            await collect(model)
+        shown = [repr(model), repr(model.client.connection)]
+    assert api.sent_key(server.requests[0]) == SECRET
+    error = caught.value
+    assert error.__context__ is None
+    assert error.__cause__ is None
+    shown += ["".join(traceback.format_exception(error)), repr(error), caplog.text]
+    for text in shown:
+        assert SECRET not in text
+        assert SECRET[:14] not in text
+
+
+@pytest.mark.parametrize("echo", ["key {} is unknown", "key%3D{}"])
+async def test_a_key_of_any_shape_is_hidden(echo: str) -> None:
+    key = "AIzaSy/Zx81+Qv77wKq=="
+    said = echo.format(quote(key, safe="") if "%" in echo else key)
+    error = await error_of(failure(401, said), key=lambda: key)
+    assert "AIzaSy" not in str(error)
+    assert "[API key]" in str(error)
+
+
+async def test_a_masked_key_in_the_servers_words_is_hidden_too() -> None:
+    assert "Ab12" not in str(await error_of(failure(401, "Incorrect API key provided: sk-pr****Ab12.")))
+
+
+async def test_words_that_only_look_like_keys_stay() -> None:
+    error = await error_of(failure(400, "ollama has no key-value-store"), key=lambda: "ollama")
+    assert "ollama has no key-value-store" in str(error)
+
+
+async def test_a_password_in_the_address_is_not_shown() -> None:
+    model = HttpModel("fake", SharedClient(Connection("http://ada:hunter2@127.0.0.1:1/v1", lambda: None)))
+    assert "hunter2" not in repr(model)
+
+
+@each_api
+@pytest.mark.parametrize("key", ["sk-… ", "sk-a b", "sk-a\nb"])
+async def test_a_key_that_no_header_can_hold_is_named_not_shown(api: WireApi, key: str) -> None:
+    async with connected(api=api, key=lambda: key) as (_, model):
+        with pytest.raises(ConfigurationError, match="OPENAI_API_KEY holds characters"):
+            await collect(model)
+
+
+@each_api
+async def test_a_new_key_is_used_without_a_restart(api: WireApi) -> None:
+    keys = ["first-key"]
+    async with connected(say("1"), say("2"), api=api, key=lambda: keys[-1]) as (server, model):
+        await turn_of(model)
+        keys.append("second-key")
+        await turn_of(model)
+    assert [api.sent_key(one) for one in server.requests] == ["first-key", "second-key"]
+
+
+async def test_what_the_environment_holds_for_openai_is_not_sent_to_other_endpoints(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", SECRET + "admin")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: gate-secret")
+    async with connected(say("Hi"), key=lambda: None) as (other, model):
+        await turn_of(model)
+    assert "secret" not in str(other.requests)
+    assert SECRET not in str(other.requests)
+    async with connected(say("Hi"), ambient=True) as (own, model):
+        await turn_of(model)
+    assert own.requests[0].headers["openai-organization"] == "org-secret"
+    assert own.requests[0].headers["x-gateway"] == "gate-secret"

@@ -1,0 +1,315 @@
+"""The Messages API against a real server on a real socket: what is asked, and what is done with what comes back."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import ModelRefused, ModelUnavailable
+from agent_kernel.models.anthropic import MessagesApi
+from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, TokenUsage
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.http import HttpModel
+from agent_kernel.protocol.vocabulary import Effort
+from agent_kernel.testing import ScriptMismatch, VirtualClock, call, calls, say
+from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY, FakeAnthropic
+from agent_kernel.testing.fake_service import Scripted
+from agent_kernel.testing.wire.messages import (
+    END,
+    block_start,
+    block_stop,
+    delta,
+    error,
+    events,
+    plain,
+    refusal,
+    start,
+    stop,
+    streamed,
+)
+from agent_kernel.testing.wire.reply import Reply
+from tests.core.models.messages_fixtures import CLAUDE, speaking
+from tests.core.models.model_fixtures import REQUEST, TURN, collect, turn_of
+
+TOOL = {"type": "function", "function": {"name": "run_python", "parameters": {"type": "object"}}}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        streamed(TURN),
+        streamed(TURN, split_every=7),
+        streamed(TURN, newline="\r\n", split_every=5),
+        streamed(TURN, newline="\r"),
+        streamed(TURN, comments=True),
+        plain(TURN),
+    ],
+    ids=["plain", "7 bytes", "crlf split", "cr", "keep-alives", "not streamed"],
+)
+async def test_an_answer_arrives_whole_however_it_is_sent(reply: Reply) -> None:
+    async with speaking(reply) as (_, model):
+        assert await turn_of(model) == TURN
+
+
+async def test_the_request_says_what_the_service_needs_and_nothing_of_other_providers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: gate-secret")
+    async with speaking(say("Hi"), ambient=True) as (server, model):
+        await turn_of(model, ModelRequest(REQUEST.messages, (TOOL,)))
+    (request,) = server.requests
+    assert request.path == "/v1/messages"
+    assert request.headers["authorization"] == f"Bearer {FAKE_ANTHROPIC_KEY}"
+    assert request.headers["anthropic-version"] == "2026-10-21"
+    assert request.headers["user-agent"].startswith("agent-kernel/")
+    assert not [name for name in request.headers if name.startswith(("openai", "x-"))]
+    assert "secret" not in str(request.headers)
+    mark = {"cache_control": {"type": "ephemeral"}}
+    assert request.body == {
+        "model": "claude-sonnet-5-5",
+        "max_tokens": 64_000,
+        "stream": True,
+        "thinking": {"type": "adaptive", "display": "summarized"},
+        "tools": [{"name": "run_python", "input_schema": {"type": "object"}, **mark}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": REQUEST.messages[0]["content"], **mark}]}],
+    }
+
+
+async def test_the_address_may_end_with_the_version_or_not() -> None:
+    async with FakeAnthropic([say("Hi")], repeat=True) as server:
+        for base_url in (server.address, f"{server.address}/", server.url, f"{server.url}/"):
+            client = SharedClient(Connection(base_url, lambda: FAKE_ANTHROPIC_KEY))
+            model = HttpModel(CLAUDE, client, api=MessagesApi())
+            assert (await turn_of(model)).content == "Hi"
+            await model.aclose()
+    assert {request.path for request in server.requests} == {"/v1/messages"}
+
+
+async def ask(model: Any, effort: Effort | None) -> list[Any]:
+    return list(await collect(model, replace(REQUEST, effort=effort)))
+
+
+@pytest.mark.parametrize(
+    ("wire_name", "effort", "thinking", "output_config"),
+    [
+        ("claude-sonnet-5-5", "low", {"type": "adaptive", "display": "summarized"}, {"effort": "low"}),
+        ("claude-opus-4-6", None, {"type": "adaptive", "display": "summarized"}, None),
+        ("anthropic/claude-opus-4.8", "high", {"type": "adaptive", "display": "summarized"}, {"effort": "high"}),
+        ("claude-haiku-4-5-20251001", None, None, None),
+        ("claude-haiku-4-5-20251001", "high", {"type": "enabled", "budget_tokens": 16_384}, None),
+        ("claude-sonnet-4-20250514", "low", {"type": "enabled", "budget_tokens": 2_048}, None),
+        ("qwen3-coder", None, None, None),
+        ("qwen3-coder", "medium", None, {"effort": "medium"}),
+    ],
+)
+async def test_effort_is_asked_for_as_the_model_has_it(
+    wire_name: str, effort: Effort | None, thinking: Any, output_config: Any
+) -> None:
+    async with speaking(say("Hi"), wire_name=wire_name) as (server, model):
+        await ask(model, effort)
+    body = server.requests[0].body
+    assert (body.get("thinking"), body.get("output_config")) == (thinking, output_config)
+
+
+def bad(message: str) -> Reply:
+    return refusal(400, "invalid_request_error", message)
+
+
+async def test_a_model_without_effort_is_asked_without_and_the_user_is_told_once() -> None:
+    async with speaking(bad("This model does not support the effort parameter."), say("1"), say("2")) as (
+        server,
+        model,
+    ):
+        first, second = await ask(model, "high"), await ask(model, "high")
+    assert first[0] == Notice("claude-sonnet-5-5 has no setting for effort, so it was asked without.")
+    assert not [item for item in second if isinstance(item, Notice)]
+    assert ["output_config" in request.body for request in server.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("wire_name", "message", "effort", "then"),
+    [
+        ("claude-new-9", "adaptive thinking is not supported on this model", None, None),
+        ("claude-new-9", "adaptive thinking is not supported on this model", "low", "enabled"),
+        ("claude-new-9", "thinking.adaptive.display: Extra inputs are not permitted", None, None),
+        (
+            "claude-haiku-4-5",
+            '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and '
+            '"output_config.effort" to control thinking behavior.',
+            "low",
+            "adaptive",
+        ),
+        ("claude-new-9", "`thinking` is not supported", None, None),
+    ],
+)
+async def test_thinking_is_asked_for_otherwise_where_the_model_wants_it_so(
+    wire_name: str, message: str, effort: Effort | None, then: str | None
+) -> None:
+    async with speaking(bad(message), say("1"), say("2"), wire_name=wire_name) as (server, model):
+        await ask(model, effort)
+        await ask(model, effort)
+    assert [request.body.get("thinking", {}).get("type") for request in server.requests[1:]] == [then, then]
+
+
+@pytest.mark.parametrize(
+    ("message", "then"),
+    [
+        ("max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens for claude-x", 8192),
+        ("input length and `max_tokens` exceed context limit: 190000 + 64000 > 200000, decrease input length", 10_000),
+        ("'max_tokens' is too large", 16_000),
+    ],
+)
+async def test_an_answer_is_as_long_as_the_service_allows(message: str, then: int) -> None:
+    async with speaking(bad(message), say("1"), say("2")) as (server, model):
+        await turn_of(model)
+        await turn_of(model)
+    assert [request.body["max_tokens"] for request in server.requests] == [64_000, then, then]
+
+
+async def test_what_nothing_can_be_left_out_of_is_refused() -> None:
+    for message in ("prompt is too long: 210000 tokens > 200000 maximum", "credit balance is too low"):
+        async with speaking(bad(message)) as (server, model):
+            with pytest.raises(ModelRefused, match=message[:20]):
+                await turn_of(model)
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "waits"),
+    [
+        (refusal(529, "overloaded_error", "Overloaded"), 1),
+        (refusal(429, "rate_limit_error", "Slow down", retry_after="7"), 1),
+        (refusal(500, "api_error", "Internal server error"), 1),
+        (events(start(), error("overloaded_error", "Overloaded")), 1),
+        (events(error("rate_limit_error", "Slow down")), 1),
+        (Reply(), 1),
+    ],
+    ids=["529", "429", "500", "overloaded in the stream", "rate limit in the stream", "nothing"],
+)
+async def test_a_service_that_is_busy_is_asked_again(reply: Reply, waits: int) -> None:
+    clock = VirtualClock()
+    async with speaking(reply, say("Hi"), clock=clock) as (server, model):
+        assert (await turn_of(model)).content == "Hi"
+    assert len(server.requests) == 2
+    assert len(clock.slept) == waits
+    if "retry-after" in reply.headers:
+        assert clock.slept == [7.0]
+
+
+async def test_an_answer_that_has_begun_is_not_asked_for_again() -> None:
+    begun = [start(), block_start(0, type="text", text=""), delta(0, "text_delta", text="Hel")]
+    async with speaking(events(*begun, error("overloaded_error", "Overloaded"), pause=0.05)) as (server, model):
+        with pytest.raises(ModelUnavailable, match="was cut off: Overloaded"):
+            await collect(model)
+    assert len(server.requests) == 1
+
+
+async def test_a_wrong_key_is_said_and_never_shown() -> None:
+    async with speaking(refusal(401, "authentication_error", f"invalid key {FAKE_ANTHROPIC_KEY}")) as (_, model):
+        with pytest.raises(ModelRefused, match="refused the API key") as caught:
+            await collect(model)
+    assert FAKE_ANTHROPIC_KEY not in str(caught.value)
+
+
+async def test_a_key_of_another_that_a_service_repeats_is_never_shown() -> None:
+    async with speaking(bad("unknown key sk-ant-api03-Abc_12345678-xyz.")) as (_, model):
+        with pytest.raises(ModelRefused) as caught:
+            await collect(model)
+    assert "Abc_1234" not in str(caught.value)
+
+
+def thinking_turn(text: str, thought: str) -> ModelTurn:
+    return replace(say(text), reasoning=thought)
+
+
+def answered(turn: ModelTurn) -> dict[str, Any]:
+    """The turn as a conversation keeps it."""
+    message: dict[str, Any] = {"role": "assistant", "content": turn.content}
+    return message if turn.provider is None else {**message, "provider": turn.provider.to_wire()}
+
+
+async def test_thinking_goes_back_as_it_came() -> None:
+    async with speaking(thinking_turn("One.", "Hm"), thinking_turn("Two.", "Ha"), say("Three.")) as (server, model):
+        messages = list(REQUEST.messages)
+        for _ in range(3):
+            turn = await turn_of(model, ModelRequest(messages))
+            messages += [answered(turn), {"role": "user", "content": "And then?"}]
+    kept = [block for message in server.requests[2].body["messages"] for block in message["content"]]
+    assert [block["thinking"] for block in kept if block["type"] == "thinking"] == ["Hm", "Ha"]
+
+
+async def test_thinking_that_no_longer_fits_is_left_out_said_and_not_sent_again() -> None:
+    """The double refuses it as the service does: the conversation before it is another one now."""
+    script: list[Scripted] = [thinking_turn("One.", "Hm"), say("Two."), say("Three.")]
+    async with speaking(*script) as (server, model):
+        turn = await turn_of(model)
+        shorter = [{"role": "user", "content": "How many?"}, answered(turn), {"role": "user", "content": "And then?"}]
+        first = await collect(model, ModelRequest(shorter))
+        second = await collect(model, ModelRequest(shorter))
+    assert isinstance(first[0], Notice)
+    assert "no longer takes back what it thought earlier" in first[0].content
+    assert not [item for item in second if isinstance(item, Notice)]
+    sent = ["thinking" in {b["type"] for m in one.body["messages"] for b in m["content"]} for one in server.requests]
+    assert sent == [False, True, False, False]
+
+
+async def test_a_step_whose_thinking_was_left_out_goes_on_without_a_budget() -> None:
+    expected = "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`."
+    async with speaking(bad(expected), say("Hi"), say("Hi"), wire_name="claude-haiku-4-5") as (server, model):
+        await ask(model, "low")
+        await ask(model, "low")
+    assert ["thinking" in request.body for request in server.requests] == [True, False, True]
+
+
+def test_the_double_refuses_what_the_service_refuses() -> None:
+    """A key is missing; a header is missing: what the adapter can't do wrong is seen to be refused all the same."""
+    server = FakeAnthropic()
+    assert server.answer("/v1/messages", {}, {}).status == 401
+    body = {"model": "m", "max_tokens": 1, "messages": [], "stream": True}
+    assert b"anthropic-version" in server.answer("/v1/messages", {"authorization": "x"}, body).body
+    with pytest.raises(ScriptMismatch, match="anthropic-version"):
+        server.assert_consumed()
+
+
+async def test_parallel_calls_that_come_in_turns_arrive_apart() -> None:
+    turn = calls(call("a", call_id="1", x="1" * 30), call("b", call_id="2", y="2" * 50))
+    async with speaking(streamed(turn, interleave=True, split_every=11)) as (_, model):
+        assert await turn_of(model) == turn
+
+
+SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+
+
+async def test_an_answer_in_which_the_service_paused_goes_on_by_itself() -> None:
+    first = [
+        start(TokenUsage(10, 0)),
+        block_start(0, type="text", text="Let me search. "),
+        block_stop(0),
+        block_start(1, **SEARCH),
+        delta(1, "input_json_delta", partial_json='{"query": "penguins"}'),
+        block_stop(1),
+        stop("pause_turn", TokenUsage(10, 5)),
+        END,
+    ]
+    second = [start(TokenUsage(20, 0)), block_start(0, **FOUND), block_stop(0)]
+    rest = [block_start(1, type="text", text="344."), block_stop(1), stop("end_turn", TokenUsage(20, 7)), END]
+    async with speaking(events(*first), events(*second, *rest), say("Yes.")) as (server, model):
+        turn = await turn_of(model)
+        again = [*REQUEST.messages, answered(turn), {"role": "user", "content": "Sure?"}]
+        await turn_of(model, ModelRequest(again))
+    assert (turn.content, turn.paused) == ("Let me search. 344.", False)
+    assert turn.usage == TokenUsage(30, 12)
+    searched = {**SEARCH, "input": {"query": "penguins"}}
+    paused = server.requests[1].body["messages"][-1]
+    assert paused == {"role": "assistant", "content": [{"type": "text", "text": "Let me search. "}, searched]}
+    whole = [{"type": "text", "text": "Let me search. "}, searched, FOUND, {"type": "text", "text": "344."}]
+    assert server.requests[2].body["messages"][1]["content"] == whole
+
+
+async def test_a_service_that_pauses_for_ever_is_left() -> None:
+    pausing = events(start(), block_start(0, **SEARCH), block_stop(0), stop("pause_turn"), END, times=21)
+    async with speaking(pausing) as (server, model):
+        await turn_of(model)
+    assert len(server.requests) == 21

@@ -1,0 +1,267 @@
+"""A conversation as Anthropic's service takes it, whatever has happened in it."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_kernel.models.anthropic import MessagesApi
+from agent_kernel.models.anthropic_messages import NO_RESULT, valid_id
+from agent_kernel.models.api import Target
+from agent_kernel.models.base import ModelRequest, WireMessage
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
+from agent_kernel.testing.anthropic_rules import check_request
+from agent_kernel.testing.wire.schemas import check_messages_request
+
+ORIGIN = "http://here claude"
+TARGET = Target("claude-sonnet-5-5", ORIGIN)
+THOUGHT = {"type": "thinking", "thinking": "Hm", "signature": "c2ln"}
+PIXEL = {"digest": "d1", "media_type": "image/png", "width": 3, "height": 2}
+GONE = {**PIXEL, "digest": "d2"}
+TOOL = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object"}}}
+
+
+def user(text: str, **fields: Any) -> WireMessage:
+    return {"role": "user", "content": text, **fields}
+
+
+def asked(*ids: str, text: str = "", name: str = "look", provider: ProviderItems | None = None) -> WireMessage:
+    calls = [{"id": one, "type": "function", "function": {"name": name, "arguments": '{"a": 1}'}} for one in ids]
+    message: WireMessage = {"role": "assistant", "content": text}
+    if calls:
+        message["tool_calls"] = calls
+    return message if provider is None else {**message, "provider": provider.to_wire()}
+
+
+def result(call_id: str, text: str = "done", **fields: Any) -> WireMessage:
+    return {"role": "tool", "tool_call_id": call_id, "content": text, **fields}
+
+
+def body_of(
+    *messages: WireMessage, images: dict[str, str] | None = None, tools: tuple[Any, ...] = ()
+) -> dict[str, Any]:
+    """The request, which the service takes."""
+    body = MessagesApi().body(ModelRequest(messages, tools, images=images or {}), TARGET)
+    sent: dict[str, Any] = json.loads(json.dumps(body))
+    check_request(sent, {"anthropic-version": "now"})
+    check_messages_request(sent)
+    return sent
+
+
+def said(*messages: WireMessage, **options: Any) -> list[Any]:
+    """Who says what, without the marks for the cache."""
+    body = body_of(*messages, **options)
+    for message in body["messages"]:
+        for block in message["content"]:
+            block.pop("cache_control", None)
+    return [(message["role"], message["content"]) for message in body["messages"]]
+
+
+def words(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+def test_results_of_one_step_are_one_message_and_stand_before_what_the_user_says() -> None:
+    got = said(user("Hi"), asked("a", "b", text="Let me look."), result("a", "1"), result("b", "2"), user("Go on"))
+    assert got[1:] == [
+        (
+            "assistant",
+            [
+                words("Let me look."),
+                {"type": "tool_use", "id": "a", "name": "look", "input": {"a": 1}},
+                {"type": "tool_use", "id": "b", "name": "look", "input": {"a": 1}},
+            ],
+        ),
+        (
+            "user",
+            [
+                {"type": "tool_result", "tool_use_id": "a", "content": "1"},
+                {"type": "tool_result", "tool_use_id": "b", "content": "2"},
+                words("Go on"),
+            ],
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        ("Error: no such file", True),
+        ("Cancelled before it started. Nothing ran.", True),
+        ("Outcome unknown. The kernel died.", True),
+        ("Denied by the user: no.", False),
+        ("Errors found: 3", False),
+        ("12", False),
+    ],
+)
+def test_a_result_says_that_its_call_failed(text: str, failed: bool) -> None:
+    assert said(user("Hi"), asked("a"), result("a", text))[-1][1][0].get("is_error", False) is failed
+
+
+def test_a_call_without_a_result_gets_one_and_a_result_without_a_call_is_left_out() -> None:
+    got = said(user("Hi"), asked("a", "b"), result("b"), result("c"), user("And now?"))
+    assert got[-1][1] == [
+        {"type": "tool_result", "tool_use_id": "a", "content": NO_RESULT, "is_error": True},
+        {"type": "tool_result", "tool_use_id": "b", "content": "done"},
+        words("And now?"),
+    ]
+
+
+def test_an_empty_answer_is_no_message_and_prompts_in_a_row_are_one() -> None:
+    assert said(user("One"), asked(text=" \n"), user("Two"), user("Three")) == [
+        ("user", [words("One"), words("Two"), words("Three")])
+    ]
+
+
+def test_an_answer_at_the_end_is_asked_to_go_on() -> None:
+    assert said(user("Hi"), asked(text="Well"))[-1] == ("user", [words("Go on.")])
+    assert said(user("  "))[-1] == ("user", [words("Go on.")])
+
+
+def test_a_conversation_whose_beginning_was_left_out_begins_with_the_user() -> None:
+    assert [role for role, _ in said(asked("a"), result("a"))] == ["user", "assistant", "user"]
+
+
+def test_the_system_prompt_stands_apart() -> None:
+    body = body_of({"role": "system", "content": "Be brief."}, user("Hi"))
+    assert body["system"] == [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+
+
+def test_ids_of_other_services_are_made_such_that_the_service_takes_them() -> None:
+    odd = ["functions.look:0", "functions_look_0", "ünï", "x" * 70, "x" * 71, "", "call|1", "call:1"]
+    got = said(user("Hi"), asked(*odd), *[result(one, one) for one in odd])
+    ids = [block["id"] for block in got[1][1]]
+    assert len(set(ids)) == len(odd)
+    assert ids[1] == "functions_look_0"
+    assert [block["tool_use_id"] for block in got[2][1]] == ids
+    assert [block.get("content", "") for block in got[2][1]] == odd
+
+
+def test_names_that_no_tool_has_are_made_such_that_the_service_takes_them() -> None:
+    for name, taken in (("functions.look", "functions_look"), ("", "unnamed"), ("n" * 200, "n" * 128)):
+        assert said(user("Hi"), asked("a", name=name), result("a"))[1][1][0]["name"] == taken
+
+
+def test_thinking_goes_back_unchanged_in_its_place_and_only_where_it_was_made() -> None:
+    items = (OpaqueItem(THOUGHT), TextItem(4), CallItem(0), TextItem(4), CallItem(1))
+    for origin, first in ((ORIGIN, "thinking"), ("http://elsewhere claude", "text")):
+        made = ProviderItems("messages", origin, items)
+        got = said(user("Hi"), asked("a", "b", text="One.Two.", provider=made), result("a"), result("b"))
+        assert got[1][1][0]["type"] == first
+        if first == "thinking":
+            assert got[1][1][0] == THOUGHT
+            assert [block["type"] for block in got[1][1][1:]] == ["text", "tool_use", "text", "tool_use"]
+        else:
+            assert [block["type"] for block in got[1][1]] == ["text", "tool_use", "tool_use"]
+
+
+def test_items_that_do_not_fit_their_message_lose_nothing_of_it() -> None:
+    made = ProviderItems("messages", ORIGIN, (TextItem(2), CallItem(7), CallItem(0), CallItem(0)))
+    got = said(user("Hi"), asked("a", "b", text="Look", provider=made), result("a"), result("b"))
+    assert [block.get("text") or block["id"] for block in got[1][1]] == ["Lo", "a", "ok", "b"]
+
+
+def test_pictures_stand_in_the_result_of_their_call_and_before_the_prompt() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    gone = words("[A picture of 3 x 2 pixels is not attached here. You can't see it.]")
+    got = said(
+        user("What is it?", images=[PIXEL]),
+        asked("a"),
+        result("a", "A plot", images=[PIXEL, GONE]),
+        images={"d1": "AAAA"},
+    )
+    assert got[0][1] == [image, words("What is it?")]
+    assert got[2][1] == [{"type": "tool_result", "tool_use_id": "a", "content": [words("A plot"), image, gone]}]
+
+
+def test_a_conversation_with_calls_names_their_tools_where_none_are_offered() -> None:
+    body = body_of(user("Hi"), asked("a"), result("a"))
+    assert body["tools"] == [{"name": "look", "input_schema": {"type": "object"}}]
+    assert body["tool_choice"] == {"type": "none"}
+    assert "tools" not in body_of(user("Hi"))
+
+
+def test_tools_are_offered_in_the_services_own_way() -> None:
+    (tool,) = body_of(user("Hi"), tools=(TOOL,))["tools"]
+    mark = {"cache_control": {"type": "ephemeral"}}
+    assert tool == {"name": "look", "description": "Look.", "input_schema": {"type": "object"}, **mark}
+
+
+def bare(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: bare(inner) for name, inner in value.items() if name != "cache_control"}
+    return [bare(inner) for inner in value] if isinstance(value, list) else value
+
+
+def flat(body: dict[str, Any]) -> list[tuple[str, str, bool]]:
+    """All blocks in the service's order, without marks and with whether they had one."""
+    blocks = [("tool", tool) for tool in body.get("tools", ())] + [("system", one) for one in body.get("system", ())]
+    blocks += [(message["role"], block) for message in body["messages"] for block in message["content"]]
+    return [(place, json.dumps(bare(block)), "cache_control" in block) for place, block in blocks]
+
+
+def test_a_long_conversation_reads_its_cache_at_each_step() -> None:
+    """What stands before the last mark of a request is, byte for byte, how the next one begins, and that has a mark at
+    the same place: however many calls a step has, the service finds what it kept."""
+    messages: list[WireMessage] = [{"role": "system", "content": "Be brief."}, user("Hi")]
+    bodies = [body_of(*messages, tools=(TOOL,))]
+    for step in range(12):
+        ids = [f"c{step}_{n}" for n in range(30 if step == 5 else 2)]
+        thought = ProviderItems("messages", ORIGIN, (OpaqueItem(THOUGHT), *(CallItem(n) for n in range(len(ids)))))
+        messages += [asked(*ids, provider=thought), *(result(one, f"{step}", images=[PIXEL]) for one in ids)]
+        if step % 4 == 3:
+            bodies.append(body_of(*messages, tools=(TOOL,), images={"d1": "AAAA"}))
+            messages += [asked(text="There."), user(f"And {step}?")]
+        bodies.append(body_of(*messages, tools=(TOOL,), images={"d1": "AAAA"}))
+    for before, after in zip(map(flat, bodies), map(flat, bodies[1:]), strict=False):
+        end = max(at for at, (_, _, marked) in enumerate(before) if marked) + 1
+        assert end == len(before)
+        assert [one[:2] for one in after[:end]] == [one[:2] for one in before]
+        assert after[end - 1][2]
+        assert sum(marked for _, _, marked in after) <= 4
+
+
+ids = st.sampled_from(["c1", "c2", "functions.f:0", "", "ü", "x" * 80]) | st.text(max_size=5)
+texts = st.sampled_from(["", " ", "\n", "Hi", "Error: no"]) | st.text(max_size=5)
+provider_items = st.lists(
+    st.builds(TextItem, st.integers(0, 5)) | st.builds(CallItem, st.integers(0, 3)) | st.just(OpaqueItem(THOUGHT)),
+    max_size=4,
+)
+refs = st.fixed_dictionaries({}, optional={"images": st.lists(st.sampled_from([PIXEL, GONE]), max_size=2)})
+histories = st.lists(
+    st.builds(lambda text, fields: user(text, **fields), texts, refs)
+    | st.builds(
+        lambda called, text, items: asked(
+            *called, text=text, provider=ProviderItems("messages", ORIGIN, tuple(items)) if items else None
+        ),
+        st.lists(ids, max_size=3, unique=True),
+        texts,
+        provider_items,
+    )
+    | st.builds(lambda one, text, fields: result(one, text, **fields), ids, texts, refs),
+    max_size=8,
+)
+
+
+def told_apart(messages: list[WireMessage]) -> list[WireMessage]:
+    """With the ids of calls made unique, as the loop does."""
+    seen: set[str] = set()
+    for number, message in enumerate(messages):
+        for call in message.get("tool_calls", ()):
+            call["id"] = f"{call['id']}~{number}" if call["id"] in seen else call["id"]
+            seen.add(call["id"])
+    return messages
+
+
+@settings(max_examples=400)
+@given(histories)
+def test_whatever_happened_the_service_takes_the_conversation(messages: list[WireMessage]) -> None:
+    body_of(*told_apart(messages), images={"d1": "AAAA"})
+
+
+@settings(max_examples=200)
+@given(st.text(), st.text())
+def test_ids_stay_apart(one: str, other: str) -> None:
+    assert (valid_id(one) == valid_id(other)) == (one == other)

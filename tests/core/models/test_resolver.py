@@ -1,0 +1,193 @@
+"""Which model a name means, and which key goes where."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_kernel.errors import ConfigurationError, NoModelError
+from agent_kernel.models.client import PLACEHOLDER_KEY
+from agent_kernel.models.endpoints import Endpoint
+from agent_kernel.models.http import HttpModel
+from agent_kernel.models.replay import ReplayModel
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.testing import FakeOpenAI, ScriptedModel, say
+from tests.core.models.model_fixtures import turn_of
+
+
+def environ(**variables: str) -> ModelResolver:
+    return ModelResolver.from_environment(variables)
+
+
+def write_cassette(path: Path, content: str = "Hello.") -> None:
+    turns = [{"step": 0, "content": content}]
+    path.write_text(json.dumps({"version": 1, "conversations": [{"prompt": "Hi", "turns": turns}]}))
+
+
+def test_nothing_configured_says_how_to_configure_a_model() -> None:
+    for name in (None, "", "gpt-5.2"):
+        with pytest.raises(NoModelError, match="OPENAI_API_KEY"):
+            environ().resolve(name)
+
+
+def test_a_key_alone_means_openai_and_its_default_model() -> None:
+    model = environ(OPENAI_API_KEY="sk-1").resolve()
+    assert isinstance(model, HttpModel)
+    assert repr(model) == "HttpModel('gpt-6.1-sol' at https://api.openai.com/v1)"
+
+
+def test_an_address_alone_needs_a_model_to_be_named() -> None:
+    resolver = environ(OPENAI_BASE_URL="http://localhost:11434/v1")
+    with pytest.raises(NoModelError, match="AGENT_KERNEL_MODEL"):
+        resolver.resolve()
+    assert resolver.resolve("qwen3:8b").name == "qwen3:8b"
+
+
+def test_the_default_model_can_be_set() -> None:
+    assert environ(OPENAI_API_KEY="sk-1", AGENT_KERNEL_MODEL="gpt-4.1").resolve().name == "gpt-4.1"
+    assert environ(AGENT_KERNEL_MODEL="demo").resolve().recorded
+
+
+def test_the_demo_needs_nothing() -> None:
+    model = environ().resolve("demo")
+    assert (model.name, model.recorded) == ("demo", True)
+
+
+async def test_an_address_without_a_key_gets_a_placeholder() -> None:
+    async with FakeOpenAI([say("Hi")]) as server:
+        resolver = environ(OPENAI_BASE_URL=server.url, AGENT_KERNEL_MODEL="llama3")
+        assert (await turn_of(resolver.resolve())).content == "Hi"
+        await resolver.aclose()
+    assert server.requests[0].headers["authorization"] == f"Bearer {PLACEHOLDER_KEY}"
+    assert server.requests[0].body["model"] == "llama3"
+
+
+async def test_a_key_goes_to_its_own_endpoint_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "groq-key")
+    async with (
+        FakeOpenAI([say("1")]) as openai,
+        FakeOpenAI([say("2"), say("3")]) as groq,
+        FakeOpenAI([say("4")]) as local,
+    ):
+        resolver = ModelResolver.from_environment(
+            {"OPENAI_API_KEY": "openai-key", "OPENAI_BASE_URL": openai.url},
+            endpoints=[
+                Endpoint("groq", groq.url, api_key_env="GROQ_API_KEY", models=("llama*",)),
+                Endpoint("local", local.url),
+            ],
+        )
+        for name in ("gpt-5.2", "groq/llama-3", "llama-4", "local/meta/llama"):
+            await turn_of(resolver.resolve(name))
+        await resolver.aclose()
+    sent = [[request.headers["authorization"] for request in server.requests] for server in (openai, groq, local)]
+    assert sent == [["Bearer openai-key"], ["Bearer groq-key"] * 2, [f"Bearer {PLACEHOLDER_KEY}"]]
+    assert [request.body["model"] for request in groq.requests] == ["llama-3", "llama-4"]
+    assert local.requests[0].body["model"] == "meta/llama"
+
+
+def test_models_of_an_endpoint_share_its_connections() -> None:
+    resolver = environ(OPENAI_API_KEY="sk-1")
+    one, other = resolver.resolve("gpt-5.2"), resolver.resolve("gpt-4.1")
+    assert isinstance(one, HttpModel)
+    assert isinstance(other, HttpModel)
+    assert one.client is other.client
+    assert resolver.resolve("gpt-5.2") is one
+
+
+def test_a_name_with_slashes_belongs_to_the_default_endpoint_unless_an_endpoint_is_named() -> None:
+    resolver = environ(OPENAI_BASE_URL="http://localhost:8000/v1")
+    assert repr(resolver.resolve("Qwen/Qwen3-8B")).startswith("HttpModel('Qwen/Qwen3-8B' at http://localhost:8000/v1")
+
+
+def test_an_ambiguous_name_asks_for_the_endpoint() -> None:
+    resolver = ModelResolver(endpoints=[Endpoint("a", "http://a/v1"), Endpoint("b", "http://b/v1")])
+    with pytest.raises(ConfigurationError, match="Say which one serves it: a/m, b/m"):
+        resolver.resolve("m")
+
+
+@pytest.mark.parametrize("address", ["localhost:11434", "ftp://a/v1", "", "http://"])
+def test_an_address_that_is_no_web_address_is_refused(address: str) -> None:
+    with pytest.raises(ConfigurationError, match="must begin with http"):
+        Endpoint("local", address)
+
+
+def test_an_endpoint_shows_no_key() -> None:
+    endpoint = Endpoint("local", "http://localhost/v1", api_key=lambda: "sk-secret")
+    assert "secret" not in repr(endpoint) + repr(endpoint.connection()) + str(
+        environ(OPENAI_API_KEY="sk-secret").endpoints
+    )
+
+
+async def test_a_cassette_is_found_in_the_base_directory(tmp_path: Path) -> None:
+    write_cassette(tmp_path / "mine.json")
+    model = ModelResolver(base_directory=tmp_path).resolve("replay:mine.json")
+    assert isinstance(model, ReplayModel)
+    assert model.name == "replay:mine.json"
+
+
+def test_a_cassette_that_was_written_again_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    resolver = ModelResolver(base_directory=tmp_path)
+    write_cassette(path)
+    first = resolver.resolve("replay:mine.json")
+    assert resolver.resolve("replay:mine.json") is first
+    before = path.stat()
+    write_cassette(path, "Changed.")
+    if path.stat().st_mtime_ns == before.st_mtime_ns:
+        pytest.skip("the file system's clock is too coarse to tell")
+    second = resolver.resolve("replay:mine.json")
+    assert isinstance(second, ReplayModel)
+    assert second.cassette.conversations[0].turns[0].content == "Changed."
+
+
+@pytest.mark.parametrize("path", ["../secret.json", "/etc/hostname", "https://example.org/a.json", "link.json", " "])
+def test_a_cassette_outside_the_servers_directory_is_refused(tmp_path: Path, path: str) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    write_cassette(tmp_path / "secret.json")
+    (base / "link.json").symlink_to(tmp_path / "secret.json")
+    with pytest.raises(ConfigurationError, match=r"inside the server's directory|not an address"):
+        ModelResolver(base_directory=base).resolve(f"replay:{path}")
+
+
+def test_a_missing_cassette_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"none\.json can't be read"):
+        ModelResolver(base_directory=tmp_path).resolve("replay:none.json")
+
+
+def test_a_python_object_can_be_a_model() -> None:
+    resolver = environ()
+    first, second = ScriptedModel([]), ScriptedModel([])
+    assert resolver.register(first) == "scripted"
+    assert resolver.register(second) == "scripted#2"
+    assert resolver.register(first) == "scripted"
+    assert resolver.resolve("scripted") is first
+    assert resolver.resolve("scripted#2") is second
+
+
+def test_warming_up_from_several_threads_loads_everything_once() -> None:
+    code = """
+import sys, threading
+from agent_kernel.models.resolver import warm_up
+threads = [threading.Thread(target=warm_up) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert {"openai", "aiohttp", "langgraph.graph"} <= set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+async def test_closing_closes_registered_models_too() -> None:
+    class Closing(ScriptedModel):
+        closed = asyncio.Event()
+
+        async def aclose(self) -> None:
+            self.closed.set()
+
+    resolver = environ()
+    resolver.register(Closing([]))
+    await resolver.aclose()
+    assert Closing.closed.is_set()

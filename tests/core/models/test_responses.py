@@ -1,0 +1,498 @@
+"""The Responses API: what is asked, what goes back to the provider, and what only its servers do."""
+
+import asyncio
+import itertools
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_kernel.errors import ModelRefused, ModelUnavailable
+from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, RequestedCall, TokenUsage
+from agent_kernel.models.faults import Fault
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
+from agent_kernel.testing import VirtualClock, call, calls, say
+from agent_kernel.testing.wire.reply import Reply
+from agent_kernel.testing.wire.responses import (
+    Event,
+    event_stream,
+    events,
+    events_of,
+    failed,
+    function_call,
+    item_events,
+    message,
+    numbered,
+    reasoning,
+    response,
+    streamed,
+    usage,
+)
+from tests.core.models import test_answer
+from tests.core.models.model_apis import RESPONSES, said
+from tests.core.models.model_fixtures import REQUEST, collect, connected, error_of, turn_of
+from tests.core.models.test_answer import TURN, read_turn
+
+TOOL = {"type": "function", "function": {"name": "f", "description": "Does f.", "parameters": {"type": "object"}}}
+REF = {"digest": "ab", "media_type": "image/png", "width": 3, "height": 4}
+
+
+def read(body: bytes) -> list[ModelItem]:
+    return test_answer.read(RESPONSES, body)
+
+
+def turn_from(*items: Event, **options: Any) -> ModelTurn:
+    return read_turn(RESPONSES, event_stream(numbered(item_events(list(items), **options))))
+
+
+def wire(turn: ModelTurn) -> dict[str, Any]:
+    """As the loop remembers a turn."""
+    body: dict[str, Any] = {"role": "assistant", "content": turn.content}
+    if turn.tool_calls:
+        body["tool_calls"] = [
+            {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+            for one in turn.tool_calls
+        ]
+    if turn.provider is not None:
+        body["provider"] = turn.provider.to_wire()
+    return body
+
+
+def answers(turn: ModelTurn) -> list[dict[str, Any]]:
+    return [{"role": "tool", "tool_call_id": one.id, "content": "ok"} for one in turn.tool_calls]
+
+
+async def sent_back(*items: Event, **options: Any) -> list[Any]:
+    """The input items of the request that follows a turn of these items."""
+    reply = Reply(body=event_stream(numbered(item_events(list(items), **options))))
+    async with connected(reply, say("Done."), api=RESPONSES) as (server, model):
+        turn = await turn_of(model)
+        await turn_of(model, ModelRequest([*REQUEST.messages, wire(turn), *answers(turn)]))
+    assert server.requests[1].body["input"][0]["role"] == "user"
+    return [item for item in server.requests[1].body["input"][1:] if item["type"] != "function_call_output"]
+
+
+async def test_the_request_stores_nothing_and_asks_for_encrypted_reasoning() -> None:
+    messages = ({"role": "system", "content": "Be brief."}, *REQUEST.messages)
+    async with connected(say("Hi"), say("Hi"), api=RESPONSES) as (server, model):
+        await turn_of(model, ModelRequest(messages, (TOOL,), effort="low", cache_key="conv_1"))
+        await turn_of(model)
+    assert server.requests[0].body == {
+        "model": "fake",
+        "stream": True,
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "reasoning": {"summary": "auto", "effort": "low"},
+        "prompt_cache_key": "conv_1",
+        "instructions": "Be brief.",
+        "input": [{"type": "message", "role": "user", "content": "How many penguins are there?"}],
+        "tools": [
+            {
+                "type": "function",
+                "name": "f",
+                "description": "Does f.",
+                "parameters": {"type": "object"},
+                "strict": False,
+            }
+        ],
+    }
+    assert not server.requests[1].body.keys() & {"tools", "instructions", "prompt_cache_key"}
+
+
+async def test_a_cache_key_and_the_ids_of_other_services_are_made_to_fit() -> None:
+    turn = calls(call("functions.run it!", call_id="c" * 65), call("", call_id="d"))
+    messages = [*REQUEST.messages, wire(turn), *answers(turn), {"role": "system", "content": "Go on."}]
+    async with connected(say("Hi"), api=RESPONSES) as (server, model):
+        await turn_of(model, ModelRequest(messages, cache_key="k" * 65))
+    body = server.requests[0].body
+    assert len(body["prompt_cache_key"]) == 64
+    _, first, second, first_output, second_output, last = body["input"]
+    assert first["name"] == "functions_run_it_"
+    assert second["name"] == "unnamed"
+    assert first["call_id"] == first_output["call_id"]
+    assert len(first["call_id"]) == 64
+    assert second["call_id"] == second_output["call_id"] == "d"
+    assert last["role"] == "developer"
+
+
+async def test_pictures_stand_in_the_message_and_in_the_result_that_showed_them() -> None:
+    turn = call("look", call_id="a")
+    messages = [
+        {"role": "user", "content": "What is this?", "images": [REF]},
+        wire(turn),
+        {"role": "tool", "tool_call_id": "a", "content": "ok", "images": [REF, {**REF, "digest": "gone"}]},
+    ]
+    async with connected(say("Hi"), api=RESPONSES) as (server, model):
+        await turn_of(model, ModelRequest(messages, images={"ab": "QUJD"}))
+    asked, _, shown = server.requests[0].body["input"]
+    picture = {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,QUJD"}
+    assert asked["content"] == [{"type": "input_text", "text": "What is this?"}, picture]
+    assert shown["output"][:2] == [{"type": "input_text", "text": "ok"}, picture]
+    assert "3 x 4 pixels" in shown["output"][2]["text"]
+
+
+async def test_reasoning_goes_back_directly_before_its_call() -> None:
+    first, second = RequestedCall("a", "f", "{}"), RequestedCall("b", "f", "{}")
+    items = [
+        reasoning("One.", item_id="rs_1"),
+        function_call(first, 0),
+        reasoning("Two.", item_id="rs_2"),
+        function_call(second, 1),
+    ]
+    assert await sent_back(*items) == items
+
+
+async def test_all_messages_of_a_turn_go_back_with_their_phase_and_annotations() -> None:
+    citation = {"type": "url_citation", "url": "https://a.example", "title": "A", "start_index": 0, "end_index": 1}
+    parts = [
+        {"type": "output_text", "text": "Cited", "annotations": [citation]},
+        {"type": "output_text", "text": ", and not.", "annotations": []},
+        {"type": "refusal", "refusal": "No more."},
+    ]
+    items = [
+        message("Let me look.", item_id="msg_1", phase="commentary"),
+        reasoning("Hm.", item_id="rs_1"),
+        {**message("", item_id="msg_2", phase="final_answer"), "content": parts},
+        function_call(RequestedCall("a", "f", "{}"), 0),
+    ]
+    assert turn_from(*items).content == "Let me look.\n\nCited, and not.\n\nNo more."
+    assert await sent_back(*items) == items
+
+
+async def test_a_plain_answer_takes_no_more_room_than_it_says() -> None:
+    assert turn_from(message("Hi")).provider is None
+    assert turn_from(function_call(RequestedCall("a", "f", "{}"), 0)).provider is None
+    assert await sent_back(message("Hi")) == [{"type": "message", "role": "assistant", "content": "Hi"}]
+
+
+async def test_items_of_types_to_come_go_back_as_they_came() -> None:
+    compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "x"}
+    items = [compaction, message("Hi", item_id="msg_1")]
+    assert await sent_back(*items) == items
+
+
+async def test_reasoning_that_led_to_nothing_is_not_sent_back() -> None:
+    items = [message("Half an ans", item_id="msg_1"), reasoning("And then", item_id="rs_1")]
+    assert await sent_back(*items, finish="length") == items[:1]
+    assert await sent_back(reasoning("Hm", item_id="rs_1"), finish="length") == []
+
+
+async def test_reasoning_without_its_content_is_not_sent_back_because_nothing_is_stored() -> None:
+    bare = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": None}
+    opened = {**bare, "content": [{"type": "reasoning_text", "text": "Hm."}]}
+    assert turn_from(bare, message("Hi")).provider is None
+    kept = await sent_back(opened, message("Hi", item_id="msg_1"))
+    assert kept[0] == {name: value for name, value in opened.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [ProviderItems("messages", "http://fake fake", ()), ProviderItems("responses", "http://elsewhere fake", ())],
+)
+async def test_what_another_api_or_model_kept_is_not_sent(other: ProviderItems) -> None:
+    kept = replace(other, items=(OpaqueItem({"type": "thinking"}), TextItem(2)))
+    async with connected(say("Hi"), api=RESPONSES) as (server, model):
+        await turn_of(model, ModelRequest([*REQUEST.messages, wire(replace(say("Hi"), provider=kept))]))
+    assert server.requests[0].body["input"][1:] == [{"type": "message", "role": "assistant", "content": "Hi"}]
+
+
+async def test_items_that_do_not_fit_the_message_are_not_sent() -> None:
+    """A log that somebody changed."""
+    async with connected(*[say("Hi")] * 4, api=RESPONSES) as (server, model):
+        origin = model.target.origin
+        for items in ((TextItem(3),), (TextItem(2), CallItem(0)), (TextItem(2), OpaqueItem({}), TextItem(2))):
+            turn = replace(say("Hi"), provider=ProviderItems("responses", origin, items))
+            await turn_of(model, ModelRequest([*REQUEST.messages, wire(turn)]))
+        await turn_of(model, ModelRequest([*REQUEST.messages, wire(ModelTurn(""))]))
+    assert [len(one.body["input"]) for one in server.requests] == [2, 2, 2, 1]
+
+
+def test_reasoning_of_several_parts_is_shown_once_and_apart() -> None:
+    summary = [{"type": "summary_text", "text": text} for text in ("**One**", "**Two**")]
+    thoughts = [{"type": "reasoning_text", "text": "The same, longer."}]
+    item = {**reasoning("", item_id="rs_1"), "summary": summary, "content": thoughts}
+    turn = turn_from(item, message("Hi"))
+    assert turn.reasoning == "**One**\n\n**Two**"
+    only_thoughts = {**item, "summary": []}
+    assert turn_from(only_thoughts, message("Hi")).reasoning == "The same, longer."
+    delta = {"item_id": "rs_1", "output_index": 0, "content_index": 0}
+    told_twice = [
+        {"type": "response.reasoning_text.delta", **delta, "delta": "Aha."},
+        {"type": "response.reasoning_summary_text.delta", **delta, "summary_index": 0, "delta": "Aha!"},
+        *item_events([message("Hi")])[2:],
+    ]
+    assert read_turn(RESPONSES, event_stream(told_twice)).reasoning == "Aha."
+
+
+def test_a_refusal_is_shown_as_the_answer() -> None:
+    refusal = {**message(""), "content": [{"type": "refusal", "refusal": "I can't."}]}
+    assert turn_from(refusal).content == "I can't."
+
+
+def test_two_messages_whose_pieces_come_in_turns_are_not_mixed() -> None:
+    first, second = message("One and a half.", item_id="msg_1"), message("Two.", item_id="msg_2")
+    one = item_events([first])[2:-1]
+    two = [{**event, "output_index": 1} for event in item_events([second])[2:-1]]
+    mixed = [event for row in itertools.zip_longest(one, two) for event in row if event is not None]
+    end = {"type": "response.completed", "response": response(output=[first, second])}
+    items = read(event_stream(numbered([*mixed, end])))
+    assert isinstance(items[-1], ModelTurn)
+    assert items[-1].content == "One and a half.\n\nTwo."
+    assert "".join(item.content for item in items if item.type == "text") == items[-1].content
+
+
+def test_all_kinds_of_tokens_are_counted() -> None:
+    tokens = TokenUsage(100, 50, cached_tokens=80, cache_write_tokens=10, reasoning_tokens=30)
+    assert turn_from(message("Hi"), tokens=tokens).usage == tokens
+    sparse = {**usage(tokens), "input_tokens_details": None, "output_tokens_details": None}
+    end = {"type": "response.completed", "response": response(output=[message("Hi")], usage=sparse)}
+    assert read_turn(RESPONSES, event_stream([end])).usage == TokenUsage(100, 50)
+
+
+@pytest.mark.parametrize("absurd", [-1, True, "812", 10**12, 1.5, {}, [1]])
+def test_usage_that_is_no_count_is_not_reported_and_breaks_nothing(absurd: Any) -> None:
+    for spoilt in ({"input_tokens": absurd, "output_tokens": 5}, {"input_tokens": 5, "output_tokens": absurd}, absurd):
+        end = {"type": "response.completed", "response": response(output=[message("Hi")], usage=spoilt)}
+        turn = read_turn(RESPONSES, event_stream([end]))
+        assert (turn.content, turn.usage) == ("Hi", TokenUsage())
+
+
+@settings(max_examples=300)
+@given(data=st.data())
+def test_an_answer_whose_events_are_lost_repeated_or_out_of_order_is_whole_or_a_fault(data: st.DataObject) -> None:
+    sent = numbered(events_of(TURN, interleave=data.draw(st.booleans())))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(sent) - 1))
+        match data.draw(st.sampled_from(["lost", "repeated", "swapped", "late"])):
+            case "lost" if len(sent) > 1:
+                del sent[at]
+            case "repeated":
+                sent.insert(data.draw(st.integers(at, len(sent))), sent[at])
+            case "swapped":
+                sent[at : at + 2] = reversed(sent[at : at + 2])
+            case _:
+                sent.insert(data.draw(st.integers(0, len(sent) - 1)), sent.pop(at))
+    try:
+        turn = read_turn(RESPONSES, event_stream(sent))
+    except Fault:
+        return
+    assert turn.content == TURN.content
+    assert sorted((one.name, one.arguments) for one in turn.tool_calls) == sorted(
+        (one.name, one.arguments) for one in TURN.tool_calls
+    )
+
+
+def test_an_answer_that_ends_without_its_last_event_is_cut_off_however_much_has_come() -> None:
+    sent = event_stream(numbered(events_of(TURN))[:-1])
+    with pytest.raises(Fault, match="the connection ended in the middle of the answer"):
+        read(sent)
+    assert said(read_turn(RESPONSES, sent + b"data: [DONE]\n\n")) == replace(TURN, usage=TokenUsage())
+
+
+def test_a_call_that_the_server_gave_up_is_no_call() -> None:
+    given_up = function_call(RequestedCall("a", "f", '{"x": '), 0, status="incomplete")
+    with pytest.raises(Fault, match="reached its length limit in the middle of a call of f"):
+        turn_from(message("Hi"), given_up, finish="length")
+
+
+def test_pieces_that_do_not_make_up_the_answer_are_a_fault() -> None:
+    sent = numbered(events_of(say("Hello there.")))
+    sent[4]["delta"] = "J"
+    with pytest.raises(Fault, match="do not fit the whole"):
+        read(event_stream(sent))
+
+
+def test_arguments_as_an_object_keep_big_integers() -> None:
+    item = {**function_call(RequestedCall("a", "f", ""), 0), "arguments": {"n": 2**70 + 1}}
+    done = [{"type": "response.output_item.done", "output_index": 0, "item": item}]
+    end = {"type": "response.completed", "response": response(output=[item])}
+    for sent in ([*done, end], [end]):
+        (one,) = read_turn(RESPONSES, event_stream(sent)).tool_calls
+        assert json.loads(one.arguments) == {"n": 2**70 + 1}
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "retry"),
+    [
+        ("server_error", 500, True),
+        ("rate_limit_exceeded", 429, True),
+        ("server_is_overloaded", 503, True),
+        ("vector_store_timeout", 504, True),
+        ("insufficient_quota", 429, False),
+        ("invalid_prompt", 400, False),
+        ("context_length_exceeded", 400, False),
+        ("image_too_large", 400, False),
+        ("bio_policy", 400, False),
+        ("new_in_2027", None, True),
+    ],
+)
+def test_a_failure_is_known_by_its_code(code: str, status: int | None, retry: bool) -> None:
+    for event in (failed(code, "Sorry"), {"type": "error", "code": code, "message": "Sorry", "param": None}):
+        with pytest.raises(Fault) as caught:
+            read(event_stream([*events_of(say("Hello"))[:5], event]))
+        fault = caught.value
+        assert (fault.status, fault.retry, fault.code, fault.detail) == (status, retry, code, "Sorry")
+
+
+async def test_a_server_that_fails_before_it_says_anything_is_asked_again_after_the_time_it_names() -> None:
+    clock = VirtualClock()
+    wait = failed("rate_limit_exceeded", "Rate limit reached. Please try again in 1.5s. Visit https://a.example")
+    script = (events(wait), events(failed("server_error", "Oops")), say("Hi"))
+    async with connected(*script, api=RESPONSES, clock=clock) as (_, model):
+        assert (await turn_of(model)).content == "Hi"
+    assert clock.slept[0] == 1.5
+    assert len(clock.slept) == 2
+
+
+async def test_a_failure_in_the_middle_of_an_answer_is_reported() -> None:
+    broken = events(*numbered(events_of(say("Hello there")))[:6], failed("server_error", "Oops"), pause=0.05)
+    error = await error_of(broken, api=RESPONSES)
+    assert isinstance(error, ModelUnavailable)
+    assert str(error) == "The answer of fake was cut off: Oops."
+
+
+def refusal(message_: str, *, param: str | None = None, code: str | None = None, status: int = 400) -> Reply:
+    error = {"message": message_, "type": "invalid_request_error", "param": param, "code": code}
+    return Reply(json.dumps({"error": error}).encode(), status=status, content_type="application/json")
+
+
+NOT_REASONING = (
+    refusal("Encrypted content is not supported with this model.", param="include"),
+    refusal(
+        "Unsupported parameter: 'reasoning.summary' is not supported with this model.",
+        param="reasoning.summary",
+        code="unsupported_parameter",
+    ),
+)
+
+
+async def test_a_model_that_does_not_reason_is_asked_without_reasoning_from_then_on() -> None:
+    async with connected(*NOT_REASONING, say("Hi"), say("Hi"), api=RESPONSES) as (server, model):
+        assert [item for item in await collect(model) if isinstance(item, Notice)] == []
+        await turn_of(model)
+    assert len(server.requests) == 4
+    for request in server.requests[2:]:
+        assert not request.body.keys() & {"include", "reasoning"}
+
+
+async def test_an_effort_that_a_model_does_not_take_is_left_out_and_said() -> None:
+    reply = refusal(
+        "Unsupported value: 'reasoning.effort' does not support 'low' with this model.",
+        param="reasoning.effort",
+        code="unsupported_value",
+    )
+    low, high = replace(REQUEST, effort="low"), replace(REQUEST, effort="high")
+    async with connected(reply, say("Hi"), say("Hi"), say("Hi"), api=RESPONSES) as (server, model):
+        notices = [item for item in await collect(model, low) if isinstance(item, Notice)]
+        await turn_of(model, high)
+        await turn_of(model, low)
+    assert [notice.content for notice in notices] == ["fake does not take the effort 'low'; it was left to the model."]
+    assert [request.body["reasoning"].get("effort") for request in server.requests] == ["low", None, "high", None]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        refusal(
+            "[{'type': 'extra_forbidden', 'loc': ('body', 'prompt_cache_key'), 'msg': 'Extra inputs'}]", status=422
+        ),
+        refusal("Unknown parameter: 'prompt_cache_key'.", param="prompt_cache_key", code="unknown_parameter"),
+    ],
+)
+async def test_a_field_that_a_server_does_not_know_is_left_out(reply: Reply) -> None:
+    request = replace(REQUEST, cache_key="conv_1")
+    async with connected(reply, say("Hi"), api=RESPONSES) as (server, model):
+        await turn_of(model, request)
+    assert ["prompt_cache_key" in one.body for one in server.requests] == [True, False]
+
+
+async def test_conversations_that_meet_the_same_refusal_at_once_all_go_on() -> None:
+    def answer(body: dict[str, Any]) -> ModelTurn | Reply:
+        return NOT_REASONING[0] if "include" in body else say("Hi")
+
+    async with connected(*[answer] * 16, api=RESPONSES) as (server, model):
+        turns = await asyncio.gather(*(turn_of(model) for _ in range(8)))
+        assert [turn.content for turn in turns] == ["Hi"] * 8
+        for _ in range(16 - len(server.requests)):
+            await turn_of(model)
+
+
+async def test_other_words_of_a_refusal_leave_nothing_out() -> None:
+    error = await error_of(refusal("Please include a message and store less; reasoning is hard."), api=RESPONSES)
+    assert isinstance(error, ModelRefused)
+
+
+def thought(number: int) -> ModelTurn:
+    items = [
+        reasoning(f"Thought {number}.", item_id=f"rs_{number:08d}"),
+        function_call(RequestedCall(f"c{number}", "f", "{}"), 0),
+    ]
+    return turn_from(*items)
+
+
+async def history(model: Any, *turns: ModelTurn) -> ModelRequest:
+    """A conversation in which the model itself said these turns."""
+    messages: list[Any] = list(REQUEST.messages)
+    for turn in turns:
+        own = replace(turn, provider=ProviderItems("responses", model.target.origin, turn.provider.items))
+        messages += [wire(own), *answers(turn)]
+    return ModelRequest(messages)
+
+
+def thoughts_in(request: Any) -> list[str]:
+    return [item["id"] for item in request.body["input"] if item["type"] == "reasoning"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "left"),
+    [
+        (
+            refusal("The encrypted content gAAA...c90= could not be verified.", code="invalid_encrypted_content"),
+            [],
+        ),
+        (refusal("Item with id 'rs_00000001' not found. Items are not persisted when `store` is set to false."), [2]),
+        (
+            refusal(
+                "Item 'rs_00000002' of type 'reasoning' was provided without its required following item.",
+                param="input",
+            ),
+            [1],
+        ),
+        (refusal("Item with id 'rs_00000001' not found.", status=404), [2]),
+        (refusal("Encrypted content is not supported."), []),
+    ],
+)
+async def test_reasoning_that_the_server_no_longer_accepts_is_left_out_with_its_turn(
+    reply: Reply, left: list[int]
+) -> None:
+    async with connected(reply, say("Hi"), say("Hi"), api=RESPONSES) as (server, model):
+        request = await history(model, thought(1), thought(2))
+        items = await collect(model, request)
+        again = await collect(model, request)
+    notices = [item.content for item in items if isinstance(item, Notice)]
+    assert notices == [
+        "fake no longer accepts what it thought earlier in this conversation, so it was asked without that."
+    ]
+    assert not any(isinstance(item, Notice) for item in again)
+    first, *later = server.requests
+    assert thoughts_in(first) == ["rs_00000001", "rs_00000002"]
+    for one in later:
+        assert thoughts_in(one) == [f"rs_{number:08d}" for number in left]
+        assert [item["call_id"] for item in one.body["input"] if item["type"] == "function_call"] == ["c1", "c2"]
+
+
+async def test_a_refusal_that_leaving_out_does_not_help_is_reported() -> None:
+    reply = refusal("The encrypted content could not be verified.", code="invalid_encrypted_content")
+    async with connected(reply, reply, api=RESPONSES) as (server, model):
+        with pytest.raises(ModelRefused, match="could not be verified"):
+            await collect(model, await history(model, thought(1)))
+    assert len(server.requests) == 2
+
+
+async def test_a_slow_server_streams_reasoning_before_the_answer() -> None:
+    async with connected(streamed(TURN, split_every=40), api=RESPONSES) as (_, model):
+        kinds = [item.type for item in await collect(model)]
+    assert kinds.index("reasoning") < kinds.index("text") < kinds.index("tool_call") < kinds.index("turn")

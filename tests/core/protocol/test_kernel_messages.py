@@ -1,0 +1,115 @@
+"""What a kernel sends is another program's word: it is bounded, and read as one of the known messages or not at all."""
+
+from typing import Any, get_args
+
+import pytest
+from pydantic import ValidationError
+
+from agent_kernel.protocol.kernel import (
+    AnyRequest,
+    Collected,
+    Declared,
+    Done,
+    ExecuteCall,
+    KeptChanges,
+    Previewed,
+    Refused,
+    Reply,
+    VerdictGiven,
+    content_of,
+    read_reply,
+    read_request,
+)
+from agent_kernel.protocol.kernel_events import AskUndo, AskUsage, CallOutput, RunAnnounced, read_event
+from agent_kernel.protocol.views import OutputView, Place
+
+DECLARATION = {"run_id": "run_x", "conversation_id": "conv_x", "prompt": "Go."}
+OUTPUT = {"kind": "stream", "name": "stdout", "text": "x"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        RunAnnounced(run_id="run_x", conversation_id="conv_x", through_gateway=True),
+        CallOutput(approval_id="apr_x", index=3, output=OutputView(kind="stream", name="stdout", text="x")),
+        AskUsage(question_id="ask_x", days=7),
+        AskUndo(question_id="ask_x", approval_id="apr_x"),
+    ],
+)
+def test_an_event_is_read_as_it_was_sent(message: Any) -> None:
+    assert read_event(content_of(message)) == message
+
+
+def test_a_request_is_read_as_it_was_sent() -> None:
+    place = Place(path="/home/ana/a.txt", inside="a.txt")
+    call = ExecuteCall(
+        approval_id="apr_x", tool_call_id="1", tool_name="t", arguments_json="{}", digest="d", place=place, run_id="r"
+    )
+    assert read_request(content_of(call)) == call
+
+
+def test_a_reply_is_of_the_requests_type_or_a_refusal() -> None:
+    assert read_reply({"ok": True}, Done) == Done()
+    assert read_reply({"ok": False, "error": "no"}, Done) == Refused(error="no")
+    assert read_reply({}, Done) == Refused()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        {"event": "teleport"},
+        {"event": "announce"},
+        {"event": "announce", "run_id": "run_x\nforged"},
+        {"event": "announce", "run_id": "../status"},
+        {"event": "announce", "run_id": "x" * 201},
+        {"event": "output", "approval_id": "x", "index": -1, "output": OUTPUT},
+        {"event": "output", "approval_id": "x", "index": 0, "output": {"kind": "script"}},
+        {"event": "cancel", "run_id": "run_x", "cause": "because"},
+        {"event": "ask", "question_id": "ask_x"},
+        {"event": "ask", "question_id": "ask_x", "topic": "approve", "approval_id": "apr_x"},
+        {"event": "ask", "question_id": "ask_x", "topic": "usage", "days": 10**9},
+        {"event": "ask", "question_id": "ask_x", "topic": "undo"},
+        {"event": "ask", "question_id": "ask_x", "topic": "interrupt", "seconds": float("nan")},
+    ],
+)
+def test_an_event_that_does_not_fit_is_none(content: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        read_event(content)
+
+
+@pytest.mark.parametrize(
+    ("reply_type", "content"),
+    [
+        (Declared, {}),
+        (Declared, {"declaration": DECLARATION | {"conversation_id": "a/../b"}}),
+        (Declared, {"declaration": DECLARATION | {"rules": ["deny *"] * 201}}),
+        (Declared, {"declaration": DECLARATION | {"rules": ["x" * 10_001]}}),
+        (Declared, {"declaration": DECLARATION | {"replaces": ["run_y"] * 101}}),
+        (Declared, {"declaration": DECLARATION | {"cell_id": "x" * 201}}),
+        (Declared, {"declaration": DECLARATION | {"cells_before": ["x"] * 21}}),
+        (Declared, {"declaration": DECLARATION | {"tools": [{"name": "t", "description": "d"}]}}),
+        (VerdictGiven, {"approval": "maybe"}),
+        (KeptChanges, {"changes": [{"approval_id": "apr_x", "state": "changed"}] * 201}),
+        (Previewed, {"card": {"diff": "x" * 200_001}}),
+        (Previewed, {"card": {"warnings": [{"title": "x" * 1_001}]}}),
+        (Collected, {"state": "done", "outcome": {"status": "approved", "content": "x"}}),
+        (Collected, {"state": "done", "outcome": {"status": "success", "content": "x", "undo": "x" * 41}}),
+        (Collected, {"state": "done", "outcome": {"status": "success", "content": "x", "output_file": "x" * 4097}}),
+    ],
+)
+def test_a_reply_that_does_not_fit_is_none(reply_type: type[Reply], content: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        read_reply({"ok": True, **content}, reply_type)
+
+
+def test_what_does_not_fit_is_not_quoted() -> None:
+    with pytest.raises(ValidationError) as refused:
+        read_reply({"ok": True, "declaration": DECLARATION | {"prompt": ["hunter2"]}}, Declared)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_request_that_no_kernel_knows_is_refused() -> None:
+    assert len(get_args(AnyRequest)) == 16
+    with pytest.raises(ValidationError):
+        read_request({"op": "teleport"})

@@ -1,0 +1,225 @@
+"""Engines that check no address and let HTML through read the Markdown of a record: nothing in it acts there."""
+
+import html
+import re
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_kernel.protocol.views import MessageView
+from agent_kernel.record import render_record
+from agent_kernel.record.cells import all_cells
+from agent_kernel.record.markdown import code_span, escape_markdown, fence, safe_markdown
+from agent_kernel.record.so_far import render_so_far
+from tests.core.record.engines import WIDGETS, Marked, acting, markdown_it, nbconvert
+from tests.core.record.record_examples import a_call, a_run, displayed, printed, says
+from tests.core.runtime.turns.fuzzing import rounds
+
+Engines = dict[str, Callable[[str], str]]
+LONG = "x" * 500
+ODD_LINKS = {
+    "in a quote": "> [x]:\n> {}\n\n[x]",
+    "a reference": "[x]: {}\n\n[x]",
+    "a reference on two lines": "[x]:\n   {}\n\n[x]",
+    "a numbered list": "123456789) [x]: {}\n\n[x]",
+    "a list in quotes": "> > > - 1. > [x]: {}\n\n[x]",
+    "a long label": f"[{LONG}]: {{}}\n\n[{LONG}]",
+    "a label on two lines": "[x\ny]: {}\n\n[x y]",
+    "a label with a bracket": "[x\\]y]: {}\n\n[x\\]y]",
+    "an address on a quote's next line": "> [x](\n> {})",
+    "an autolink": "<{}>",
+    "nested": "[a [b]({}) c](https://x.example)",
+    "an image in a link": "[![a]({})]({})",
+    "in a table": "|a|b|\n|-|-|\n|[x]({})|`|`|",
+    "between code": "a ` b\n\n`[x]({})` c",
+    "in a formula": "$[x]({})$ and $$[y](<{}>)$$",
+    "HTML": "<a\nhref='{}'>x</a>",
+    "a footnote": "[^1]\n\n[^1]: {}",
+    "in angle brackets": "[x](<{}>)",
+}
+ODD_ADDRESSES = [
+    "javascript:alert(1)",
+    "JaVaScRiPt:alert(1)",
+    "javascript\\:alert(1)",
+    "&#x6A;avascript&colon;alert(1)",
+    "java&Tab;script:alert(1)",
+    "java\tscript:alert(1)",
+    f"&#{'0' * 1500}106;avascript:alert(1)",
+    "&amp;#106;avascript:alert(1)",
+    "&\\#106;avascript:alert(1)",
+    "\\javascript:alert(1)",
+    "vbscript:x",
+    "data:text/html,x",
+    "file:///etc/passwd",
+]
+HIDDEN = {
+    "a formula that begins before a code block": "\\\\[\n\n```\n<script>alert(1)</script>\n\\\\\\]\n```",
+    "the same in code": "`\\\\[`\n\n```\n<script>alert(1)</script>\\\\\\]\n```",
+    "an environment": "\\begin{a}\n\n```\n<script>alert(1)</script>\n\\end{a}\n```",
+    "dollars in code": "`$$`\n\n```\n<script>alert(1)</script>\n$$\n```",
+    "a diagram": "```mermaid\n<script>alert(1)</script>\n```",
+    "a title on many lines": '[x]: /u "t\n```\n<script>alert(1)</script>\n"\n```',
+    "indented code": "- a\n\n     <script>alert(1)</script>\n\n<b>x</b>",
+    "a block in a list": "1. a\n   ```\n   <script>alert(1)</script>\n   ```",
+    "a block beside a list": "- a\n ```\n <script>alert(1)</script>\n ```",
+    "a block in a quote": "> ```\n> <script>alert(1)</script>\n",
+}
+
+
+@pytest.fixture(scope="module")
+def engines() -> Iterator[Engines]:
+    if not (WIDGETS / "node_modules" / "marked").is_dir():
+        yield {"markdown-it": markdown_it, "nbconvert": nbconvert}
+        return
+    marked = Marked()
+    yield {"markdown-it": markdown_it, "nbconvert": nbconvert, "marked": marked}
+    marked.close()
+
+
+def assert_inert(text: str, engines: Engines) -> None:
+    for name, engine in engines.items():
+        assert acting(engine(text)) == [], (name, text)
+
+
+@pytest.mark.parametrize("form", ODD_LINKS.values(), ids=ODD_LINKS)
+@pytest.mark.parametrize("address", ODD_ADDRESSES, ids=lambda one: one[:12])
+def test_no_engine_makes_a_link_of_an_odd_address(form: str, address: str, engines: Engines) -> None:
+    assert_inert(safe_markdown(form.replace("{}", address)), engines)
+
+
+@pytest.mark.parametrize("text", HIDDEN.values(), ids=HIDDEN)
+def test_what_one_engine_takes_for_code_does_not_act_in_another(text: str, engines: Engines) -> None:
+    assert_inert(safe_markdown(text), engines)
+
+
+@pytest.mark.parametrize("opening", ["\\\\[", "\\\\(", "\\begin{a}", "$$", "`", "["])
+def test_one_line_of_the_record_does_not_reach_into_the_next_block(opening: str, engines: Engines) -> None:
+    closing = "\\\\\\] \\\\) \\end{a} $$ ` ](javascript:alert(1))"
+    code = f"x = '<script>alert(1)</script>'\n{closing}"
+    call = a_call(1, "run_shell", {"command": f"{opening} x\n{closing}"}, reason=opening, outputs=[printed(code)])
+    other = a_call(2, f"{opening}", {"a": code}, state="denied", reason=closing, decided_by=opening)
+    shown = render_record(a_run(prompt=f"{opening}\n{closing}"), [says(opening, call, other), says("x")], [call, other])
+    assert_inert(shown["text/markdown"], engines)
+    for line in (escape_markdown(opening), code_span(opening)):
+        assert_inert(f"{line}\n\n{fence(code)}", engines)
+
+
+PIECES = [
+    *("[x]", "[x]: ", "[x](", ")", "](", "]:", "<", ">", "`", "``", "```\n", "~~~\n", "\n", "\n\n", "> ", "- ", "1. "),
+    *("    ", "   ", "\t", "|", "\n|-|-|\n", "javascript:alert(1)", "data:x", "&#106;avascript:x", "java\\script:x"),
+    *("<script>alert(1)</script>", "<a href='javascript:x'>", "<b", "<!--", "-->", "![", "https://x.example", "x", '"'),
+    *("'", "(", "\\", "$", "$$", "\\\\[", "\\\\]", "\\\\(", "\\begin{a}", "\\end{a}", "\\rule{9cm}{9cm}", "mermaid\n"),
+    *("*", "~~", "[^1]: ", "# ", "\n---\n", ": ", "<https://x.example>", "&", "&colon;", "&lt;", "[", "]"),
+]
+
+
+MIXED = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+@rounds(300, 20_000)
+def test_nothing_acts_however_the_marks_are_mixed(engines: Engines, text: str) -> None:
+    assert_inert(safe_markdown(text), engines)
+
+
+@given(MIXED, MIXED)
+@rounds(100, 5_000)
+def test_nothing_acts_in_a_record_of_mixed_marks(engines: Engines, answer: str, code: str) -> None:
+    outputs = [printed(code), displayed(text_markdown=code, text_plain=answer)]
+    call = a_call(1, "run_python", {"code": code}, reason=answer, outputs=outputs)
+    shown = render_record(a_run(prompt=code), [says(answer, call), says(code)], [call])
+    assert_inert(shown["text/markdown"], engines)
+
+
+OPEN = ["- a\n", "  ```\n", "   ~~~\n", "> ```\n", "`````\n", "$$\n", "|a|b|\n|-|-|\n|", "[^1]:\n", "a\n: b\n", "\t- "]
+
+
+@given(st.lists(st.sampled_from([*PIECES, *OPEN]), max_size=10).map("".join))
+@rounds(100, 20_000)
+def test_no_answer_takes_the_transcript_into_its_own_blocks(engines: Engines, answer: str) -> None:
+    call = a_call(1, "run_python", {"code": "print(1)"})
+    text = render_record(a_run(), [says("", call), says(answer)], [call])["text/markdown"]
+    for name, engine in engines.items():
+        assert "<summary>Transcript: 1 tool call (1 done)</summary>" in engine(text), (name, text)
+
+
+@given(MIXED, MIXED)
+@rounds(100, 5_000)
+def test_nothing_acts_in_the_cells_of_a_run_of_mixed_marks(engines: Engines, text: str, name: str) -> None:
+    call = a_call(1, "run_python", {"code": text}, reason=text)
+    run = a_run(prompt=text, model=name, run_id=name)
+    asked = MessageView(message_id="m1", run_id="run_1", role="user", content=text)
+    for cell in all_cells(run, [asked, says(text, call), says(text)], [call]):
+        if cell.kind == "markdown":
+            assert_inert(cell.source, engines)
+
+
+@given(MIXED, MIXED)
+@rounds(100, 5_000)
+def test_nothing_acts_in_what_the_file_says_of_a_run_that_goes_on(engines: Engines, text: str, name: str) -> None:
+    call = a_call(1, name, {"code": text}, state="awaiting_approval", reason=text)
+    run = a_run(prompt=text, model=name, run_id=name, status="running")
+    assert_inert(render_so_far(run, [call], {}, None)["text/markdown"], engines)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("see [1]: Note: it is so", "see [1]: Note: it is so"),
+        ("`<div>` and `a < b`", "<div> and a < b"),
+        ("`` a`b<c ``", "a`b<c"),
+        ("[click](javascript:alert(1))", "[click](javascript:alert(1))"),
+        ("`[x](javascript:1)`", "[x](javascript:1)"),
+        ("`\\\\[`", "\\\\["),
+        ("A[i]: int", "A[i]: int"),
+    ],
+)
+def test_the_words_stay(text: str, says: str, engines: Engines) -> None:
+    for engine in engines.values():
+        words = html.unescape(re.sub(r"<[^>]*>", "", engine(safe_markdown(text)))).strip()
+        assert words == says
+
+
+def test_ordinary_links_and_code_stay_as_they_are() -> None:
+    for text in (
+        "[a](exports/x.csv#row) [b](mailto:a@b.example)",
+        '[x]: https://x.example "Title"\n\n[x]',
+        "[^1]: See the table.",
+        "```python\nx = '<b>'\n```",
+        "```mermaid\ngraph TD\n```",
+        "1. a\n   ```sh\n   echo $HOME\n   ```",
+        "$\\alpha_1 < b$ and `x`",
+    ):
+        assert safe_markdown(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> " * 25_000,
+        "> " * 10_000 + "x",
+        "[" * 100_000,
+        "]" * 100_000,
+        "[a]:" * 4_900,
+        "[a](" * 4_900 + ">" * 20_000,
+        "](" + "&" * 50_000,
+        "[a]: (" * 4_900,
+        '[a]: x "' * 4_900,
+        "[a](&amp;amp;amp;" * 2_900,
+        "`" * 50_000,
+        "$a" * 25_000,
+        "\\begin{" * 7_000,
+        "- " * 25_000,
+        "<" * 5_000 + "a" * 45_000,
+        "*a_ " * 12_500,
+        ("a`" * 120 + "\n") * 200,
+    ],
+    ids=lambda text: text[:8],
+)
+def test_hostile_markdown_is_made_safe_in_a_moment(text: str) -> None:
+    started = time.thread_time()
+    safe_markdown(text)
+    assert time.thread_time() - started < 2.5

@@ -1,0 +1,423 @@
+"""What someone reads in a notebook when the run is over."""
+
+import html
+import re
+import time
+from typing import Any
+
+import pytest
+
+from agent_kernel.protocol.views import (
+    BudgetLimits,
+    BudgetRaise,
+    ErrorView,
+    MessageView,
+    NoticeView,
+    PolicyView,
+    RuleView,
+    ToolCallView,
+    Usage,
+    Warning,
+)
+from agent_kernel.record import render_record
+from tests.core.record.record_examples import PNG, a_call, a_run, bare, displayed, printed, raised, says
+
+
+def five_calls() -> list[ToolCallView]:
+    return [
+        a_call(1, "inspect_variables", {"names": ["orders"]}, by="policy", duration_ms=100, read_only=True),
+        a_call(2, decided_by="ana", outputs=[printed("312\n")]),
+        a_call(
+            3,
+            arguments={"code": 'orders.drop(columns=["exported_at"], inplace=True)'},
+            state="denied",
+            decided_by="ana",
+            duration_ms=None,
+            reason="Keep the raw table as it is.",
+            result="Denied by ana.",
+        ),
+        a_call(
+            4,
+            arguments={"code": 'weekly = orders_clean.groupby("week")'},
+            state="error",
+            decided_by="ana",
+            duration_ms=200,
+            outputs=[raised("Traceback (most recent call last):\n\x1b[0;31mKeyError\x1b[0m: 'week'")],
+        ),
+        a_call(5, "write_file", {"path": "reports/weekly.md", "content": "# Week"}, edited=True, decided_by="ana"),
+    ]
+
+
+def bundle(
+    calls: list[ToolCallView], answer: str = "The clean table has **47,898 orders**.", **run: object
+) -> dict[str, str]:
+    messages = [says("I look first.", *calls), says(answer)] if calls else [says(answer)]
+    shown = render_record(a_run(**run), messages, calls)
+    return {**shown, "text/html": bare(shown["text/html"])}
+
+
+def test_the_record_says_how_much_the_model_was_asked_to_reason() -> None:
+    told = render_record(a_run(effort="high"), [], [])["text/plain"]
+    assert "Agent run: complete. gpt-5.2 · effort high, asks before acting." in told
+    recorded = render_record(a_run(effort="high", recorded=True), [], [])["text/plain"]
+    assert "effort" not in recorded
+
+
+def test_the_head_says_how_it_ended_with_which_model_and_policy() -> None:
+    html = bundle([])["text/html"]
+    assert '<div class="agent-record" data-agent-record="run_1">' in html
+    assert (
+        "<p><strong>Agent run: complete.</strong> gpt-5.2, asks before acting. "
+        "20 November 2026, 14:02 UTC, 9 min 51 s, 20.1k in · 1.4k out · $0.039.</p>"
+    ) in html
+    assert "<blockquote><p>Find duplicate orders in `orders`.</p></blockquote>" in html
+    assert '<div data-role="answer"><p>The clean table has <strong>47,898 orders</strong>.</p></div>' in html
+    assert "<details" not in html
+
+
+def test_the_head_says_what_is_known_of_the_cost() -> None:
+    def head(**usage: Any) -> str:
+        run = a_run(usage=Usage(input_tokens=1_234, output_tokens=340, total_tokens=1_574, **usage))
+        return render_record(run, [], [])["text/markdown"].partition("\n")[0]
+
+    assert head(cost=0.0042).endswith(r"1.2k in · 340 out · \$0.004.")
+    assert head(cost=0.0042, cost_is_partial=True).endswith(r"· ≥ \$0.004.")
+    assert head().endswith("340 out.")
+    plain = render_record(a_run(usage=Usage(total_tokens=9, cost=1.0)), [], [])["text/plain"]
+    assert "$" not in plain, "it is compared: what a run costs differs from day to day"
+
+
+def test_a_call_is_told_by_the_first_line_that_does_something() -> None:
+    codes = [
+        "# the mean (of prices\nimport pandas as pd\n\ndf.mean()",
+        "from a import (\n  b,\n  c,\n)\nimport d\nb(c)",
+        "import pandas as pd\nimport numpy",
+    ]
+    told = bundle([a_call(at, arguments={"code": code}, duration_ms=4) for at, code in enumerate(codes, start=1)])
+    summaries = [
+        re.sub("<[^>]+>", "", found) for found in re.findall("<summary>(.*?)</summary>", told["text/html"])[1:]
+    ]
+    assert [one.partition(", approved")[0] for one in summaries] == [
+        "run_python df.mean(): Done, &lt; 0.1 s",
+        "run_python b(c): Done, &lt; 0.1 s",
+        "run_python import pandas as pd: Done, &lt; 0.1 s",
+    ]
+
+
+def test_the_transcript_names_each_call_its_end_and_who_decided() -> None:
+    html = bundle(five_calls())["text/html"]
+    assert "<details><summary>Transcript: 5 tool calls (3 done, 1 denied, 1 failed)</summary>" in html
+    summaries = [re.sub("<[^>]+>", "", found) for found in re.findall("<summary>(.*?)</summary>", html)[1:]]
+    assert summaries == [
+        "inspect_variables orders: Done, 0.1 s, allowed by policy 14:02:40 UTC",
+        "run_python orders.head(): Done, 0.3 s, approved by ana 14:02:40 UTC",
+        "run_python orders.drop(columns=[&quot;exported_at&quot;], inplace=True): Denied by ana 14:02:40 UTC",
+        "run_python weekly = orders_clean.groupby(&quot;week&quot;): "
+        "Failed, 0.2 s, KeyError, approved by ana 14:02:40 UTC",
+        "write_file reports/weekly.md: Done, 0.3 s, edited and approved by ana 14:02:40 UTC",
+    ]
+    assert "<p>Reason: Keep the raw table as it is. Nothing ran.</p>" in html
+    assert "<pre>312</pre>" in html
+    assert "KeyError: &#x27;week&#x27;" in html
+    assert "<p>I look first.</p>" in html
+    assert "\x1b" not in html
+    assert html.count("<details") == html.count("</details>") == 6
+
+
+def test_the_plain_text_tells_the_same_without_times_and_ids() -> None:
+    plain = bundle(five_calls())["text/plain"]
+    assert plain == (
+        "Agent run: complete. gpt-5.2, asks before acting.\n\n"
+        "> Find duplicate orders in `orders`.\n\n"
+        "The clean table has **47,898 orders**.\n\n"
+        "Transcript: 5 tool calls (3 done, 1 denied, 1 failed)\n"
+        "1. inspect_variables orders: Done, allowed by policy\n"
+        "2. run_python orders.head(): Done, approved by ana\n"
+        '3. run_python orders.drop(columns=["exported_at"], inplace=True): Denied by ana\n'
+        "   Reason: Keep the raw table as it is. Nothing ran.\n"
+        '4. run_python weekly = orders_clean.groupby("week"): Failed, KeyError, approved by ana\n'
+        "5. write_file reports/weekly.md: Done, edited and approved by ana\n"
+        "   The call was edited before it was approved."
+    )
+
+
+def test_the_markdown_tells_the_same() -> None:
+    markdown = bundle(five_calls())["text/markdown"]
+    assert markdown.startswith("**Agent run: complete.** gpt-5.2, asks before acting. 20 November 2026")
+    assert "> Find duplicate orders in \\`orders\\`." in markdown
+    assert "<summary>Transcript: 5 tool calls (3 done, 1 denied, 1 failed)</summary>" in markdown
+    assert "`run_python` `orders.head()`: Done, 0.3 s, approved by ana 14:02:40 UTC" in markdown
+    assert "```python\norders.head()\n```" in markdown
+    assert "```\n312\n```" in markdown
+
+
+def test_the_record_of_a_recorded_run_is_the_same_every_time() -> None:
+    first = bundle(five_calls(), recorded=True)
+    again = [
+        call.model_copy(
+            update={
+                "tool_call_id": f"other_{number}",
+                "decided_at": "2027-01-01T00:00:00Z",
+                "duration_ms": 9_999,
+                "output_file": f"/tmp/random-{number}",
+            }
+        )
+        for number, call in enumerate(five_calls())
+    ]
+    other = bundle(again, recorded=True, run_id="run_2", started_at="2027-01-01T00:00:00Z", ended_at=None)
+    assert first == other
+    for content in first.values():
+        assert "Recorded demo: no model is called. It cost nothing." in content
+        assert "14:02" not in content
+        assert "tokens" not in content
+        assert "$" not in content
+
+
+def test_every_end_of_a_run_has_its_word() -> None:
+    failed = bundle([], status="error", error=ErrorView(code="LLM_ERROR", message="gpt-5.2 returned 429."))[
+        "text/plain"
+    ]
+    assert failed.startswith("Agent run: failed. ")
+    assert "The model did not answer. gpt-5.2 returned 429." in failed
+    assert bundle([], status="cancelled")["text/plain"].startswith("Agent run: stopped. ")
+    rule = RuleView(rule_id="r", scope="project", tool_name="read_file", text="allow read_file")
+    assert (
+        "acts without asking, 1 always-allow rule."
+        in bundle([], policy=PolicyView(mode="allow", rules=[rule]))["text/plain"]
+    )
+    assert "continues from [2]." in bundle([], continues=2)["text/plain"]
+    assert "plan only: reads, never acts." in bundle([], policy=PolicyView(mode="plan"))["text/plain"]
+
+
+def test_every_end_of_a_call_is_told_honestly() -> None:
+    calls = [
+        a_call(1, state="unknown", reason="The server restarted while this call was running."),
+        a_call(2, state="cancelled", reason="Stopped by you."),
+        a_call(3, state="invalid", by=None, arguments="{broken", result="path is missing."),
+        a_call(4, state="superseded", by=None, reason="Replaced by a new message."),
+        a_call(5, state="expired", by=None),
+        a_call(6, state="denied", by="policy", reason="Nobody was there to ask."),
+        a_call(7, by="script"),
+    ]
+    plain = bundle(calls)["text/plain"]
+    assert "(1 done, 1 denied, 1 cancelled, 1 not valid, 1 replaced, 1 expired, 1 outcome unknown)" in plain
+    assert "It may have finished, run in part, or not run at all." in plain
+    assert "path is missing. The model was told." in plain
+    assert "5. run_python orders.head(): Expired\n   Nothing ran." in plain
+    assert "Denied by policy\n   Reason: Nobody was there to ask. Nothing ran." in plain
+    assert plain.endswith("Done, approved by a script")
+
+
+def test_nothing_is_shown_as_the_output_of_a_call_that_never_ran() -> None:
+    html = bundle([a_call(state="denied", result="Denied by you. Do not send the same call again.")])["text/html"]
+    assert "Do not send" not in html
+
+
+def test_tables_and_pictures_are_kept() -> None:
+    table = '<table border="1" class="dataframe"><tbody><tr><th>n</th><td>1</td></tr></tbody></table>'
+    call = a_call(
+        outputs=[displayed(text_html=table, text_plain="   n\n0  1"), displayed(image_png=PNG, text_plain="<Figure>")]
+    )
+    shown = bundle([call])
+    assert shown["text/html"].count('<table border="1" class="dataframe">') == 1
+    assert f'<img alt="&lt;Figure&gt;" src="data:image/png;base64,{PNG}">' in shown["text/html"]
+    assert "```\n   n\n0  1\n```" in shown["text/markdown"]
+    assert PNG not in shown["text/markdown"]
+
+
+def test_a_progress_line_that_was_redrawn_shows_its_last_state() -> None:
+    html = bundle([a_call(outputs=[printed("10%\r50%"), printed("\r100%\n"), printed("done\r\n")])])["text/html"]
+    assert "<pre>100%\ndone</pre>" in html
+
+
+def test_outputs_that_were_cleared_or_replaced_are_gone() -> None:
+    outputs = [
+        printed("gone"),
+        displayed().model_copy(update={"kind": "clear"}),
+        displayed(text_plain="early").model_copy(update={"display_id": "d"}),
+        printed("between"),
+        displayed(text_plain="second").model_copy(update={"display_id": "d"}),
+    ]
+    html = bundle([a_call(outputs=outputs)])["text/html"]
+    assert "gone" not in html
+    assert "early" not in html
+    assert html.index("<pre>second</pre>") < html.index("<pre>between</pre>")
+
+
+def test_the_shell_tool_shows_its_exit_code() -> None:
+    call = a_call(1, "run_shell", {"command": "make\n"}, outputs=[printed("built\n")], result="built\nExit code: 0")
+    html = bundle([call])["text/html"]
+    assert "<pre>built\nExit code: 0</pre>" in html
+    assert html.count("built") == 1
+
+
+def test_warnings_stay_with_the_call() -> None:
+    call = a_call(warnings=[Warning(title="Writes files:", detail="exports/x.csv")])
+    assert "<strong>Writes files:</strong> exports/x.csv" in bundle([call])["text/html"]
+
+
+def test_calls_that_no_message_names_are_still_told() -> None:
+    shown = render_record(
+        a_run(), [MessageView(message_id="m", run_id="run_1", role="user", content="hello")], [a_call()]
+    )
+    assert "1. run_python orders.head(): Done" in shown["text/plain"]
+
+
+def test_a_huge_run_makes_a_bounded_record_in_linear_time() -> None:
+    calls = [
+        a_call(number, arguments={"code": "x = 1\n" * 2_000}, outputs=[printed("y" * 100 + "\n") for _ in range(50)])
+        for number in range(500)
+    ]
+    pictures = [a_call(1000 + n, outputs=[displayed(image_png="A" * 1_900_000)]) for n in range(10)]
+    started = time.process_time()
+    shown = bundle([*calls, *pictures], "word " * 100_000)
+    assert time.process_time() - started < 10
+    assert "Left out: this record is too long." in shown["text/html"]
+    assert len(shown["text/html"]) < 12_000_000
+    assert len(shown["text/markdown"]) < 4_000_000
+    assert len(shown["text/plain"]) < 500_000
+    assert shown["text/html"].count("<summary>") == 511
+
+
+def test_thousands_of_calls_are_counted_but_not_all_listed() -> None:
+    plain = bundle([a_call(number) for number in range(3_000)])["text/plain"]
+    assert "Transcript: 3000 tool calls (3000 done)" in plain
+    assert plain.count("run_python") < 1_100
+
+
+def test_a_plot_stands_beside_the_answer_and_not_in_the_fold() -> None:
+    plotted = a_call(outputs=[displayed(image_png=PNG, text_plain="<Figure>")])
+    html = bundle([plotted], "There it is.")["text/html"]
+    answer, _, transcript = html.partition("<details>")
+    assert answer.index("There it is.") < answer.index(f"data:image/png;base64,{PNG}")
+    assert PNG not in transcript
+    assert "Shown above: picture." in transcript
+
+
+def test_a_line_that_ends_in_a_colon_is_followed_by_one_colon() -> None:
+    loop = a_call(1, arguments={"code": "for fold, (train, test) in enumerate(splits):\n    fit(fold)"})
+    bundle = render_record(a_run(), [says("", loop)], [loop])
+    for text in bundle.values():
+        assert "::" not in text
+        assert ": Done" in text
+
+
+def test_a_raised_budget_is_told_where_the_run_went_on() -> None:
+    one, two = a_call(1), a_call(2)
+    step = BudgetRaise(
+        pause_id="p",
+        add=BudgetLimits(tokens=100_000, seconds=600),
+        at="2026-11-20T14:03:02.000Z",
+        decided_by="ana",
+        steps=1,
+    )
+    html = render_record(a_run(raises=[step]), [says("", one), says("", two)], [one, two])["text/html"]
+    before, after = html.split("Budget raised by ana: 100,000 tokens, 10 min.")
+    assert [part.count("<summary><code>run_python") for part in (before, after)] == [1, 1]
+
+
+def test_a_record_says_which_plots_the_model_has_seen() -> None:
+    plot = displayed(image_png=PNG, text_plain="<Figure>")
+    for seen, shown, words in (
+        (1, 1, "The model has seen this plot."),
+        (2, 2, "The model has seen these 2 plots."),
+        (8, 9, "The model has seen 8 of these 9 plots."),
+    ):
+        for text in bundle([a_call(seen_images=seen, outputs=[plot] * shown)]).values():
+            assert words in text
+    for text in bundle([a_call(outputs=[plot])]).values():
+        assert "has seen" not in text
+
+
+def test_a_summary_of_older_messages_stands_where_it_was_made_and_can_be_opened() -> None:
+    one, two = a_call(1), a_call(2)
+    summary = NoticeView(content="Summarised 42 messages", detail="They **looked** <b>twice</b>.", at="", steps=1)
+    record = render_record(a_run(notices=[summary]), [says("", one), says("", two)], [one, two])
+    html = record["text/html"]
+    assert "<details><summary>Summarised 42 messages</summary>\n<p>They <strong>looked</strong>" in html
+    assert "<b>" not in html
+    first, second = (
+        html.index(f"<code>{call.tool_name}</code>", at) for call, at in ((one, 0), (two, html.index("Summ")))
+    )
+    assert first < html.index("Summarised") < second
+    assert "<summary>Summarised 42 messages</summary>\n\nThey **looked**" in record["text/markdown"]
+
+
+def test_a_run_without_calls_tells_what_was_shortened_too() -> None:
+    line = NoticeView(content="Shortened 5 older tool results for the model.", at="", steps=0)
+    record = render_record(a_run(notices=[line]), [says("Done.")], [])
+    assert "<details><summary>Transcript</summary>\n<div><p>Shortened 5 older" in bare(record["text/html"])
+    assert "Transcript" not in record["text/plain"]
+
+
+def test_a_prompt_that_stands_in_the_cell_is_not_said_again() -> None:
+    shown = render_record(a_run(prompt="Why so?"), [says("Because.")], [], below_prompt=True)
+    assert not any("Why so?" in text for text in shown.values())
+    assert "blockquote" not in shown["text/html"]
+
+
+@pytest.mark.parametrize(
+    "prompt", ["---\ntitle: a\n---\n# x", "<b>bold</b>\n<script>1</script>", "$5 to $10\n\n  indented"]
+)
+def test_a_prompt_is_shown_as_it_was_written(prompt: str) -> None:
+    shown = render_record(a_run(prompt=prompt), [], [])
+    assert f"<blockquote><pre>{html.escape(prompt)}</pre></blockquote>" in shown["text/html"]
+    assert f"```text\n{prompt}\n```" in shown["text/markdown"]
+
+
+def test_a_long_prompt_is_folded_and_bounded() -> None:
+    shown = render_record(a_run(prompt="Clean `orders` <now>.\n" + "row\n" * 50_000), [], [])
+    assert "<details><summary>Prompt: Clean `orders` &lt;now&gt;.</summary>\n<blockquote><pre>" in shown["text/html"]
+    assert "<summary>Prompt: Clean `orders` &lt;now&gt;.</summary>" in shown["text/markdown"]
+    assert all(len(text) < 25_000 for text in shown.values())
+
+
+def test_code_and_what_it_printed_look_like_code_and_output() -> None:
+    call = a_call(outputs=[printed("12 rows\n")])
+    shown = render_record(a_run(), [says("", call), says("Use:\n\n```python\nx\n```")], [call])["text/html"]
+    look = re.escape('<pre style="background-color: rgba(128, 128, 128, 0.12)') + '[^>]*">'
+    code = '<code class="agent-code language-python agent-cell-1"[^>]*>' + re.escape("orders.head()</code>")
+    assert re.search(look + code, shown)
+    assert re.search(look + "<code[^>]*>x", shown)
+    assert re.search(r'<pre style="[^>]*border-left: [^>]*">12 rows</pre>', shown)
+
+
+def test_code_that_did_what_it_should_is_numbered_as_it_ran_so_that_it_can_become_cells() -> None:
+    ran = [
+        a_call(1, arguments={"code": "second"}, started_at="2026-11-20T14:02:50.000Z"),
+        a_call(2, arguments={"code": "failed"}, started_at="2026-11-20T14:02:45.000Z", state="error"),
+        a_call(3, arguments={"code": "first"}, started_at="2026-11-20T14:02:41.000Z"),
+        a_call(4, arguments={"code": "denied"}, state="denied"),
+        a_call(5, "run_shell", arguments={"command": "ls"}),
+        a_call(6, arguments={"code": "long\n" * 50_000}, started_at="2026-11-20T14:02:59.000Z"),
+    ]
+    shown = render_record(a_run(), [says("", *ran)], ran)["text/html"]
+    marked = re.findall(r'<code class="agent-code language-python(.*?)" style="[^"]*">(\w+)', shown)
+    assert marked == [(" agent-cell-2", "second"), ("", "failed"), (" agent-cell-1", "first"), ("", "denied")]
+
+
+def test_a_run_that_was_stopped_in_the_queue_says_that_it_never_began() -> None:
+    notice = NoticeView(content="Stopped, because its cell was run again.", at="2026-11-20T14:05:00.000Z", steps=0)
+    shown = render_record(a_run(status="cancelled", notices=[notice]), [], [], below_prompt=True)
+    words = "It was stopped before it began: no model was asked, and nothing ran."
+    assert shown["text/html"].endswith(f"<p>Stopped, because its cell was run again.</p>\n<p>{words}</p>\n</div>")
+    assert shown["text/markdown"].endswith(f"Stopped, because its cell was run again.\n\n{words}")
+    assert shown["text/plain"].endswith(words)
+    asked = render_record(a_run(status="cancelled"), [says("I look")], [])
+    assert not any(words in text for text in asked.values())
+
+
+def test_a_run_that_was_stopped_says_why_in_the_open() -> None:
+    why = "Stopped, because the kernel was interrupted."
+    notices = [
+        NoticeView(content="The model was slow.", at="2026-11-20T14:04:00.000Z", steps=0),
+        NoticeView(content=why, at="2026-11-20T14:05:00.000Z", steps=1),
+    ]
+    call = a_call(1, state="cancelled")
+    shown = render_record(a_run(status="cancelled", notices=notices), [says("", call)], [call])
+    for form, text in shown.items():
+        assert text.count(why) == 1, form
+    assert shown["text/html"].index(why) < shown["text/html"].index("Transcript")
+    assert "The model was slow." in shown["text/html"]
+    ended = render_record(a_run(notices=notices), [says("Done.")], [])
+    assert ended["text/html"].index(why) > ended["text/html"].index("Done.")

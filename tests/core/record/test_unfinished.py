@@ -1,0 +1,103 @@
+"""What a saved notebook says of a run that goes on: in words, bounded, and the same as long as nothing happens."""
+
+import html
+import re
+
+import pytest
+
+from agent_kernel.protocol.views import PauseView, RunView, ToolCallView, Warning
+from agent_kernel.protocol.vocabulary import CallState
+from agent_kernel.record.so_far import AS_SAVED, Ahead, render_so_far
+from tests.core.record.record_examples import a_call, a_run
+
+HOSTILE = "<script>alert(1)</script> ![x](https://evil.example/x.png) [y](javascript:alert(1)) \u202e"
+
+
+def plain(
+    run: RunView, *calls: ToolCallView, ended: dict[CallState, int] | None = None, ahead: Ahead | None = None
+) -> str:
+    return render_so_far(run, calls, ended or {}, ahead)["text/plain"]
+
+
+def open_run(**fields: object) -> RunView:
+    return a_run(**{"status": "running", "ended_at": None, **fields})
+
+
+def open_call(state: CallState, name: str = "run_python", text: str = '{"code": "df.head()"}') -> ToolCallView:
+    return a_call(tool=name, arguments=text, state=state)
+
+
+def test_what_waits_comes_first_with_its_code_and_what_was_found_in_it() -> None:
+    running = open_call("executing").model_copy(update={"tool_call_id": "call_2"})
+    waiting = open_call("awaiting_approval").model_copy(
+        update={"warnings": [Warning(title="Writes files:", detail="x")]}
+    )
+    said = plain(open_run(), running, waiting, ended={"success": 2, "denied": 1})
+    assert said.startswith("Agent run: waiting for you. ")
+    shown = ["Waiting for you: run_python", "    df.head()", "Writes files: x", "Running: run_python", "    df.head()"]
+    at = [said.index(shown[0]), said.index(shown[1]), said.index(shown[2]), said.index(shown[3])]
+    assert at == sorted(at)
+    assert said.endswith(f"So far: 3 tool calls (2 done, 1 denied).\n\n{AS_SAVED}")
+
+
+@pytest.mark.parametrize(
+    ("run", "calls", "ahead", "said"),
+    [
+        (open_run(), (), None, "Running: the model is at work"),
+        (open_run(status="queued"), (), Ahead("Plot\n it", waits=True), "Queued behind “Plot it”, which waits for you"),
+        (open_run(status="queued"), (), Ahead("p" * 100, waits=False), f"Queued behind “{'p' * 59}…”\n"),
+        (open_run(status="queued"), (), None, "Agent run: queued."),
+        (
+            open_run(paused=PauseView(pause_id="p", reached=["steps"], seconds=1, since="2026-11-21T08:30:00Z")),
+            (),
+            None,
+            "Waiting for you: the budget is reached",
+        ),
+        (open_run(), (open_call("unknown"),), None, "Waiting for you: run_python, outcome unknown"),
+        (
+            open_run(),
+            (open_call("executing", "ask_user", '{"question": "Which?", "choices": ["a", 2]}'),),
+            None,
+            "Waiting for you: ask_user\n\nWhich?\n\nTo choose from: a, 2",
+        ),
+        (open_run(), (open_call("executing", "ask_user", "not JSON"),), None, "Waiting for you: ask_user"),
+        (open_run(), (open_call("awaiting_approval", "drop_rows", '{"table": "t"}'),), None, '"table": "t"'),
+    ],
+)
+def test_it_says_what_the_run_does(
+    run: RunView, calls: tuple[ToolCallView, ...], ahead: Ahead | None, said: str
+) -> None:
+    assert said in plain(run, *calls, ahead=ahead)
+
+
+def test_what_others_wrote_can_do_nothing() -> None:
+    call = open_call("awaiting_approval", HOSTILE, f'{{"code": "{HOSTILE}"}}')
+    made = render_so_far(open_run(prompt=HOSTILE), [call], {}, Ahead(HOSTILE, waits=True))
+    assert "<script" not in made["text/html"]
+    assert "<img" not in made["text/html"]
+    assert 'href="javascript' not in made["text/html"]
+    for text in made.values():
+        assert "\u202e" not in text
+    assert "<script" not in re.sub(r"```.*?```", "", made["text/markdown"], flags=re.DOTALL)
+    assert "alert(1)" in html.unescape(made["text/html"])
+
+
+def test_it_is_bounded_and_says_what_is_left_out() -> None:
+    long = open_call("awaiting_approval", text='{"code": "' + "x = 1; " * 50_000 + '"}')
+    made = render_so_far(open_run(prompt="p" * 200_000), [long] * 200, {}, None)
+    assert all(len(text) < 200_000 for text in made.values())
+    assert "And 180 more calls." in made["text/plain"]
+    assert "Left out" in made["text/plain"]
+
+
+def test_it_has_no_times_and_nothing_of_it_changes_with_them() -> None:
+    run, call = open_run(), open_call("awaiting_approval")
+    later = run.model_copy(update={"started_at": "2027-01-01T00:00:00Z"})
+    assert render_so_far(run, [call], {}, None) == render_so_far(later, [call], {}, None)
+
+
+def test_a_prompt_that_stands_in_the_cell_is_not_said_again() -> None:
+    alone = render_so_far(open_run(prompt="Plot it."), [], {}, None)
+    below = render_so_far(open_run(prompt="Plot it."), [], {}, None, below_prompt=True)
+    assert all("Plot it." in text for text in alone.values())
+    assert not any("Plot it." in text for text in below.values())

@@ -1,0 +1,149 @@
+"""What clients and HTTP are told of a conversation is put together from rows; it is what the protocol's views say."""
+
+import asyncio
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import orjson
+import pytest
+
+from agent_kernel.errors import UnknownConversation
+from agent_kernel.log.migrations import migrate
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import ApprovalRequestEvent, SessionEvent, server_event_adapter
+from agent_kernel.protocol.views import BudgetLimits, ConversationView, OutputView, ToolView
+from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot, session_frame
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
+from tests.core.runtime.turns.test_budget import until_paused
+
+LOGS = Path(__file__).parents[2] / "log"
+TOOLS = [ToolView(name="look", description="Look.", parameters={"type": "object"}, approval="allow")]
+
+
+def plot(call: ApprovedCall, emit: OutputSink) -> Outcome:
+    emit(OutputView(kind="display", data={"text/plain": "<plot “é”>"}, display_id="d"))
+    emit(OutputView(kind="stream", name="stdout", text="one\ntwo"))
+    return Outcome("success", "<plot “é”>")
+
+
+async def told(stages: Stages, path: Path) -> Stage:
+    """A conversation with a call of each kind: done, denied, not valid, and one that waits."""
+    turns = [
+        calls(
+            call("run_python", code="open('x', 'w')", call_id="a"),
+            call("run_python", code="2", call_id="b"),
+            call("no_such_tool", call_id="c"),
+        ),
+        say("It is “there”."),
+        call("run_python", code="3", call_id="d"),
+    ]
+    stage: Stage = await stages(ScriptedModel(turns), executor=FunctionExecutor(act=plot), path=path)
+    handle = await stage.start()
+    first, second = await stage.requests(2)
+    await stage.conversation.route_decision(first.approval_id, Decision(approved=True), decided_by="ana")
+    await stage.conversation.route_decision(second.approval_id, Decision(approved=False, reason="No."))
+    await handle.wait()
+    await stage.start("And now?")
+    await stage.until(lambda: [one for one in stage.of(ApprovalRequestEvent) if one.tool_call_id == "d"])
+    return stage
+
+
+def assert_as_the_views_say(snapshot: Snapshot) -> ConversationView:
+    view = ConversationView.model_validate_json(snapshot.text)
+    assert orjson.loads(snapshot.text) == view.model_dump(mode="json")
+    assert list(orjson.loads(snapshot.text)) == list(ConversationView.model_fields)
+    return view
+
+
+async def test_a_snapshot_is_exactly_what_its_view_would_say(stages: Stages, tmp_path: Path) -> None:
+    stage = await told(stages, tmp_path / "log.sqlite")
+    snapshot = await stage.conversation.snapshot()
+    view = assert_as_the_views_say(snapshot)
+    assert (view.status, view.last_seq) == ("awaiting_approval", stage.conversation.last_seq)
+    first, denied, invalid, waiting = view.tool_calls
+    assert [output.kind for output in first.outputs] == ["display", "stream"]
+    assert [one.state for one in (first, denied, invalid, waiting)] == [
+        "success",
+        "denied",
+        "invalid",
+        "awaiting_approval",
+    ]
+    assert first.warnings[0].title == "Writes files:"
+    assert waiting.preview is not None
+    assert [offer.text for offer in waiting.rules][-1] == "allow run_python"
+
+
+async def test_a_session_is_exactly_what_its_event_would_say(stages: Stages, tmp_path: Path) -> None:
+    stage = await told(stages, tmp_path / "log.sqlite")
+    frame = session_frame(await stage.conversation.snapshot(), TOOLS)
+    event = server_event_adapter.validate_json(frame)
+    assert isinstance(event, SessionEvent)
+    assert orjson.loads(frame) == event.model_dump(mode="json")
+    assert [call.tool_call_id for call in event.pending] == ["d"]
+    assert event.tools == TOOLS
+
+
+def test_a_snapshot_of_an_older_log_says_the_same() -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as sql:
+        sql.executescript((LOGS / "log_of_schema_1.sql").read_text(encoding="utf-8"))
+        migrate(sql)
+        (conversation_id,) = sql.execute("SELECT conversation_id FROM conversations").fetchone()
+        view = assert_as_the_views_say(read_snapshot(sql, conversation_id))
+        assert [call.state for call in view.tool_calls] == ["success", "awaiting_approval"]
+        assert len(view.tool_calls[0].outputs) == 1
+
+
+async def test_the_list_has_whole_conversations_in_pages(stages: Stages, tmp_path: Path) -> None:
+    stage = await told(stages, tmp_path / "log.sqlite")
+    others = [await stage.runtime.create_conversation() for _ in range(3)]
+    names = [one.conversation_id for one in (stage.conversation, *others)]
+    listed = orjson.loads(await stage.runtime.list_conversations())
+    assert [one["conversation_id"] for one in listed] == names
+    whole = orjson.loads((await stage.conversation.snapshot()).text)
+    assert listed[0] == whole
+    assert (listed[1]["status"], listed[1]["messages"], listed[1]["last_seq"]) == ("idle", [], 0)
+    page = orjson.loads(await stage.runtime.list_conversations(after=names[1], limit=1))
+    assert [one["conversation_id"] for one in page] == names[2:3]
+    assert orjson.loads(await stage.runtime.list_conversations(after=names[3])) == []
+    with pytest.raises(UnknownConversation):
+        await stage.runtime.list_conversations(after="nowhere")
+
+
+async def test_a_conversation_is_running_as_long_as_a_run_beside_it_says_so(stages: Stages) -> None:
+    with ScriptedModel([]) as model:
+        stage = await stages(model)
+        await stage.runtime.create_conversation()
+        handle = await stage.start(budget=BudgetLimits(tool_calls=0))
+        await until_paused(stage)
+        assert await statuses(stage) == ["running", "idle"]
+        await stage.conversation.cancel_run(handle.run_id)
+        await handle.wait()
+        assert await statuses(stage) == ["idle", "idle"]
+
+
+async def statuses(stage: Stage) -> list[str]:
+    return [one["status"] for one in orjson.loads(await stage.runtime.list_conversations())]
+
+
+async def test_no_commit_waits_for_a_long_read(stages: Stages, tmp_path: Path) -> None:
+    with ScriptedModel([say("Done.")]) as model:
+        stage = await stages(model, path=tmp_path / "log.sqlite")
+        log = stage.log
+        loop_is_through = threading.Event()
+
+        def long(sql: sqlite3.Connection) -> tuple[int, int]:
+            """Holds its thread until a run was written by the other one."""
+            before = sql.execute("SELECT count(*) FROM events").fetchone()[0]
+            assert loop_is_through.wait(10)
+            return before, sql.execute("SELECT count(*) FROM events").fetchone()[0]
+
+        reading = asyncio.create_task(log.read_apart(long))
+        await (await stage.start()).wait()
+        loop_is_through.set()
+        before, after = await reading
+        assert before == after  # one state of the log, however much is written meanwhile
+        assert stage.conversation.last_seq > after

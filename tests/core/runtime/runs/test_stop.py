@@ -1,0 +1,313 @@
+"""Stop, Cancel, a dead kernel, a model that fails: every call ends in an honest state."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncGenerator, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import AlreadyDecided, KernelGone, ModelRefused, UnknownRun
+from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta, ToolCallDelta
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, TokenEvent, ToolCompleteEvent, ToolStartEvent
+from agent_kernel.runtime.runs.stop import stop_for
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.executor import Outcome, ToolVerdict
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, Stages, continue_unknown
+
+ASK_USER = ToolDeclaration(
+    "ask_user",
+    "Ask.",
+    {"type": "object", "properties": {"question": {"type": "string"}}},
+    approval="allow",
+    runs_in="page",
+)
+
+
+async def test_stop_cancels_what_waits_interrupts_what_runs_and_asks_the_model_no_more(stages: Stages) -> None:
+    turn = calls(call("run_python", code="sleep", call_id="a"), call("run_python", code="2", call_id="b"))
+    with ScriptedModel([turn]) as model:
+        stage = await stages(model, executor=InterruptibleExecutor())
+        handle = await stage.start()
+        first, _ = await stage.requests(2)
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
+        await stage.until_runs("a")
+        await stage.conversation.cancel_run(handle.run_id)
+        result = await handle.wait()
+    assert stage.executor.interrupted == ["a"]
+    assert [c.state for c in result.tool_calls] == ["cancelled", "cancelled"]
+    assert result.run.status == "cancelled"
+    tools = [message for message in result.messages if message.role == "tool"]
+    assert [message.tool_call_id for message in tools] == ["a", "b"], "the next prompt must find no orphan call"
+    assert stage.of(CompleteEvent)[0].finish_reason == "cancelled"
+
+
+async def test_cancel_of_one_call_leaves_the_others_and_the_run(stages: Stages) -> None:
+    turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
+    with ScriptedModel([turn, say("done")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        first, second = await stage.requests(2)
+        await stage.conversation.cancel_call("a")
+        with pytest.raises(AlreadyDecided):
+            await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
+        await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
+        result = await handle.wait()
+    assert [c.state for c in result.tool_calls] == ["cancelled", "success"]
+    assert result.run.status == "complete"
+
+
+async def endless(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+    yield TextDelta("So far ")
+    yield TextDelta("so good")
+    await asyncio.Event().wait()
+
+
+async def test_stop_while_the_model_streams_keeps_what_came(stages: Stages) -> None:
+    stage = await stages(ScriptedModel([endless]))
+    handle = await stage.start()
+    await stage.until(lambda: "".join(event.content for event in stage.of(TokenEvent)) == "So far so good")
+    await stage.conversation.cancel_run(handle.run_id)
+    result = await handle.wait()
+    assert result.run.status == "cancelled"
+    assert result.text == "So far so good"
+
+
+async def test_a_stop_between_the_models_last_word_and_its_commit_leaves_no_card_behind(
+    stages: Stages, tmp_path: Path
+) -> None:
+    """Found by interrupting kernels at random moments: the card was left `proposed`."""
+    path = tmp_path / "log.sqlite"
+    asked, go_on, said_all = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Watched(ScriptedModel):
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+            async for item in super().stream(request):
+                if isinstance(item, ToolCallDelta):
+                    asked.set()
+                    await go_on.wait()
+                yield item
+                if isinstance(item, ToolCallDelta):
+                    await until(lambda: is_going("agent-kernel-batch"))  # its card is on the way to the log
+            said_all.set()
+
+    with Watched([call("run_python", code="1", call_id="a")]) as model:
+        stage = await stages(model, path=path)
+        handle = await stage.start()
+        await asked.wait()
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # the log takes nothing for a moment
+            go_on.set()
+            await said_all.wait()
+            stopping = asyncio.create_task(stage.conversation.cancel_run(handle.run_id))
+            stopped = asyncio.create_task(stage.conversation.cancel_run(handle.run_id))
+            await until(lambda: not is_going(f"model {handle.run_id}"))
+        await asyncio.gather(stopping, stopped)
+        result = await handle.wait()
+    assert result.run.status == "cancelled"
+    assert result.tool_calls == []
+    shown = [event.state for event in stage.events if event.type in ("tool_state", "tool_complete")]
+    assert shown == ["proposed", "cancelled"]
+
+
+def is_going(name: str) -> bool:
+    """Whether a task of this name is, and nobody has cancelled it."""
+    return any(task.get_name() == name and not task.cancelling() for task in asyncio.all_tasks())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 -- tasks tell nobody
+            await asyncio.sleep(0)
+
+
+async def test_a_call_that_does_not_end_when_interrupted_has_an_unknown_outcome(stages: Stages) -> None:
+    async def stubborn(call: Any, emit: Any) -> None:
+        await asyncio.Event().wait()
+
+    with ScriptedModel([call("run_python", code="while True: pass")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(stubborn), stop_seconds=0.05)
+        handle = await stage.start(policy="allow")
+        await stage.until_runs()
+        await stage.conversation.cancel_run(handle.run_id)
+        result = await handle.wait()
+    assert result.tool_calls[0].state == "unknown"
+
+
+async def test_stop_in_the_moment_of_the_start_keeps_the_call_from_the_kernel(stages: Stages) -> None:
+    """The start is on the disk, and shown; the executor has not been asked yet."""
+    with ScriptedModel([call("run_python", code="1")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        [request] = await stage.requests()
+        deciding = asyncio.create_task(stage.conversation.route_decision(request.approval_id, Decision(approved=True)))
+        await stage.until(lambda: stage.of(ToolStartEvent))
+        assert stage.executor.ran == []
+        await stage.conversation.cancel_run(handle.run_id)
+        await deciding
+        result = await handle.wait()
+    assert stage.executor.ran == []
+    assert result.tool_calls[0].state == "cancelled"
+    assert result.tool_calls[0].result == "Cancelled before it started. By you. Nothing ran."
+
+
+async def test_a_call_that_kills_the_kernel_is_unknown_and_the_model_hears_of_it(stages: Stages) -> None:
+    def die(call: Any, emit: Any) -> Any:
+        raise KernelGone("The kernel died. Its variables are gone.")
+
+    with ScriptedModel([call("run_python", code="os._exit(1)"), say("I see.")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(die))
+        handle = await stage.start(policy="allow")
+        await continue_unknown(stage)
+        result = await handle.wait()
+    assert result.tool_calls[0].state == "unknown"
+    content = model.requests[-1].messages[-1]["content"]
+    assert content.startswith("Outcome unknown. The kernel died. Its variables are gone.")
+    assert result.run.status == "complete"
+
+
+@pytest.mark.parametrize("by_user", [True, False])
+async def test_a_kernel_that_is_gone_ends_the_run_and_its_waiting_calls(stages: Stages, by_user: bool) -> None:
+    with ScriptedModel([call("run_python", code="1")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        later = await stage.start("later")
+        await stage.requests()
+        await stage.conversation.kernel_gone("The kernel was shut down.", restarting=False, by_user=by_user)
+        result = await handle.wait()
+    assert result.tool_calls[0].state == "cancelled"
+    if by_user:
+        assert (result.run.status, result.run.error) == ("cancelled", None)
+        assert result.run.notices[-1].content == "Stopped, because the kernel was shut down."
+    else:
+        assert result.run.error is not None
+        assert (result.run.status, result.run.error.code) == ("error", "KERNEL_DIED")
+    assert (await later.wait()).run.status == "cancelled"
+
+
+async def test_a_model_that_refuses_ends_the_run_with_what_to_do(stages: Stages) -> None:
+    with ScriptedModel([ModelRefused("Set OPENAI_API_KEY.")]) as model:
+        stage = await stages(model)
+        result = await (await stage.start()).wait()
+    assert result.run.error is not None
+    assert (result.run.error.code, result.run.error.message) == ("LLM_ERROR", "Set OPENAI_API_KEY.")
+    assert [event.code for event in stage.of(ErrorEvent)] == ["LLM_ERROR"]
+    assert stage.of(CompleteEvent)[0].finish_reason == "error"
+
+
+async def test_a_fault_of_our_own_ends_the_run_and_leaves_no_open_call(stages: Stages) -> None:
+    class Broken(FunctionExecutor):
+        async def execute(self, call: Any, emit: Any) -> Outcome:
+            raise RuntimeError("a bug")
+
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model, executor=Broken())
+        handle = await stage.start(policy="allow")
+        await continue_unknown(stage)
+        result = await handle.wait()
+    assert result.tool_calls[0].state == "unknown"
+
+
+async def test_a_question_to_the_user_waits_for_the_page(stages: Stages) -> None:
+    with ScriptedModel([call("ask_user", question="Which?", call_id="q"), say("Thanks.")]) as model:
+        stage = await stages(model)
+        handle = await stage.start(tools=(ASK_USER,))
+        await stage.until(lambda: stage.of(ToolStartEvent))
+        await stage.conversation.tool_result("q", "The first")
+        await stage.until(lambda: stage.of(ToolCompleteEvent))
+        with pytest.raises(AlreadyDecided):
+            await stage.conversation.tool_result("q", "The second")
+        result = await handle.wait()
+    assert model.requests[-1].messages[-1]["content"] == "The first"
+    assert result.tool_calls[0].state == "success"
+
+
+async def test_a_queued_run_can_be_taken_back_and_an_unknown_one_is_refused(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model)
+        first = await stage.start("first")
+        second = await stage.start("second")
+        [request] = await stage.requests()
+        await stage.conversation.cancel_run(second.run_id)
+        assert (await second.wait()).run.status == "cancelled"
+        with pytest.raises(UnknownRun):
+            await stage.conversation.cancel_run("run_nothing")
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+        assert (await first.wait()).run.status == "complete"
+
+
+async def test_a_stop_while_the_run_is_still_being_begun_stops_it(stages: Stages) -> None:
+    class Slow(FunctionExecutor):
+        described = asyncio.Event()
+        asked = asyncio.Event()
+
+        async def describe_environment(self) -> str:
+            self.asked.set()
+            await self.described.wait()
+            return ""
+
+    executor = Slow()
+    with ScriptedModel([]) as model:
+        stage = await stages(model, executor=executor)
+        handle = await stage.start()
+        await executor.asked.wait()
+        stop = asyncio.create_task(stage.conversation.cancel_run(handle.run_id))
+        await asyncio.sleep(0)
+        executor.described.set()
+        await stop
+        assert (await handle.wait()).run.status == "cancelled"
+
+
+async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages: Stages) -> None:
+    class Pondering(FunctionExecutor):
+        asked = asyncio.Event()
+        decided = asyncio.Event()
+
+        async def tool_verdict(self, tool_name: str, arguments_json: str) -> Any:
+            self.asked.set()
+            await self.decided.wait()
+            return ToolVerdict("ask")
+
+    executor = Pondering()
+    tool = ToolDeclaration("ponder", "Ponder.", {"type": "object", "properties": {}}, approval="dynamic")
+    with ScriptedModel([call("ponder", call_id="a"), say("Done.")]) as model:
+        stage = await stages(model, executor=executor)
+        handle = await stage.start(tools=(tool,))
+        await executor.asked.wait()
+        [waiting] = (await stage.conversation.view()).tool_calls
+        await stage.conversation.route_decision(waiting.approval_id, Decision(approved=True))
+        executor.decided.set()
+        result = await handle.wait()
+    assert [c.state for c in result.tool_calls] == ["success"]
+    assert [ran.tool_call_id for ran in executor.ran] == ["a"]
+
+
+async def test_a_run_whose_cell_is_run_again_has_its_waiting_calls_replaced(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1", call_id="a")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        await stage.requests()
+        await stage.conversation.cancel_run(handle.run_id, stop_for("cell_run_again"))
+        result = await handle.wait()
+    (ended,) = result.tool_calls
+    assert (ended.state, ended.reason) == ("superseded", "Its cell was run again.")
+    assert ended.result == "Replaced: the user ran the cell again. Nothing ran."
+    assert result.run.status == "cancelled"
+    assert [notice.content for notice in result.run.notices] == ["Stopped, because its cell was run again."]
+    assert [message.role for message in result.messages] == ["user", "assistant", "tool"]
+
+
+async def test_a_queued_run_whose_cell_is_deleted_says_so(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1")]) as model:
+        stage = await stages(model)
+        first, second = await stage.start(), await stage.start("later")
+        await stage.requests()
+        await stage.conversation.cancel_run(second.run_id, stop_for("cell_deleted"))
+        result = await second.wait()
+        await stage.conversation.cancel_run(first.run_id)
+        await first.wait()
+    assert [notice.content for notice in result.run.notices] == ["Stopped, because its cell was deleted."]

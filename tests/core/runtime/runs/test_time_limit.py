@@ -1,0 +1,138 @@
+"""The seconds of a budget hold during a call and during an answer; a person's time is their own."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import MessageEvent, UsageEvent
+from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.runtime.graph import run_graph
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, Stage, Stages
+from tests.core.runtime.turns.test_budget import run_view, until_paused
+
+SOON = BudgetLimits(seconds=0.2)
+USED_UP = "The run's time budget of 0.2 s is used up."
+WORK = call("run_python", call_id="work", code="while True: pass")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def warm() -> None:
+    """The first run of a process takes longer than these budgets."""
+    run_graph()
+
+
+async def endless(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+    yield TextDelta("I begin to")
+    await asyncio.Event().wait()
+
+
+async def approve(stage: Stage, count: int = 1) -> None:
+    for request in await stage.requests(count):
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+
+
+async def test_a_call_is_interrupted_when_the_time_is_up_and_the_run_asks_for_more(stages: Stages) -> None:
+    with ScriptedModel([WORK, say("Done.")]) as model:
+        stage = await stages(model, executor=InterruptibleExecutor())
+        handle = await stage.start(budget=SOON)
+        await approve(stage)
+        pause = await until_paused(stage)
+        assert stage.executor.interrupted == ["work"]
+        assert run_view(stage).paused.reached == ["seconds"]
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
+        result = await handle.wait()
+    [ran] = result.tool_calls
+    assert (ran.state, ran.reason) == ("cancelled", USED_UP)
+    assert "begun" in "".join(output.text for output in ran.outputs)
+    [told] = [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
+    assert USED_UP in told
+    assert "by the user" not in told
+    assert result.text == "Done."
+
+
+async def test_a_call_that_does_not_end_when_its_time_is_up_has_an_unknown_outcome(stages: Stages) -> None:
+    def never(*_: Any) -> Any:
+        return asyncio.Event().wait()
+
+    with ScriptedModel([WORK]) as model:
+        stage = await stages(model, executor=FunctionExecutor(never), attended=False, stop_seconds=0.01)
+        result = await (await stage.start(budget=SOON, policy="allow")).wait()
+    [ran] = result.tool_calls
+    assert ran.state == "unknown"
+    assert ran.reason == f"{USED_UP} It did not end when it was interrupted."
+    assert result.run.error is not None
+    assert result.run.error.code == "BUDGET_EXCEEDED"
+
+
+async def test_calls_that_have_not_begun_do_not_begin_when_the_time_is_up(stages: Stages) -> None:
+    asked = call("run_python", call_id="asked", code="2")
+    with ScriptedModel([calls(WORK, asked), say("Done.")]) as model:
+        stage = await stages(model, executor=InterruptibleExecutor())
+        handle = await stage.start(budget=SOON)
+        first, _ = await stage.requests(2)
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
+        pause = await until_paused(stage)
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
+        result = await handle.wait()
+    assert [(one.state, one.reason) for one in result.tool_calls] == [("cancelled", USED_UP)] * 2
+    assert [ran.tool_call_id for ran in stage.executor.ran] == ["work"]
+
+
+async def test_an_answer_is_cut_off_when_the_time_is_up_and_asked_for_again_with_more(stages: Stages) -> None:
+    model = ScriptedModel([endless, say("The answer.")])
+    stage = await stages(model)
+    handle = await stage.start(budget=SOON)
+    pause = await until_paused(stage)
+    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
+    result = await handle.wait()
+    assert result.text == "The answer."
+    assert [m.content for m in result.messages if m.role == "assistant"] == ["The answer."]
+    assert [m["role"] for m in model.requests[-1].messages] == ["system", "user"]
+    assert result.run.usage.estimated
+    assert result.run.usage.steps == 1
+
+
+async def test_where_nobody_can_be_asked_for_more_time_what_was_said_is_kept(stages: Stages) -> None:
+    stage = await stages(ScriptedModel([endless]), attended=False)
+    result = await (await stage.start(budget=SOON)).wait()
+    assert result.run.error is not None
+    assert result.run.error.code == "BUDGET_EXCEEDED"
+    assert result.text == "I begin to"
+
+
+async def test_a_paused_answer_that_was_suspended_is_asked_for_again(stages: Stages) -> None:
+    model = ScriptedModel([endless, say("The answer.")])
+    stage = await stages(model, suspend_seconds=0.01)
+    handle = await stage.start(budget=SOON)
+    pause = await until_paused(stage)
+    await stage.until(lambda: [m for m in stage.of(MessageEvent) if m.role == "assistant"])  # it was taken back
+    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
+    result = await handle.wait()
+    assert [m.content for m in result.messages if m.role == "assistant"] == ["The answer."]
+
+
+@pytest.mark.parametrize("question", [call("run_python", code="1"), call("look")])
+async def test_the_time_in_which_a_person_decides_is_not_counted(stages: Stages, question: Any) -> None:
+    with ScriptedModel([question, say("Done.")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(approval="ask"))
+        handle = await stage.start(budget=SOON, rules=("ask look",))
+        await stage.requests()
+        await asyncio.sleep(0.3)  # longer than the budget
+        await approve(stage)
+        result = await handle.wait()
+    assert (result.run.status, result.text) == ("complete", "Done.")
+    assert result.run.usage.seconds < 0.2
+
+
+async def test_the_time_that_a_run_has_worked_outlives_the_process(stages: Stages) -> None:
+    with ScriptedModel([call("look"), say("Done.")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(lambda *_: asyncio.sleep(0.05, "ok")))
+        result = await (await stage.start()).wait()
+    assert 0.05 <= result.run.usage.seconds < 5
+    [seen] = [event.usage.seconds for event in stage.of(UsageEvent)][:1]
+    assert seen < result.run.usage.seconds

@@ -1,0 +1,267 @@
+"""A runtime over a real log, with an executor that runs functions of the test."""
+
+import asyncio
+import inspect
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import pytest
+
+from agent_kernel.errors import ToolFailed
+from agent_kernel.log.audit import chain
+from agent_kernel.log.store import Log
+from agent_kernel.models.base import Model
+from agent_kernel.protocol.events import (
+    ApprovalRequestEvent,
+    Event,
+    ServerEvent,
+    ToolCompleteEvent,
+    server_event_adapter,
+)
+from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.tools import FileCard
+from agent_kernel.protocol.views import OutputView, Place
+from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.runtime.clients.feed import Subscription
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.queue import RunHandle
+from agent_kernel.runtime.runs.resources import Resources
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
+
+RUN_PYTHON = ToolDeclaration(
+    "run_python",
+    "Run Python.",
+    {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"], "additionalProperties": False},
+)
+LOOK = ToolDeclaration("look", "Look.", {"type": "object", "properties": {}}, approval="allow", read_only=True)
+T = TypeVar("T")
+E = TypeVar("E", bound=Event)
+Act = Callable[[ApprovedCall, OutputSink], object]
+"""What a call does: its result, or what is awaited for it."""
+
+
+@dataclass
+class FunctionExecutor:
+    """Runs a function per call, and remembers what it ran."""
+
+    act: Act = lambda call, emit: "ok"
+    ran: list[ApprovedCall] = field(default_factory=list)
+    interrupted: list[str] = field(default_factory=list)
+    approval: Approval = "ask"
+    edits: bool = False
+    """What is said of whether a file is one that the mode `edit` covers."""
+    card: FileCard | None = None
+    links: dict[str, str] = field(default_factory=dict)
+    """Where paths lead that are links; the others are files in `/work`."""
+    behind: int | None = None
+    kept: set[str] = field(default_factory=set)
+    undone: list[str] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def name_of(self, approval_id: str) -> str:
+        """What the model calls a call that was run."""
+        return next(ran.tool_call_id for ran in self.ran if ran.approval_id == approval_id)
+
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        self.ran.append(call)
+        result = self.act(call, emit)
+        if inspect.isawaitable(result):
+            result = await result
+        if isinstance(result, Outcome):
+            return result
+        emit(OutputView(kind="stream", name="stdout", text=str(result)))
+        return Outcome("success", str(result))
+
+    async def interrupt(self, approval_id: str) -> bool:
+        self.interrupted.append(self.name_of(approval_id))
+        return True
+
+    async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+        path = str(json.loads(arguments_json).get("path", "."))
+        real = self.links.get(path, f"/home/ana/{path}")
+        inside = real.removeprefix("/home/ana/") if real.startswith("/home/ana/") else None
+        place = Place(path=real, inside=inside, linked=path in self.links)
+        return ToolVerdict(self.approval, place, self.edits)
+
+    async def waiting_behind(self, approval_id: str) -> int | None:
+        return self.behind
+
+    async def undo(self, approval_id: str) -> None:
+        if approval_id in self.kept:
+            self.undone.append(self.name_of(approval_id))
+        else:
+            raise ToolFailed("The file was changed since.")
+
+    async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
+        return self.card
+
+    async def read_picture(self, address: str) -> bytes:
+        if address not in self.files:
+            raise ToolFailed("there is no such file in the notebook's folder")
+        return self.files[address]
+
+    async def describe_environment(self) -> str:
+        return "Notebook: test.ipynb"
+
+
+class InterruptibleExecutor(FunctionExecutor):
+    """A call runs until it is interrupted; it says when it has begun."""
+
+    def __init__(self) -> None:
+        super().__init__(self._wait)
+        self._interrupted = asyncio.Event()
+
+    async def _wait(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        emit(OutputView(kind="stream", name="stdout", text="begun"))
+        await self._interrupted.wait()
+        return Outcome("cancelled", "KeyboardInterrupt")
+
+    async def interrupt(self, approval_id: str) -> bool:
+        self._interrupted.set()
+        return await super().interrupt(approval_id)
+
+
+class OneModel:
+    """A model source with one model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def resolve(self, name: str | None) -> Model:
+        return self.model
+
+
+class Stage:
+    """A runtime, one conversation, and the events seen so far."""
+
+    def __init__(
+        self, runtime: Runtime, resources: Resources, conversation: Conversation, executor: FunctionExecutor
+    ) -> None:
+        self.runtime = runtime
+        self.conversation = conversation
+        self.executor = executor
+        self.log = resources.log
+        self.events: list[ServerEvent] = []
+        self._resources = resources
+        self._subscription: Subscription | None = conversation.subscribe(0)
+        conversation.client_came()
+        self._changed = asyncio.Event()
+        self._reader = asyncio.create_task(self._read(self._subscription))
+
+    async def _read(self, frames: Subscription) -> None:
+        async for frame in frames:
+            self.events.append(server_event_adapter.validate_json(frame))
+            self._changed.set()
+
+    async def start(self, prompt: str = "Go", **spec: Any) -> RunHandle:
+        """Start a run; `spec` are further fields of `RunSpec`."""
+        spec.setdefault("tools", (RUN_PYTHON, LOOK))
+        return await self.conversation.start_run(RunSpec(run_id=new_run_id(), prompt=prompt, **spec), self.executor)
+
+    async def until(self, condition: Callable[[], T]) -> T:
+        """Wait until the events seen make the condition true; returns its value."""
+        async with asyncio.timeout(10):
+            while not (value := condition()):
+                self._changed.clear()
+                await self._changed.wait()
+            return value
+
+    async def until_runs(self, tool_call_id: str | None = None) -> None:
+        """Wait until the executor has a call, or this call."""
+        async with asyncio.timeout(10):
+            while not [ran for ran in self.executor.ran if tool_call_id in (None, ran.tool_call_id)]:  # noqa: ASYNC110 -- the executor tells nobody
+                await asyncio.sleep(0)
+
+    def of(self, kind: type[E]) -> list[E]:
+        """The events of this kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    async def requests(self, count: int = 1) -> list[ApprovalRequestEvent]:
+        """The first `count` approval requests."""
+        await self.until(lambda: len(self.of(ApprovalRequestEvent)) >= count)
+        return self.of(ApprovalRequestEvent)[:count]
+
+    async def audit(self) -> list[dict[str, Any]]:
+        """The entries of the audit trail, whose chain is whole."""
+
+        def read(sql: sqlite3.Connection) -> list[dict[str, Any]]:
+            assert chain.check(sql) is None
+            return [entry.fields for entry in chain.read_entries(sql)]
+
+        return await self.log.read(read)
+
+    def use(self, model: Model) -> None:
+        """Runs from now on have this model."""
+        assert isinstance(self._resources.models, OneModel)
+        self._resources.models.model = model
+
+    def forget_history(self) -> None:
+        """What was said is in the log only from now on, as after a while or a restart."""
+        self._resources.histories.take(self.conversation.row.number)
+
+    async def leave(self) -> None:
+        """As a page that is closed: nobody follows the conversation any more."""
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+        await self._reader
+
+    async def close(self) -> None:
+        await self.leave()
+        await self.runtime.aclose()
+
+
+class Stages(Protocol):
+    """Opens stages and closes them at the end of the test. `settings` are fields of `RuntimeSettings`."""
+
+    async def __call__(
+        self,
+        model: Model,
+        *,
+        path: Path | None = None,
+        executor: FunctionExecutor | None = None,
+        attended: bool = True,
+        **settings: Any,
+    ) -> Stage: ...
+
+
+async def continue_unknown(stage: Stage) -> None:
+    """Wait for a call whose outcome is unknown, and say Continue."""
+    ended = await stage.until(lambda: [event for event in stage.of(ToolCompleteEvent) if event.state == "unknown"])
+    await stage.conversation.answer_unknown(ended[0].tool_call_id, "continue")
+
+
+async def stage(
+    model: Model,
+    path: Path | None = None,
+    executor: FunctionExecutor | None = None,
+    *,
+    attended: bool = True,
+    **settings: Any,
+) -> Stage:
+    chosen = RuntimeSettings(**{"runs_in_memory": 0, "pause_at_repeats": False} | settings)
+    resources = Resources(await Log.open(path), OneModel(model), chosen, attended, TaskOwner())
+    runtime = Runtime(resources)
+    conversation = await runtime.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")
+    return Stage(runtime, resources, conversation, executor or FunctionExecutor())
+
+
+@pytest.fixture
+async def stages() -> AsyncIterator[Stages]:
+    opened: list[Stage] = []
+
+    async def make(model: Model, **options: Any) -> Stage:
+        opened.append(await stage(model, **options))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        await one.close()

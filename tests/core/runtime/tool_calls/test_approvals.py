@@ -1,0 +1,304 @@
+"""What a person sees of approvals, at the level of the runtime: real log, real graph, scripted model."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.errors import AlreadyDecided, DigestMismatch, InvalidArguments, UnknownApproval
+from agent_kernel.models.base import ModelRequest, ModelTurn
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import ApprovalRequestEvent, ApprovalResponseEvent, ToolCompleteEvent, ToolStartEvent
+from agent_kernel.testing import ScriptedModel, call, calls, requested, say
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.executor import Outcome
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stages
+
+
+def tool_messages(request: ModelRequest) -> list[Any]:
+    return [message for message in request.messages if message["role"] == "tool"]
+
+
+async def test_an_approved_call_runs_and_its_result_flows_back_to_the_model(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1 + 1", call_id="c1"), say("It is 2.")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(lambda call, emit: "2"))
+        handle = await stage.start("What is 1 + 1?")
+        [request] = await stage.requests()
+        assert request.tool_call_id == "c1"
+        assert request.tool_input == '{"code":"1 + 1"}'
+        assert stage.executor.ran == []
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True), decided_by="ana")
+        result = await handle.wait()
+    assert result.text == "It is 2."
+    assert result.run.status == "complete"
+    assert [c.state for c in result.tool_calls] == ["success"]
+    assert result.tool_calls[0].decided_by == "ana"
+    last = model.requests[-1].messages
+    assert last[-2]["tool_calls"][0]["id"] == "c1"
+    assert last[-1] == {"role": "tool", "tool_call_id": "c1", "content": "2"}
+
+
+async def test_a_denial_carries_the_reason_to_the_model_and_the_turn_goes_on(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="del df"), say("Then I leave it.")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        [request] = await stage.requests()
+        await stage.conversation.route_decision(
+            request.approval_id, Decision(approved=False, reason="Keep the raw table.")
+        )
+        result = await handle.wait()
+    assert result.run.status == "complete"
+    assert stage.executor.ran == []
+    content = tool_messages(model.requests[-1])[0]["content"]
+    assert content.startswith("Denied by the user. Reason: Keep the raw table. Nothing ran.")
+    assert result.tool_calls[0].state == "denied"
+    assert result.tool_calls[0].reason == "Keep the raw table."
+
+
+async def test_what_runs_after_an_edit_is_the_edited_call_and_the_model_is_told(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="drop()"), say("Fine.")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        [request] = await stage.requests()
+        decided = await stage.conversation.route_decision(
+            request.approval_id, Decision(approved=True, edited_input={"code": "copy().drop()"})
+        )
+        await handle.wait()
+    assert decided.edited
+    assert decided.digest != request.digest
+    assert [ran.arguments_json for ran in stage.executor.ran] == ['{"code":"copy().drop()"}']
+    content = tool_messages(model.requests[-1])[0]["content"]
+    assert content.startswith('The user changed the arguments before approving. What ran: {"code":"copy().drop()"}')
+    assert stage.of(ToolStartEvent)[0].tool_input == '{"code":"copy().drop()"}'
+
+
+async def test_an_edit_that_does_not_fit_is_refused_and_the_call_goes_on_waiting(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        [request] = await stage.requests()
+        with pytest.raises(InvalidArguments, match="code"):
+            await stage.conversation.route_decision(
+                request.approval_id, Decision(approved=True, edited_input={"cod": "1"})
+            )
+        assert [c.state for c in await stage.runtime.list_calls("awaiting_approval")] == ["awaiting_approval"]
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+        await handle.wait()
+
+
+async def test_the_first_decision_wins_and_the_second_hears_of_it(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        [request] = await stage.requests()
+        answers = await asyncio.gather(
+            *(
+                stage.conversation.route_decision(
+                    request.approval_id, Decision(approved=n % 2 == 0), decided_by=f"tab {n}"
+                )
+                for n in range(8)
+            ),
+            return_exceptions=True,
+        )
+        await handle.wait()
+    first = [answer for answer in answers if not isinstance(answer, BaseException)]
+    assert len(first) == 1
+    late = [answer for answer in answers if isinstance(answer, AlreadyDecided)]
+    assert len(late) == 7
+    assert {error.first["decided_by"] for error in late} == {first[0].decided_by}
+    assert len(stage.executor.ran) == (1 if first[0].state == "approved" else 0)
+
+
+async def test_a_decision_for_other_arguments_than_shown_changes_nothing(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        [request] = await stage.requests()
+        with pytest.raises(DigestMismatch):
+            await stage.conversation.route_decision(request.approval_id, Decision(approved=True, digest="0" * 64))
+        assert stage.executor.ran == []
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True, digest=request.digest))
+        await handle.wait()
+
+
+async def test_an_unknown_approval_is_refused(stages: Stages) -> None:
+    stage = await stages(ScriptedModel([]))
+    with pytest.raises(UnknownApproval):
+        await stage.conversation.route_decision("apr_nothing", Decision(approved=True))
+    with pytest.raises(UnknownApproval):
+        await stage.runtime.route_decision("apr_nothing", Decision(approved=True))
+
+
+async def test_an_approved_call_starts_while_its_sibling_still_waits_and_the_model_hears_of_both_in_order(
+    stages: Stages,
+) -> None:
+    turn = calls(call("run_python", code="first", call_id="a"), call("run_python", code="second", call_id="b"))
+    with ScriptedModel([turn, say("done")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(lambda call, emit: call.tool_call_id))
+        handle = await stage.start()
+        first, second = await stage.requests(2)
+        await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
+        await stage.until(lambda: stage.of(ToolCompleteEvent))
+        assert [ran.tool_call_id for ran in stage.executor.ran] == ["b"]
+        assert len(model.requests) == 1, "the model must not be asked before every call has its outcome"
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=False, reason="No."))
+        await handle.wait()
+    assert [message["tool_call_id"] for message in tool_messages(model.requests[-1])] == ["a", "b"]
+    assert [message["role"] for message in model.requests[-1].messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+    ]
+
+
+async def test_calls_that_touch_the_kernel_run_one_at_a_time(stages: Stages) -> None:
+    running: list[str] = []
+    most = 0
+
+    async def act(call: Any, emit: Any) -> str:
+        nonlocal most
+        running.append(call.tool_call_id)
+        most = max(most, len(running))
+        await asyncio.sleep(0.01)
+        running.remove(call.tool_call_id)
+        return "ok"
+
+    turn = calls(*(call("run_python", code=str(n)) for n in range(5)))
+    with ScriptedModel([turn, say("done")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(act))
+        handle = await stage.start(policy="allow")
+        await handle.wait()
+    assert len(stage.executor.ran) == 5
+    assert most == 1
+
+
+async def test_always_allow_lets_the_next_call_and_the_waiting_sibling_run_unasked(stages: Stages) -> None:
+    turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
+    with ScriptedModel([turn, call("run_python", code="3", call_id="c"), say("done")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        first, _ = await stage.requests(2)
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True, scope="conversation"))
+        result = await handle.wait()
+    assert [c.by for c in result.tool_calls] == ["user", "policy", "policy"]
+    assert [rule.text for rule in result.run.policy.rules] == ["allow run_python"]
+
+
+async def test_read_only_tools_that_say_allow_run_unasked(stages: Stages) -> None:
+    with ScriptedModel([call("look"), say("seen")]) as model:
+        stage = await stages(model)
+        result = await (await stage.start()).wait()
+    assert stage.of(ApprovalRequestEvent) == []
+    assert stage.of(ApprovalResponseEvent)[0].by == "policy"
+    assert result.tool_calls[0].state == "success"
+
+
+async def test_plan_mode_reads_and_never_acts(stages: Stages) -> None:
+    with ScriptedModel([calls(call("look"), call("run_python", code="1")), say("planned")]) as model:
+        stage = await stages(model)
+        result = await (await stage.start(policy="plan")).wait()
+    assert [c.state for c in result.tool_calls] == ["success", "denied"]
+    assert result.tool_calls[1].reason == "Plan only: reads, never acts."
+
+
+WRITE_FILE = next(tool for tool in BUILTIN_TOOLS if tool.name == "write_file")
+
+
+async def test_edit_mode_writes_files_of_the_folder_unasked_and_asks_for_code(stages: Stages) -> None:
+    write = call("write_file", call_id="w", path="rows.csv", content="1")
+    with ScriptedModel([calls(write, call("run_python", code="1", call_id="p")), say("done")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(edits=True))
+        handle = await stage.start(policy="edit", tools=(WRITE_FILE, RUN_PYTHON))
+        [request] = await stage.requests()
+        assert request.tool_name == "run_python"
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+        result = await handle.wait()
+    assert [(c.state, c.by) for c in result.tool_calls] == [("success", "policy"), ("denied", "user")]
+
+
+async def test_edit_mode_asks_for_a_file_that_it_does_not_cover(stages: Stages) -> None:
+    with ScriptedModel([call("write_file", path=".env", content="1"), say("done")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(edits=False))
+        handle = await stage.start(policy="edit", tools=(WRITE_FILE,))
+        [request] = await stage.requests()
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+        await handle.wait()
+    assert stage.executor.ran == []
+
+
+async def test_a_site_caps_what_a_notebook_may_choose(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model, policy_cap="ask")
+        handle = await stage.start(policy="allow", rules=("allow *",))
+        [request] = await stage.requests()
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+        result = await handle.wait()
+    assert result.run.policy.mode == "ask"
+
+
+async def test_with_nobody_there_a_call_is_denied_with_a_clear_reason(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model, attended=False)
+        result = await (await stage.start()).wait()
+    assert stage.executor.ran == []
+    assert result.tool_calls[0].reason == "Nobody was there to ask: this notebook ran without a page."
+
+
+async def test_with_nobody_there_scripted_decisions_answer_in_order(stages: Stages) -> None:
+    turn = calls(call("run_python", code="1"), call("run_python", code="2"))
+    with ScriptedModel([turn, say("ok")]) as model:
+        stage = await stages(model, attended=False)
+        handle = await stage.conversation.start_run(
+            (await _spec()),
+            stage.executor,
+            scripted=(ScriptedDecision(True), ScriptedDecision(False, reason="Enough.")),
+        )
+        result = await handle.wait()
+    assert [(c.state, c.by) for c in result.tool_calls] == [("success", "script"), ("denied", "script")]
+
+
+async def _spec() -> Any:
+    from agent_kernel.protocol.ids import new_run_id
+    from agent_kernel.runtime.settings import RunSpec
+
+    return RunSpec(run_id=new_run_id(), prompt="Go", tools=(RUN_PYTHON, LOOK))
+
+
+async def test_an_unknown_tool_and_invalid_arguments_become_errors_the_model_can_act_on(stages: Stages) -> None:
+    turn = ModelTurn(
+        "",
+        tool_calls=(
+            requested("fly", {}, call_id="a"),
+            requested("run_python", {"cod": "1"}, call_id="b"),
+            requested("run_python", '{"code": "1', call_id="c"),
+        ),
+    )
+    with ScriptedModel([turn, say("sorry")]) as model:
+        stage = await stages(model)
+        result = await (await stage.start()).wait()
+    assert [c.state for c in result.tool_calls] == ["invalid"] * 3
+    contents = [message["content"] for message in tool_messages(model.requests[-1])]
+    assert all(content.startswith("Error: this call is not valid and did not run.") for content in contents)
+    assert "run_python, look" in contents[0]
+    assert "code" in contents[1]
+    assert [event.state for event in stage.of(ToolCompleteEvent)] == ["invalid"] * 3
+
+
+async def test_a_model_that_sends_nothing_but_invalid_calls_is_stopped(stages: Stages) -> None:
+    with ScriptedModel([call("fly")] * 4) as model:
+        stage = await stages(model)
+        result = await (await stage.start()).wait()
+    assert result.run.status == "error"
+    assert result.run.error is not None
+    assert "not valid 4 times in a row" in result.run.error.message
+
+
+async def test_a_tool_that_raises_is_an_error_to_the_model(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1/0"), say("sorry")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(lambda call, emit: Outcome("error", "ZeroDivisionError")))
+        result = await (await stage.start(policy="allow")).wait()
+    assert result.tool_calls[0].state == "error"
+    assert tool_messages(model.requests[-1])[0]["content"] == "Error: ZeroDivisionError"

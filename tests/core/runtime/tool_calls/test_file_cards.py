@@ -1,0 +1,105 @@
+"""A card of a call that writes a file shows how the file would change."""
+
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import InvalidArguments, KernelGone
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import ApprovalRequestEvent, ToolStartEvent
+from agent_kernel.protocol.tools import FileCard
+from agent_kernel.protocol.views import Place, Warning
+from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.tools.declaration import ToolDeclaration
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
+
+WRITE = ToolDeclaration(
+    "write_file",
+    "Write.",
+    {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}},
+)
+DIFF = "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new"
+
+
+CARD = FileCard(
+    diff=DIFF,
+    left_out="And 3 more changes.",
+    facts=["Replaces 4 B, 1 line."],
+    warnings=[Warning(title="Follows a link:", detail="a.md is a link to ../a.md")],
+    base="b" * 64,
+)
+
+
+@pytest.mark.parametrize(
+    ("card", "shown"),
+    [
+        (CARD, ("diff", DIFF, "And 3 more changes.", ["Replaces 4 B, 1 line."])),
+        (FileCard(facts=["It is too long to compare."]), ("code", "new\n", "", ["It is too long to compare."])),
+        (None, ("code", "new\n", "", ["What the file holds now could not be read."])),
+    ],
+)
+async def test_a_card_of_a_file_shows_how_the_file_would_change_where_the_executor_can_tell(
+    stages: Stages, card: FileCard | None, shown: Any
+) -> None:
+    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(card=card))
+        handle = await stage.start(tools=(WRITE,))
+        [request] = await stage.requests()
+        preview = request.preview
+        assert (preview.kind, preview.text, preview.left_out, preview.facts) == shown
+        assert [one.title for one in request.warnings] == [
+            "Writes files:",
+            *(["Follows a link:"] if card is CARD else []),
+        ]
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+        result = await handle.wait()
+    assert [ran.arguments_json for ran in stage.executor.ran] == [request.tool_input]
+    assert [ran.base for ran in stage.executor.ran] == [card.base if card else ""], "what was shown is what is replaced"
+    assert (result.tool_calls[0].preview, result.tool_calls[0].warnings) == (request.preview, request.warnings)
+
+
+async def test_a_change_that_nobody_could_read_is_refused_before_anybody_is_asked(stages: Stages) -> None:
+    refusal = "This would change 50,000,000 characters of 'a.md'."
+    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(card=FileCard(refusal=refusal)))
+        result = await (await stage.start(tools=(WRITE,))).wait()
+    assert stage.of(ApprovalRequestEvent) == []
+    assert (result.tool_calls[0].state, result.tool_calls[0].reason) == ("invalid", refusal)
+    assert refusal in model.requests[-1].messages[-1]["content"]
+    assert stage.executor.ran == []
+
+
+async def test_an_edited_call_that_nobody_could_read_goes_on_waiting(stages: Stages) -> None:
+    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(card=CARD))
+        handle = await stage.start(tools=(WRITE,))
+        [request] = await stage.requests()
+        stage.executor.card = FileCard(refusal="It is too large.")
+        edited = '{"path":"a.md","content":"newer"}'
+        with pytest.raises(InvalidArguments, match="It is too large"):
+            await stage.conversation.route_decision(request.approval_id, Decision(approved=True, edited_input=edited))
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+        await handle.wait()
+
+
+async def test_a_file_that_is_written_unasked_shows_its_diff_when_it_starts(stages: Stages) -> None:
+    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(card=CARD))
+        await (await stage.start(tools=(WRITE,), policy="allow")).wait()
+    assert stage.of(ApprovalRequestEvent) == []
+    assert stage.of(ToolStartEvent)[0].preview.text == DIFF
+    assert [ran.base for ran in stage.executor.ran] == [""], "nobody was shown anything"
+
+
+async def test_a_card_of_a_file_does_without_a_diff_where_the_executor_does_not_answer(stages: Stages) -> None:
+    class Gone(FunctionExecutor):
+        async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
+            raise KernelGone("The kernel died.")
+
+    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
+        stage = await stages(model, executor=Gone())
+        handle = await stage.start(tools=(WRITE,))
+        [request] = await stage.requests()
+        assert request.preview.text == "new\n"
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+        await handle.wait()

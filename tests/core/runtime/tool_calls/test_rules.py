@@ -1,0 +1,292 @@
+"""Always allow: what is offered, what is saved, and how a rule is taken back."""
+
+from typing import Any
+
+import pytest
+
+from agent_kernel.approvals.offers import offered_rules
+from agent_kernel.approvals.rules import Rule
+from agent_kernel.errors import InvalidArguments, UnknownRule
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import ApprovalResponseEvent, RunEvent
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.arguments import canonical, digest
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.executor import ApprovedCall
+from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stages
+
+ALWAYS = Decision(approved=True, scope="conversation")
+
+
+def waiting(tool: str, **arguments: Any) -> ToolCallView:
+    text = canonical(arguments)
+    return ToolCallView(
+        tool_call_id="c",
+        approval_id="a",
+        conversation_id="v",
+        run_id="r",
+        tool_name=tool,
+        tool_input=text,
+        digest=digest(text),
+        state="awaiting_approval",
+        created_at="",
+    )
+
+
+def offered(tool: str, **arguments: Any) -> list[tuple[str, str]]:
+    return [(offer.label, offer.text) for offer in offered_rules(waiting(tool, **arguments))]
+
+
+def test_code_is_offered_as_this_exact_call_first_and_as_every_call_last() -> None:
+    exact, every = offered("run_python", code="1")
+    assert exact == ("This exact call", f"allow run_python where digest is {digest(canonical({'code': '1'}))}")
+    assert every == ("Every run_python call", "allow run_python")
+
+
+@pytest.mark.parametrize(
+    ("path", "label", "rule"),
+    [
+        ("exports/weekly.csv", "CSV files in exports/", 'allow write_file where path matches "exports/*.csv"'),
+        ("weekly.csv", "CSV files in this folder", 'allow write_file where path matches "*.csv"'),
+        ("out/Makefile", "Files in out/", 'allow write_file where path matches "out/*"'),
+        ("/tmp/a.log", "LOG files in /tmp/", 'allow write_file where path matches "/tmp/*.log"'),
+        ("a[1]/b.md", "MD files in a[1]/", 'allow write_file where path matches "a[[]1]/*.md"'),
+    ],
+)
+def test_a_file_is_offered_with_its_kind_and_its_folder(path: str, label: str, rule: str) -> None:
+    assert offered("write_file", path=path, content="x")[1] == (label, rule)
+
+
+@pytest.mark.parametrize("path", ["../secrets/a.csv", "exports/../../a.csv", "exports\\a.csv", "a\nb/c.csv"])
+def test_a_path_that_leaves_its_folder_is_offered_as_an_exact_call_only(path: str) -> None:
+    labels = [label for label, _ in offered("write_file", path=path, content="x")]
+    assert labels == ["This exact call", "Every write_file call"]
+
+
+@pytest.mark.parametrize(
+    ("path", "covered"),
+    [
+        ("exports/b.csv", True),
+        ("./exports//b.csv", True),
+        ("exports/b.txt", False),
+        ("exports/old/b.csv", False),
+        ("exports/../b.csv", False),
+        ("/exports/b.csv", False),
+        ("b.csv", False),
+    ],
+)
+def test_a_folder_rule_allows_nothing_outside_of_its_folder(path: str, covered: bool) -> None:
+    rule = Rule.parse('allow write_file where path matches "exports/*.csv"')
+    assert (rule.weigh("write_file", {"path": path, "content": ""}, "") == "yes") is covered
+
+
+def test_a_rule_that_denies_still_reaches_below_its_folder() -> None:
+    rule = Rule.parse('deny write_file where path matches "exports/*"')
+    assert rule.weigh("write_file", {"path": "exports/old/b.csv"}, "") == "yes"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("git status --short", "git status"),
+        ("git status", "git status"),
+        ("git add -A && git add x", "git add"),
+        ("ls -l data", "ls"),
+        ("'ls' x", "ls"),
+        ("python train.py --epochs 3", "python train.py"),
+        ("python -m pytest -x", "python -m pytest"),
+        ("uv run pytest -x", "uv run pytest"),
+        ("uv sync --all-extras", "uv sync"),
+        ("./run.sh now", "./run.sh"),
+        ("make test", "make test"),
+    ],
+)
+def test_a_command_is_offered_with_its_first_words(command: str, words: str) -> None:
+    offer = (f"Commands that begin with {words}", f'allow run_shell where command matches "{words} *"')
+    assert offered("run_shell", command=command)[1:] == [offer, ("Every run_shell call", "allow run_shell")]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "git add -A && git commit -m x",
+            "git --version",
+            "git log | head",
+            "ls > x",
+            "ls $x",
+            "sudo ls",
+            "env ls",
+            "x=1",
+        ),
+        *(
+            "python -c 'x'",
+            "find . -delete",
+            "git -c a.b=c log",
+            "ls *.csv",
+            'a b"c" | sh',
+            "",
+            "'a b' c",
+            "'*' x",
+            "(ls)",
+        ),
+        "ls " + "x" * 1_000,
+    ],
+)
+def test_a_command_that_one_rule_cant_cover_is_offered_as_an_exact_call_only(command: str) -> None:
+    labels = [label for label, _ in offered("run_shell", command=command)]
+    assert labels == ["This exact call", "Every run_shell call"]
+
+
+def test_a_tool_of_ones_own_is_offered_with_each_short_argument() -> None:
+    _, *between, _ = offered("load", table="penguins", limit=10, ratio=0.5, fresh=True, columns=["a"], note=None)
+    assert between == [
+        ("Every load call where table is “penguins”", 'allow load where table is "penguins"'),
+        ("Every load call where fresh is true", "allow load where fresh is true"),
+        ("Every load call where limit is 10", "allow load where limit is 10"),
+        ("Every load call where note is null", "allow load where note is null"),
+    ]
+
+
+@pytest.mark.parametrize("value", ["x" * 80, "a\nb", "a\u202eb", 'a" and b is "c', ["a"], {"a": 1}])
+def test_a_value_that_a_rule_cant_say_plainly_is_not_offered(value: Any) -> None:
+    assert len(offered("load", table=value, other="x" * 80)) == 2
+
+
+def test_a_call_with_one_argument_is_offered_as_it_is_or_in_general() -> None:
+    assert len(offered("load", table="penguins")) == 2
+
+
+async def test_the_exact_call_runs_unasked_the_next_time_and_another_one_asks(stages: Stages) -> None:
+    turns = [call("run_python", code="1", call_id=name) for name in "ab"]
+    with ScriptedModel([*turns, call("run_python", code="2", call_id="c"), say("done")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        [first] = await stage.requests()
+        exact = first.rules[0].text
+        await stage.conversation.route_decision(first.approval_id, ALWAYS.model_copy(update={"rule": exact}))
+        _, other = await stage.requests(2)
+        assert other.tool_call_id == "c"
+        await stage.conversation.route_decision(other.approval_id, Decision(approved=False))
+        result = await handle.wait()
+    assert [c.by for c in result.tool_calls] == ["user", "policy", "user"]
+    assert [rule.text for rule in result.run.policy.rules] == [exact]
+
+
+async def test_a_saved_program_runs_unasked_and_what_is_put_behind_it_asks(stages: Stages) -> None:
+    lines = ["git status --short", "git status", "git status; touch pwned", "git --version; touch pwned"]
+    turns = [call("run_shell", command=line, call_id=str(number)) for number, line in enumerate(lines)]
+    with ScriptedModel([*turns, say("done")]) as model:
+        stage = await stages(model)
+        handle = await stage.start(tools=BUILTIN_TOOLS)
+        [first] = await stage.requests()
+        rule = 'allow run_shell where command matches "git status *"'
+        await stage.conversation.route_decision(first.approval_id, ALWAYS.model_copy(update={"rule": rule}))
+        for count in (2, 3):
+            other = (await stage.requests(count))[-1]
+            await stage.conversation.route_decision(other.approval_id, Decision(approved=False))
+        result = await handle.wait()
+    assert [(c.by, c.state) for c in result.tool_calls[1:]] == [
+        ("policy", "success"),
+        ("user", "denied"),
+        ("user", "denied"),
+    ]
+
+
+async def test_a_rule_that_was_not_offered_is_refused_and_the_call_goes_on_waiting(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        [request] = await stage.requests()
+        with pytest.raises(InvalidArguments, match="was not offered"):
+            await stage.conversation.route_decision(request.approval_id, ALWAYS.model_copy(update={"rule": "allow *"}))
+        assert stage.executor.ran == []
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+        result = await handle.wait()
+    assert result.run.policy.rules == []
+
+
+async def test_a_reopened_page_is_told_what_may_be_saved_for_a_waiting_call(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        [request] = await stage.requests()
+        [shown] = (await stage.conversation.view()).tool_calls
+        assert (shown.scopes, shown.rules) == (request.scopes, request.rules)
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+        await handle.wait()
+        [shown] = (await stage.conversation.view()).tool_calls
+        assert (shown.scopes, shown.rules) == ([], [])
+
+
+async def test_a_removed_rule_leaves_the_header_and_the_next_call_asks(stages: Stages) -> None:
+    turns = [call("run_python", code=name, call_id=name) for name in "ab"]
+    with ScriptedModel([*turns, say("done")]) as model:
+        stage = await stages(model)
+
+        async def removed(ran: ApprovedCall, _: Any) -> str:
+            if ran.tool_call_id == "a":
+                await stage.until(lambda: stage.of(RunEvent)[-1].run.policy.rules)
+                [rule] = (await stage.conversation.view()).runs[0].policy.rules
+                await stage.conversation.remove_rule(rule.rule_id)
+            return "ok"
+
+        stage.executor.act = removed
+        handle = await stage.start()
+        [first] = await stage.requests()
+        await stage.conversation.route_decision(first.approval_id, ALWAYS)
+        _, second = await stage.requests(2)
+        assert stage.of(RunEvent)[-1].run.policy.rules == []
+        await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
+        result = await handle.wait()
+    assert [c.by for c in result.tool_calls] == ["user", "user"]
+
+
+async def test_a_call_that_a_rule_allowed_does_not_start_once_the_rule_is_removed(stages: Stages) -> None:
+    turn = calls(*(call("run_python", code=name, call_id=name) for name in "ab"))
+    with ScriptedModel([turn, say("done")]) as model:
+        stage = await stages(model, executor=FunctionExecutor())
+
+        async def removed(ran: ApprovedCall, _: Any) -> str:
+            await stage.until(lambda: len(stage.of(ApprovalResponseEvent)) == 2)
+            [rule] = (await stage.conversation.view()).runs[0].policy.rules
+            await stage.conversation.remove_rule(rule.rule_id)
+            return "ok"
+
+        stage.executor.act = removed
+        handle = await stage.start()
+        first, _ = await stage.requests(2)
+        await stage.conversation.route_decision(first.approval_id, ALWAYS)
+        result = await handle.wait()
+    assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
+    assert result.tool_calls[1].state == "denied"
+    assert result.tool_calls[1].reason == "The rule that allowed this call is no longer in force."
+
+
+async def test_a_rule_for_the_project_reaches_the_other_notebooks_in_its_folder_and_can_be_removed_there(
+    stages: Stages,
+) -> None:
+    turns = [call("run_python", code="1", call_id=name) for name in "ab"]
+    with ScriptedModel([*turns, say("x"), say("x")]) as model:
+        stage = await stages(model)
+        neighbour = await stage.runtime.create_conversation(kernel_id="n", notebook_path="work/other.ipynb")
+        stranger = await stage.runtime.create_conversation(kernel_id="s", notebook_path="elsewhere/a.ipynb")
+        handle = await stage.start()
+        [first] = await stage.requests()
+        spec = RunSpec(run_id="r", prompt="Go", tools=(RUN_PYTHON,))
+        other = await neighbour.start_run(spec, FunctionExecutor())
+        async for frame in neighbour.subscribe(0):
+            if '"type":"approval_request"' in frame:
+                break
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True, scope="project"))
+        await handle.wait()
+        result = await other.wait()
+        assert [c.by for c in result.tool_calls] == ["policy"]
+        [rule] = result.run.policy.rules
+        with pytest.raises(UnknownRule):
+            await stranger.remove_rule(rule.rule_id)
+        await neighbour.remove_rule(rule.rule_id)
+        with pytest.raises(UnknownRule):
+            await stage.conversation.remove_rule(rule.rule_id)

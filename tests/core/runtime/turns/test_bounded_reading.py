@@ -1,0 +1,57 @@
+"""What a model or its server writes is read in time that is proportional to its length."""
+
+import json
+import time
+
+import pytest
+
+from agent_kernel.models.faults import scrub
+from agent_kernel.tools.review.preview import preview, warnings
+
+SECONDS = 2.0
+"""Of CPU. Each of these took minutes where the time grew with the square of the length."""
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("run_python", {"code": " " * 190_000 + "x y"}),
+        ("run_python", {"code": "a, " * 60_000}),
+        ("run_python", {"code": "a =" + " " * 190_000 + "x y"}),
+        ("run_python", {"code": "a.b" * 60_000 + "? x"}),
+        ("run_python", {"code": ("eval(" * 160 + ")" * 160 + "\n") * 100}),
+        ("run_python", {"code": "import os\nc = '" + "rm x; " * 5_000 + "'\n" + "os.system(c)\n" * 4_000}),
+        ("run_python", {"code": "c = '" + "f(1);" * 300 + "'\n" + "".join(f"exec(c + '{n}')\n" for n in range(5_000))}),
+        ("run_python", {"code": "".join(f"a = os.f{number}\n" for number in range(6_000))}),
+        ("run_python", {"code": "a = 'xy'\n" + "a = a + a\n" * 9_000}),
+        ("run_python", {"code": "l = [os.remove, os.unlink, os.rmdir, os.kill]\n" + "l[0](1)\n" * 11_000}),
+        ("run_python", {"code": ("os" + ".a()" * 90 + "\n") * 250}),
+        ("run_python", {"code": "os" + ".path.os" * 9_000 + ".remove('x')"}),
+        ("run_python", {"code": "%time " * 16_000 + "x"}),
+        ("run_python", {"code": "!x\n" + "'\\" * 49_000}),
+        ("run_python", {"code": "f('" + "a://b:" * 16_000 + "')"}),
+        ("run_shell", {"command": "a" * 100_000 + " " * 100_000 + "|"}),
+        ("run_shell", {"command": "'" + "a\\" * 100_000}),
+        ("write_file", {"path": "a/" * 100_000, "content": "b" * 1_000_000}),
+    ],
+)
+def test_a_call_is_read_for_its_warnings_in_time(tool: str, arguments: dict[str, str]) -> None:
+    text = json.dumps(arguments)
+    begun = time.thread_time()
+    warnings(tool, text)
+    preview(tool, text)
+    assert time.thread_time() - begun < SECONDS
+
+
+@pytest.mark.parametrize("words", ["sk-" * 300_000, "bearer " * 100_000, "sk_*" * 100_000, "gsk-a." * 100_000])
+def test_an_error_is_cleaned_of_keys_in_time(words: str) -> None:
+    begun = time.thread_time()
+    scrub(words, ["a-secret-of-some-length"])
+    assert time.thread_time() - begun < SECONDS
+
+
+def test_what_has_the_shape_of_a_key_is_hidden_and_a_name_stays() -> None:
+    assert (
+        scrub("sk-learn-linear is not sk-Ab1_xyz9 nor Bearer abc", [])
+        == "sk-learn-linear is not [API key] nor [API key]"
+    )

@@ -1,0 +1,265 @@
+"""A run that reaches its budget waits for a person, and nothing of it is lost meanwhile."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import AlreadyDecided, InvalidArguments, UnknownRun
+from agent_kernel.notebook.options import Budget
+from agent_kernel.protocol.events import ApprovalRequestEvent, CompleteEvent, ErrorEvent, RunEvent
+from agent_kernel.protocol.views import BudgetLimits, RunView
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from tests.core.runtime.runs.test_suspend import until_suspended
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages, stage
+
+TWO_CALLS = BudgetLimits(tool_calls=2)
+LOOKS = [call("look", call_id="a"), call("look", call_id="b")]
+
+
+def run_view(stage: Stage) -> RunView:
+    view: RunView = stage.of(RunEvent)[-1].run
+    return view
+
+
+async def until_paused(stage: Stage) -> str:
+    """The pause's id, which an answer names."""
+    await stage.until(lambda: stage.of(RunEvent) and run_view(stage).paused)
+    paused = run_view(stage).paused
+    assert paused is not None
+    return paused.pause_id
+
+
+async def test_a_run_at_its_budget_waits_and_goes_on_with_what_a_person_adds(stages: Stages) -> None:
+    with ScriptedModel([*LOOKS, say("Done.")]) as model:
+        stage = await stages(model)
+        handle = await stage.start(budget=TWO_CALLS)
+        pause = await until_paused(stage)
+        assert run_view(stage).status == "running"
+        assert run_view(stage).paused.reached == ["tool_calls"]
+        assert len(model.requests) == 2
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1), decided_by="ana")
+        result = await handle.wait()
+    assert (result.run.status, result.text, result.run.paused) == ("complete", "Done.", None)
+    assert result.run.budget.tool_calls == 3
+    [raised] = result.run.raises
+    assert (raised.decided_by, raised.add.tool_calls, raised.steps) == ("ana", 1, 2)
+    assert [m["role"] for m in model.requests[-1].messages] == ["system", "user", *("assistant", "tool") * 2]
+
+
+async def test_a_client_that_knows_no_pauses_is_told_why_nothing_moves(stages: Stages) -> None:
+    with ScriptedModel(LOOKS) as model:
+        stage = await stages(model)
+        await stage.start(budget=TWO_CALLS)
+        pause = await until_paused(stage)
+        [error] = stage.of(ErrorEvent)
+    assert (error.code, error.details) == ("BUDGET_EXCEEDED", {"pause_id": pause})
+    assert error.message == "Budget reached: 2 of 2 tool calls. The run is paused before its next model call."
+    assert stage.of(CompleteEvent) == []
+
+
+async def test_where_nobody_can_be_asked_the_run_ends(stages: Stages) -> None:
+    with ScriptedModel(LOOKS) as model:
+        stage = await stages(model, attended=False)
+        result = await (await stage.start(budget=TWO_CALLS)).wait()
+    assert result.run.status == "error"
+    assert result.run.error is not None
+    assert result.run.error.code == "BUDGET_EXCEEDED"
+    assert [c.state for c in result.tool_calls] == ["success", "success"]
+
+
+async def test_a_paused_run_takes_no_task_and_no_memory_and_can_still_be_answered(stages: Stages) -> None:
+    with ScriptedModel([*LOOKS, say("Done.")]) as model:
+        stage = await stages(model, suspend_seconds=0.01)
+        handle = await stage.start(budget=TWO_CALLS)
+        pause = await until_paused(stage)
+        await until_suspended(stage)
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=10))
+        result = await handle.wait()
+    assert result.text == "Done."
+    assert len(stage.of(ErrorEvent)) == 1
+    calls = [c.tool_call_id for c in result.tool_calls]
+    for told in (model.requests[-1].messages, [message.model_dump() for message in result.messages]):
+        assert [message["tool_call_id"] for message in told if message["role"] == "tool"] == calls
+
+
+async def test_a_paused_run_is_paused_after_a_restart_and_goes_on_then(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with ScriptedModel(LOOKS) as model:
+        before = await stage(model, path)
+        handle = await before.start(budget=TWO_CALLS)
+        pause = await until_paused(before)
+        await before.close()
+    executor = FunctionExecutor()
+
+    async def executor_for(*_: Any) -> FunctionExecutor:
+        return executor
+
+    with ScriptedModel([say("Done.")]) as model:
+        runtime = await Runtime.open(path, OneModel(model))
+        [(_, conversation, again)] = (await runtime.recover(executor_for)).continued
+        [shown] = (await conversation.view()).runs
+        assert shown.paused is not None
+        assert shown.paused.pause_id == pause
+        assert model.requests == []
+        await conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1))
+        result = await again.wait()
+        await runtime.aclose()
+    assert (result.text, result.run.budget.tool_calls) == ("Done.", 3)
+    assert executor.ran == []
+    assert [m["role"] for m in model.requests[0].messages] == ["system", "user", *("assistant", "tool") * 2]
+
+
+async def test_of_two_answers_the_first_counts_and_the_audit_trail_names_it(tmp_path: Path) -> None:
+    with ScriptedModel([*LOOKS, say("Done.")]) as model:
+        one = await stage(model, tmp_path / "log.sqlite")
+        handle = await one.start(budget=TWO_CALLS)
+        pause = await until_paused(one)
+        answers = [
+            one.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=more), decided_by=name)
+            for more, name in ((5, "ana"), (7, "ben"))
+        ]
+        first, second = await asyncio.gather(*answers, return_exceptions=True)
+        result = await handle.wait()
+        entries = await one.audit()
+        await one.close()
+    assert first is None
+    assert isinstance(second, AlreadyDecided)
+    assert "by ana" in str(second)
+    assert result.run.budget.tool_calls == 7
+    [raised] = [entry for entry in entries if entry["kind"] == "budget"]
+    assert (raised["decided_by"], raised["added"], raised["budget"]["tool_calls"]) == ("ana", {"tool_calls": 5}, 7)
+    assert raised["spent"]["tool_calls"] == 2
+
+
+async def test_an_answer_to_an_earlier_pause_changes_nothing(stages: Stages) -> None:
+    with ScriptedModel([*LOOKS, call("look", call_id="c")]) as model:
+        stage = await stages(model)
+        handle = await stage.start(budget=TWO_CALLS)
+        first = await until_paused(stage)
+        await stage.conversation.raise_budget(handle.run_id, first, BudgetLimits(tool_calls=1))
+        await stage.until(lambda: len(stage.of(ErrorEvent)) == 2)
+        second = await until_paused(stage)
+        with pytest.raises(AlreadyDecided):
+            await stage.conversation.raise_budget(handle.run_id, first, BudgetLimits(tool_calls=1))
+        assert run_view(stage).paused.pause_id == second
+        with pytest.raises(UnknownRun):
+            await stage.conversation.raise_budget("run_nowhere", second, BudgetLimits(tool_calls=1))
+
+
+async def test_every_limit_that_is_reached_has_to_be_raised(stages: Stages) -> None:
+    with ScriptedModel([*LOOKS, say("Done.")]) as model:
+        stage = await stages(model)
+        handle = await stage.start(budget=BudgetLimits(tool_calls=2, steps=2))
+        pause = await until_paused(stage)
+        with pytest.raises(InvalidArguments, match="Add steps too"):
+            await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1))
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1, steps=1))
+        assert (await handle.wait()).text == "Done."
+
+
+async def test_what_is_added_counts_from_what_is_spent(stages: Stages) -> None:
+    with ScriptedModel(LOOKS) as model:
+        stage = await stages(model)
+        handle = await stage.start(budget=BudgetLimits(tool_calls=2, seconds=0.0))
+        pause = await until_paused(stage)
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
+        await stage.until(lambda: len(stage.of(ErrorEvent)) == 2)
+        budget = run_view(stage).budget
+    assert 60 < budget.seconds < 70
+    assert budget.tool_calls == 2
+
+
+async def test_stop_ends_a_paused_run(stages: Stages) -> None:
+    with ScriptedModel(LOOKS) as model:
+        stage = await stages(model)
+        handle = await stage.start(budget=TWO_CALLS)
+        await until_paused(stage)
+        await stage.conversation.cancel_run(handle.run_id)
+        result = await handle.wait()
+    assert (result.run.status, result.run.paused) == ("cancelled", None)
+
+
+@pytest.mark.parametrize("suspend_seconds", [0.01, 10.0])
+async def test_a_new_prompt_does_not_wait_behind_a_paused_run(stages: Stages, suspend_seconds: float) -> None:
+    with ScriptedModel([*LOOKS, say("Something else.")]) as model:
+        stage = await stages(model, suspend_seconds=suspend_seconds)
+        paused = await stage.start(budget=TWO_CALLS)
+        await until_paused(stage)
+        if suspend_seconds < 1:
+            await until_suspended(stage)
+        new = await stage.start("Something else")
+        assert (await new.wait()).text == "Something else."
+        ended = (await paused.wait()).run
+    assert ended.error is not None
+    assert (ended.status, ended.error.code) == ("error", "BUDGET_EXCEEDED")
+
+
+async def test_a_message_to_a_paused_run_starts_a_new_one(stages: Stages) -> None:
+    with ScriptedModel([*LOOKS, say("Heard.")]) as model:
+        stage = await stages(model)
+        paused = await stage.start(budget=TWO_CALLS)
+        await until_paused(stage)
+        assert await stage.conversation.send_message("And now?") != paused.run_id
+        await stage.until(lambda: len(stage.of(CompleteEvent)) == 2)
+    assert [message["content"] for message in model.requests[-1].messages][-1].startswith("And now?")
+
+
+@pytest.mark.parametrize("by_message", [True, False])
+async def test_who_asks_for_something_new_while_a_run_is_paused_is_in_the_audit_trail(
+    stages: Stages, by_message: bool
+) -> None:
+    with ScriptedModel([*LOOKS, say("Heard.")]) as model:
+        stage = await stages(model)
+        paused = await stage.start(budget=TWO_CALLS)
+        await until_paused(stage)
+        if by_message:
+            await stage.conversation.send_message("And now?", decided_by="eve")
+        else:
+            spec = RunSpec(run_id="run_new", prompt="And now?")
+            await stage.conversation.start_run(spec, stage.executor, asked_by="eve")
+        await stage.until(lambda: len(stage.of(CompleteEvent)) == 2)
+        assert (await paused.wait()).run.status == "error"
+        trail = await stage.audit()
+    [sent] = [entry for entry in trail if entry["kind"] == "message"]
+    assert (sent["run_id"], sent["tool_call_ids"]) == (paused.run_id, [])
+    assert (sent["by"], sent["decided_by"]) == ("user", "eve")
+
+
+async def test_a_site_that_lets_approvals_expire_lets_a_pause_expire(stages: Stages) -> None:
+    with ScriptedModel(LOOKS) as model:
+        stage = await stages(model, approval_seconds=0.05)
+        result = await (await stage.start(budget=TWO_CALLS)).wait()
+    assert result.run.error is not None
+    assert result.run.error.code == "BUDGET_EXCEEDED"
+
+
+async def test_of_a_turn_with_more_calls_than_the_budget_only_so_many_start(stages: Stages) -> None:
+    many = [call("look", call_id=f"c{number}") for number in range(5)]
+    ask = call("run_python", call_id="last", code="x")
+    with ScriptedModel([calls(*many, ask), say("Done.")]) as model:
+        stage = await stages(model)
+        handle = await stage.start(budget=BudgetLimits(tool_calls=3))
+        pause = await until_paused(stage)
+        assert [ran.tool_call_id for ran in stage.executor.ran] == ["c0", "c1", "c2"]
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1), decided_by="ana")
+        result = await handle.wait()
+    states = {one.tool_call_id: one.state for one in result.tool_calls}
+    assert list(states.values()) == ["success"] * 3 + ["denied"] * 3
+    assert result.run.usage.tool_calls == 3
+    told = [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
+    assert len(told) == 6
+    assert all("budget of tool calls is reached" in text for text in told[3:])
+    assert not stage.of(ApprovalRequestEvent)
+
+
+async def test_a_limit_of_nothing_lets_nothing_begin(stages: Stages) -> None:
+    with ScriptedModel([]) as model:
+        stage = await stages(model, attended=False)
+        result = await (await stage.start(budget=Budget(tool_calls=0).limits())).wait()
+    assert model.requests == []
+    assert result.run.error is not None
+    assert result.run.error.code == "BUDGET_EXCEEDED"

@@ -1,0 +1,148 @@
+"""A budget in US dollars: a hard limit like the others, that can't be checked where no price is known."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from agent_kernel.errors import InvalidArguments
+from agent_kernel.models.base import ModelFacts, ModelTurn, TokenUsage
+from agent_kernel.protocol.commands import BudgetAddition
+from agent_kernel.protocol.events import ErrorEvent
+from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.record import render_record
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.testing import ScriptedModel, call, say
+from tests.core.record.record_examples import bare
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stages, stage
+from tests.core.runtime.turns.test_budget import run_view, until_paused
+
+OPENAI = ModelFacts("gpt-5", "https://api.openai.com/v1")
+OLLAMA = ModelFacts("gpt-oss:20b", "http://localhost:11434/v1")
+ELSEWHERE = ModelFacts("gpt-5", "https://models.example.org/v1")
+HALF_A_CENT = TokenUsage(2_000, 250)
+CENT = BudgetLimits(usd=0.01)
+NO_PRICE = "No price is known for gpt-5, so the budget of $0.01 can't be checked."
+
+
+def looks(usage: TokenUsage = HALF_A_CENT, call_id: str = "") -> ModelTurn:
+    return ModelTurn("", tool_calls=call("look", call_id=call_id).tool_calls, usage=usage)
+
+
+def model(*turns: Any, facts: ModelFacts = OPENAI) -> ScriptedModel:
+    return ScriptedModel(turns, facts=facts, name=facts.wire_name)
+
+
+async def test_a_run_that_has_spent_its_dollars_waits_and_goes_on_with_what_a_person_adds(stages: Stages) -> None:
+    with model(looks(), looks(), say("Done.")) as one:
+        stage = await stages(one)
+        handle = await stage.start(budget=CENT)
+        pause = await until_paused(stage)
+        assert (run_view(stage).paused.reached, run_view(stage).paused.unpriced) == (["usd"], False)
+        assert stage.of(ErrorEvent)[-1].message == (
+            "Budget reached: $0.01 of 0.01 US dollars. The run is paused before its next model call."
+        )
+        with pytest.raises(InvalidArguments, match="Add usd too"):
+            await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tokens=5))
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(usd=0.25), decided_by="ana")
+        result = await handle.wait()
+    assert (result.text, result.run.budget.usd) == ("Done.", 0.26)
+    assert "Budget raised by ana: $0.25." in bare(
+        render_record(result.run, result.messages, result.tool_calls)["text/html"]
+    )
+
+
+async def test_where_nobody_can_be_asked_the_run_ends(stages: Stages) -> None:
+    with model(looks(), looks()) as one:
+        result = await (await (await stages(one, attended=False)).start(budget=CENT)).wait()
+    assert result.run.error is not None
+    assert result.run.error.code == "BUDGET_EXCEEDED"
+    assert result.run.usage.cost == 0.01
+
+
+@pytest.mark.parametrize("facts", [ELSEWHERE, ModelFacts("gpt-5"), ModelFacts("no-such", OPENAI.base_url)])
+async def test_where_no_price_is_known_the_run_asks_before_its_first_request(stages: Stages, facts: ModelFacts) -> None:
+    one = model(say("Done."), facts=facts)
+    stage = await stages(one)
+    handle = await stage.start(budget=CENT)
+    pause = await until_paused(stage)
+    assert one.requests == []
+    assert (run_view(stage).paused.reached, run_view(stage).paused.unpriced) == (["usd"], True)
+    [notice] = run_view(stage).notices
+    assert notice.content == NO_PRICE.replace("gpt-5", facts.wire_name)
+    for refused in (BudgetLimits(usd=100), BudgetLimits()):
+        with pytest.raises(InvalidArguments, match="can't be checked"):
+            await stage.conversation.raise_budget(handle.run_id, pause, refused)
+    assert run_view(stage).budget.usd == 0.01
+    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(), without_usd=True, decided_by="ana")
+    result = await handle.wait()
+    assert (result.text, result.run.budget.usd) == ("Done.", None)
+    assert result.run.raises[0].without_usd
+    record = bare(render_record(result.run, result.messages, result.tool_calls)["text/html"])
+    assert "Limit in US dollars taken away by ana." in record
+
+
+async def test_where_no_price_is_known_and_nobody_can_be_asked_the_run_ends_unasked(stages: Stages) -> None:
+    one = model(say("Never said."), facts=ELSEWHERE)
+    stage = await stages(one, attended=False)
+    result = await (await stage.start(budget=CENT)).wait()
+    assert one.requests == []
+    assert result.run.error is not None
+    assert result.run.error.code == "BUDGET_EXCEEDED"
+    assert result.run.error.message.startswith(NO_PRICE)
+    record = bare(render_record(result.run, result.messages, result.tool_calls)["text/html"])
+    assert f"<p>{NO_PRICE}" in record.replace("&#x27;", "'")
+
+
+async def test_a_turn_that_nobody_priced_makes_a_budget_uncheckable(stages: Stages) -> None:
+    stage = await stages(model(looks(TokenUsage()), say("Never said.")), attended=False)
+    result = await (await stage.start(budget=CENT)).wait()
+    assert result.run.error is not None
+    assert result.run.error.message.startswith("What this run has cost is not known in full, so the budget of $0.01")
+
+
+@pytest.mark.parametrize("usd", [0, 0.01])
+async def test_a_local_model_and_a_recording_keep_within_any_budget(stages: Stages, usd: float) -> None:
+    for one in (
+        model(looks(), looks(), say("Done."), facts=OLLAMA),
+        ScriptedModel([looks(), say("Done.")], recorded=True),
+    ):
+        with one:
+            result = await (await (await stages(one)).start(budget=BudgetLimits(usd=usd))).wait()
+        assert (result.run.status, result.text) == ("complete", "Done.")
+
+
+async def test_a_budget_of_nothing_asks_no_paid_model(stages: Stages) -> None:
+    one = model(say("Never said."))
+    result = await (await (await stages(one, attended=False)).start(budget=BudgetLimits(usd=0))).wait()
+    assert one.requests == []
+    assert result.run.error is not None
+    assert result.run.error.code == "BUDGET_EXCEEDED"
+
+
+async def test_a_pause_for_want_of_a_price_outlives_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    before = await stage(model(facts=ELSEWHERE), path)
+    handle = await before.start(budget=CENT)
+    pause = await until_paused(before)
+    await before.close()
+
+    async def executor_for(*_: Any) -> FunctionExecutor:
+        return FunctionExecutor()
+
+    with model(say("Done."), facts=ELSEWHERE) as one:
+        runtime = await Runtime.open(path, OneModel(one))
+        [(_, conversation, again)] = (await runtime.recover(executor_for)).continued
+        await conversation.raise_budget(handle.run_id, pause, BudgetLimits(), without_usd=True)
+        assert (await again.wait()).text == "Done."
+        await runtime.aclose()
+
+
+@pytest.mark.parametrize("usd", [-0.01, math.nan, math.inf])
+def test_a_limit_that_is_no_amount_is_refused(usd: float) -> None:
+    with pytest.raises(ValidationError):
+        BudgetLimits(usd=usd)
+    with pytest.raises(ValidationError):
+        BudgetAddition(usd=usd)

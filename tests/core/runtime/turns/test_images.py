@@ -1,0 +1,308 @@
+"""What calls show goes to a model that takes pictures, is in the log once, and goes with its conversation."""
+
+import asyncio
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import ModelUnavailable
+from agent_kernel.log import images
+from agent_kernel.models.base import ModelFacts, ModelRequest, TokenUsage
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import ToolCompleteEvent, ToolSeenEvent
+from agent_kernel.protocol.views import OutputView
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.executor import Outcome
+from tests.core.runtime.runs.test_suspend import until_suspended
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages, stage
+from tests.core.tools.builtin.pictures import SEES, draws, in_base64, plot, png_bytes, size_of
+
+PLOT = call("run_python", code="plot()", call_id="a")
+SIZE = "64 x 48 pixels"
+
+
+def seeing(*turns: Any, facts: ModelFacts = SEES) -> ScriptedModel:
+    return ScriptedModel(turns, facts=facts)
+
+
+def refs(request: ModelRequest) -> list[tuple[str, int]]:
+    """Whose pictures a request has, and how many."""
+    return [(m.get("tool_call_id", m["role"]), len(m["images"])) for m in request.messages if m.get("images")]
+
+
+async def plotted(stages: Stages, model: ScriptedModel, *outputs: OutputView, **options: Any) -> tuple[Stage, Any]:
+    stage = await stages(model, executor=FunctionExecutor(draws(*(outputs or (plot(),)))), **options)
+    result = await (await stage.start(policy="allow")).wait()
+    return stage, result
+
+
+async def stored(stage: Stage) -> int:
+    (count,) = await stage.log.read(lambda sql: sql.execute("SELECT count(*) FROM images").fetchone())
+    return int(count)
+
+
+async def test_a_model_that_takes_pictures_is_given_the_plot_next_to_the_calls_result(stages: Stages) -> None:
+    with seeing(PLOT, say("A red square.")) as model:
+        stage, result = await plotted(stages, model)
+    [first, second] = model.requests
+    assert (first.images, refs(first)) == ({}, [])
+    [ref] = second.messages[-1]["images"]
+    assert (ref["media_type"], ref["width"], ref["height"]) == ("image/png", 64, 48)
+    assert size_of(second.images[ref["digest"]]) == (64, 48)
+    assert second.messages[-1]["content"] == "<Figure>"
+    assert [one.seen_images for one in result.tool_calls] == [1]
+    assert [(event.tool_call_id, event.images) for event in stage.of(ToolSeenEvent)] == [("a", 1)]
+    [view] = (await stage.conversation.view()).tool_calls
+    assert view.seen_images == 1
+
+
+async def test_it_stays_there_for_the_rest_of_the_conversation_and_is_said_to_be_seen_once(stages: Stages) -> None:
+    with seeing(PLOT, call("look"), say("One."), say("Two.")) as model:
+        stage = await stages(model, executor=FunctionExecutor(draws(plot())))
+        stage.executor.act = lambda one, emit: draws(plot())(one, emit) if one.tool_call_id == "a" else "nothing"
+        await (await stage.start(policy="allow")).wait()
+        await (await stage.start("And now?")).wait()
+    first, *later = (request for request in model.requests if request.images)
+    assert [refs(request) for request in later] == [refs(first)] * 2
+    assert all(request.images == first.images for request in later)
+    for request in later:
+        assert tuple(request.messages[: len(first.messages)]) == first.messages
+    assert len(stage.of(ToolSeenEvent)) == 1
+
+
+async def test_the_same_picture_is_in_the_log_once_and_goes_with_the_last_conversation_that_has_it(
+    stages: Stages, tmp_path: Path
+) -> None:
+    turns = [PLOT, say("One."), call("run_python", code="plot()", call_id="b"), say("Two.")]
+    with seeing(*turns, PLOT, say("Three.")) as model:
+        stage, _ = await plotted(stages, model, path=tmp_path / "log.sqlite")
+        await (await stage.start(policy="allow")).wait()
+        other = await stage.runtime.create_conversation()
+        spec = RunSpec(run_id="r", prompt="Go", tools=(), policy="allow")
+        await (await other.start_run(spec, stage.executor)).wait()
+    assert await stored(stage) == 1
+    with seeing(PLOT, say("Four.")) as model:
+        stage.use(model)
+        third = await stage.runtime.create_conversation()
+        handle = await third.start_run(
+            RunSpec(run_id="s", prompt="Go", tools=(await stage.conversation.tools()), policy="allow"), stage.executor
+        )
+        await handle.wait()
+    assert await stored(stage) == 1
+    await stage.runtime.delete_conversation(third.conversation_id)
+    assert await stored(stage) == 1
+    await stage.runtime.delete_conversation(stage.conversation.conversation_id)
+    assert await stored(stage) == 0
+
+
+async def test_a_model_that_takes_none_is_told_that_a_plot_was_shown_and_its_size(stages: Stages) -> None:
+    with seeing(PLOT, say("I can't see it."), facts=ModelFacts()) as model:
+        stage, result = await plotted(stages, model)
+    last = model.requests[-1]
+    assert last.messages[-1]["content"] == f"<Figure>\n[A plot was shown to the user: {SIZE}. You can't see it.]"
+    assert (last.images, refs(last)) == ({}, [])
+    assert await stored(stage) == 0
+    assert [one.seen_images for one in result.tool_calls] == [0]
+    assert stage.of(ToolSeenEvent) == []
+
+
+async def test_a_site_can_keep_pictures_to_itself(stages: Stages) -> None:
+    with seeing(PLOT, say("I can't see it.")) as model:
+        stage, result = await plotted(stages, model, send_images=False)
+    assert model.requests[-1].messages[-1]["content"].endswith(f"{SIZE}. You can't see it.]")
+    assert model.requests[-1].images == {}
+    assert await stored(stage) == 0
+    assert result.tool_calls[0].seen_images == 0
+
+
+async def test_a_model_that_is_changed_to_one_without_eyes_gets_lines_for_what_was_seen(stages: Stages) -> None:
+    with seeing(PLOT, say("A red square.")) as model:
+        stage, _ = await plotted(stages, model)
+    with seeing(say("What square?"), facts=ModelFacts()) as blind:
+        stage.use(blind)
+        await (await stage.start("Which colour?")).wait()
+    tool = blind.requests[0].messages[3]
+    assert tool == {
+        "role": "tool",
+        "tool_call_id": "a",
+        "content": f"<Figure>\n[A plot was shown to the user: {SIZE}. You can't see it.]",
+    }
+
+
+async def test_what_is_no_picture_is_a_line_and_no_error(stages: Stages) -> None:
+    fake = OutputView(kind="display", data={"image/png": in_base64(b"no picture at all")})
+    large = OutputView(kind="display", data={"image/jpeg": "A" * 42_000_000})
+    text = OutputView(kind="display", data={"image/svg+xml": "<svg/>", "text/html": "<img src='data:image/png;...'>"})
+    odd = OutputView(kind="display", data={"image/png": ["a", "list"]})
+    with seeing(PLOT, say("Done.")) as model:
+        _, result = await plotted(stages, model, fake, large, text, odd, plot())
+    assert result.run.status == "complete"
+    last = model.requests[-1]
+    assert refs(last) == [("a", 1)]
+    lines = last.messages[-1]["content"].splitlines()
+    assert lines[1] == "[An image was shown to the user that can't be given to you: it is neither PNG nor JPEG.]"
+    assert lines[2].startswith("[An image was shown to the user that can't be given to you: it has 31,500,000 bytes")
+    assert len(lines) == 3
+
+
+async def test_what_was_cleared_or_replaced_is_not_sent(stages: Stages) -> None:
+    gone = (plot(10, 10), OutputView(kind="clear"))
+    replaced = (plot(20, 10, display_id="d"), plot(40, 30), plot(30, 20, display_id="d"))
+    with seeing(PLOT, say("Done.")) as model:
+        await plotted(stages, model, *gone, *replaced)
+    assert [(ref["width"], ref["height"]) for ref in model.requests[-1].messages[-1]["images"]] == [(30, 20), (40, 30)]
+
+
+async def test_of_many_plots_of_a_call_the_first_are_sent_and_the_others_told_of(stages: Stages) -> None:
+    with seeing(PLOT, say("Done.")) as model:
+        await plotted(stages, model, *(plot(10 + number, 10) for number in range(11)))
+    last = model.requests[-1].messages[-1]
+    assert len(last["images"]) == 8
+    assert last["content"].endswith("[3 more of the images that this call showed to the user are not given to you.]")
+
+
+async def test_of_a_long_conversation_the_oldest_plots_are_left_out_several_at_once(stages: Stages) -> None:
+    steps = 24
+    turns = [call("run_python", code=f"plot({number})", call_id=f"c{number}") for number in range(steps)]
+    sizes = iter(range(10, 200))
+
+    def act(call: Any, emit: Any) -> Outcome:
+        emit(plot(next(sizes), 10))
+        return Outcome("success", "<Figure>")
+
+    with seeing(*turns, say("Done.")) as model:
+        stage = await stages(model, executor=FunctionExecutor(act))
+        await (await stage.start(policy="allow")).wait()
+    counts = [len(request.images) for request in model.requests]
+    assert counts == [*range(21), 10, 11, 12, 13]
+    assert sum(map(len, [request.images for request in model.requests[-1:]])) == 13
+    held = stage.conversation
+    assert not held.in_memory
+    first = model.requests[-1].messages[3]
+    assert first["content"] == "<Figure>\n[A plot was shown to the user: 10 x 10 pixels. You can't see it.]"
+    # Between two such moments what a request begins with stays as it is.
+    assert model.requests[-1].messages[: len(model.requests[-2].messages)] == model.requests[-2].messages
+
+
+async def test_the_pictures_of_a_run_that_was_suspended_are_there_when_it_goes_on(stages: Stages) -> None:
+    turn = calls(PLOT, call("run_python", code="more()", call_id="b"))
+    with seeing(turn, say("Done.")) as model:
+        stage = await stages(model, executor=FunctionExecutor(draws(plot())), suspend_seconds=0.01)
+        handle = await stage.start()
+        first, second = await stage.requests(2)
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
+        await stage.until(lambda: stage.of(ToolCompleteEvent))
+        await until_suspended(stage)
+        await stage.conversation.route_decision(second.approval_id, Decision(approved=False))
+        await handle.wait()
+    last = model.requests[-1]
+    assert refs(last) == [("a", 1)]
+    assert len(last.images) == 1
+
+
+async def test_a_restart_before_the_model_is_asked_keeps_the_picture(tmp_path: Path) -> None:
+    executor = FunctionExecutor(draws(plot()))
+    path = tmp_path / "log.sqlite"
+
+    async def executor_for(_: Conversation, __: RunSpec) -> FunctionExecutor:
+        return executor
+
+    turn = calls(PLOT, call("run_python", code="more()", call_id="b"))
+    before = await stage(seeing(turn), path, executor)
+    await before.start()
+    first, second = await before.requests(2)
+    await before.conversation.route_decision(first.approval_id, Decision(approved=True))
+    await before.until(lambda: before.of(ToolCompleteEvent))
+    await before.close()
+    with seeing(say("A red square.")) as model:
+        runtime = await Runtime.open(path, OneModel(model))
+        [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
+        await runtime.route_decision(second.approval_id, Decision(approved=False))
+        result = await handle.wait()
+        await runtime.aclose()
+    assert refs(model.requests[0]) == [("a", 1)]
+    assert len(model.requests[0].images) == 1
+    assert [one.seen_images for one in result.tool_calls] == [1, 0]
+    with seeing(say("Still red.")) as model:  # a message that the log has as the number of its call
+        runtime = await Runtime.open(path, OneModel(model))
+        await runtime.recover(executor_for)
+        conversation = await runtime.conversation(conversation.conversation_id)
+        await (await conversation.start_run(RunSpec(run_id="r", prompt="Sure?"), executor)).wait()
+        await runtime.aclose()
+    assert refs(model.requests[0]) == [("a", 1)]
+
+
+async def test_a_run_that_ends_before_its_model_answers_does_not_claim_that_it_has_seen_anything(
+    stages: Stages,
+) -> None:
+    with seeing(PLOT, ModelUnavailable("The model is away.")) as model:
+        stage, result = await plotted(stages, model)
+    assert result.run.status == "error"
+    assert [one.seen_images for one in result.tool_calls] == [0]
+    with seeing(say("A red square.")) as model:
+        stage.use(model)
+        result = await (await stage.conversation.retry_run(result.run.run_id)).wait()
+    assert refs(model.requests[0]) == [("a", 1)]
+    assert [one.seen_images for one in result.tool_calls] == [1]
+
+
+async def test_pictures_count_in_the_budget_where_the_service_does_not_count(stages: Stages) -> None:
+    taken = []
+    for picture in (plot(75, 10), plot(750, 100)):
+        with seeing(PLOT, say("Done.")) as model:
+            _, result = await plotted(stages, model, picture)
+        taken.append(result.run.usage.input_tokens)
+    assert 90 <= taken[1] - taken[0] <= 110
+    with seeing(replace(PLOT, usage=TokenUsage(5, 1)), say("Done.", usage=(7, 1))) as model:
+        _, result = await plotted(stages, model, plot(750, 100))
+    assert result.run.usage.input_tokens == 5 + 7
+
+
+async def test_a_result_that_is_cut_to_its_share_keeps_its_picture(stages: Stages) -> None:
+    def act(call: Any, emit: Any) -> Outcome:
+        emit(plot())
+        return Outcome("success", "x" * 2_000)
+
+    turn = calls(PLOT, call("run_python", code="more()", call_id="b"))
+    with seeing(turn, say("Done."), say("Again.")) as model:
+        stage = await stages(model, executor=FunctionExecutor(act), step_characters=1_000)
+        await (await stage.start(policy="allow")).wait()
+        stage.forget_history()
+        await (await stage.start("Again?")).wait()
+    assert refs(model.requests[1]) == refs(model.requests[2]) == [("a", 1), ("b", 1)]
+
+
+async def test_a_conversation_is_given_its_own_pictures_only(stages: Stages) -> None:
+    with seeing(PLOT, say("Done.")) as model:
+        stage, _ = await plotted(stages, model)
+    [digest] = model.requests[-1].images
+    assert await stage.log.read(lambda sql: images.read(sql, stage.conversation.row.number + 1, [digest])) == {}
+    kept = await stage.log.read(lambda sql: images.read(sql, stage.conversation.row.number, [digest, "another"]))
+    assert kept == dict(model.requests[-1].images)
+
+
+async def test_decoding_does_not_hold_up_the_event_loop(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    to_thread = asyncio.to_thread
+
+    async def noted(work: Any, *args: Any, **kwargs: Any) -> Any:
+        threads.append(getattr(work, "__name__", ""))
+        return await to_thread(work, *args, **kwargs)
+
+    monkeypatch.setattr(asyncio, "to_thread", noted)
+    with seeing(PLOT, say("Done.")) as model:
+        await plotted(stages, model)
+    assert "prepare" in threads
+
+
+def test_a_digest_is_that_of_the_bytes_that_are_sent() -> None:
+    from agent_kernel.models.images import plain_picture
+
+    picture = plain_picture(png_bytes())
+    assert picture.ref.digest == hashlib.sha256(picture.data).hexdigest()

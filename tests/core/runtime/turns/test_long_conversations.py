@@ -1,0 +1,373 @@
+"""A conversation that outgrows its model's context goes on, and nothing of it is lost."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import ContextExceeded, ModelUnavailable
+from agent_kernel.models.apis import make_api
+from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.http import HttpModel
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import MessageEvent, RunEvent, TokenEvent
+from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.views import BudgetLimits, NoticeView
+from agent_kernel.protocol.vocabulary import ApiName
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.compaction import tokens_of
+from agent_kernel.runtime.turns import summary as summary_module
+from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
+from agent_kernel.testing.fake_openai import FAKE_KEY
+from agent_kernel.testing.scripted_model import ScriptedTurn
+from agent_kernel.testing.wire.messages import refusal as refused
+from agent_kernel.testing.wire.reply import failure
+from tests.core.models.messages_fixtures import speaking
+from tests.core.runtime.runs.test_suspend import until_suspended
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, OneModel, Stage, Stages, stage
+
+CONTEXT = 8_000
+SUMMARY = "The user wants a look. The agent looked often and saw x."
+WRITTEN = say(SUMMARY, usage=(1_000, 50))
+
+
+def sized(
+    turns: Iterable[ScriptedTurn],
+    *,
+    context: int | None = CONTEXT,
+    summary: ScriptedTurn = WRITTEN,
+    recorded: bool = False,
+) -> ScriptedModel:
+    """A model that has a context, and writes a summary where one is asked for."""
+    return ScriptedModel(turns, facts=ModelFacts(context_tokens=context), recorded=recorded, summary=summary)
+
+
+def tokens(request: ModelRequest) -> float:
+    return sum(map(tokens_of, request.messages))
+
+
+def seeing(characters: int) -> FunctionExecutor:
+    return FunctionExecutor(lambda call, emit: "x" * characters)
+
+
+def looks(count: int) -> list[ModelTurn]:
+    return [call("look", call_id=f"c{number}") for number in range(count)]
+
+
+def notices(stage: Stage) -> list[NoticeView]:
+    found: list[NoticeView] = stage.of(RunEvent)[-1].run.notices
+    return found
+
+
+def sent(model: ScriptedModel, number: int = -1) -> list[dict[str, Any]]:
+    return list(model.requests[number].messages)
+
+
+def shared(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """How many messages two requests begin with alike."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+async def test_the_oldest_results_are_shortened_before_the_context_is_full(stages: Stages) -> None:
+    with sized([*looks(9), say("Done.")]) as model:
+        stage = await stages(model, executor=seeing(3_000))
+        result = await (await stage.start("Look.")).wait()
+    assert result.text == "Done."
+    assert model.summary_requests == []
+    assert all(tokens(request) <= 0.8 * CONTEXT for request in model.requests)
+    assert [one.content for one in notices(stage)] == ["Shortened 6 older tool results for the model."]
+    # The log, and what the user sees, keep everything.
+    assert [len(m.content) for m in result.messages if m.role == "tool"] == [3_000] * 9
+    assert [len(c.result or "") for c in result.tool_calls] == [3_000] * 9
+    assert len(sent(model)[3]["content"]) <= 1_000
+    assert len(sent(model)[-1]["content"]) == 3_000
+
+
+async def test_older_turns_are_summarised_by_the_model_and_the_card_can_be_opened(stages: Stages) -> None:
+    with sized([*looks(35), say("Done.")], recorded=True) as model:  # so that nothing is estimated
+        stage = await stages(model, executor=seeing(600))
+        result = await (await stage.start("Look.")).wait()
+    assert result.text == "Done."
+    assert len(model.summary_requests) == 1
+    [asked] = model.summary_requests
+    assert list(asked.tools) == []
+    assert "User (stays as it is): Look." in asked.messages[1]["content"]
+    assert "Call: look {}\n\nResult: xxx" in asked.messages[1]["content"]
+    [notice] = notices(stage)
+    assert (notice.content, notice.detail) == ("Summarised 42 messages", SUMMARY)
+    prompt = sent(model)[1]
+    assert prompt["role"] == "user"
+    assert prompt["content"].startswith("Look.")
+    assert "written by the model" in prompt["content"]
+    assert SUMMARY in prompt["content"]
+    assert all(tokens(request) <= 0.8 * CONTEXT for request in model.requests)
+    assert result.run.usage.input_tokens == 1_000
+    assert result.run.usage.output_tokens == 50
+    assert result.run.usage.steps == 36
+    assert len(result.messages) == 72
+    assert not [event for event in stage.of(TokenEvent) if SUMMARY[:20] in event.content]
+
+
+async def test_the_beginning_of_the_request_changes_only_where_it_has_to(stages: Stages) -> None:
+    with sized([*looks(80), say("Done.")]) as model:
+        stage = await stages(model, executor=seeing(900))
+        await (await stage.start("Look.")).wait()
+    requests = [list(request.messages) for request in model.requests]
+    changes = [n for n in range(1, len(requests)) if shared(requests[n - 1], requests[n]) < len(requests[n - 1])]
+    assert 1 <= len(changes) <= 6
+    assert min(b - a for a, b in itertools.pairwise(changes)) > 5
+
+
+async def test_what_the_service_counts_is_believed(stages: Stages) -> None:
+    """A request that is far from its limit by the characters, and near it by the service's word."""
+
+    def counted(turn: ModelTurn) -> Callable[[ModelRequest], ModelTurn]:
+        return lambda request: replace(turn, usage=TokenUsage(input_tokens=int(2 * tokens(request))))
+
+    with sized([*map(counted, looks(20)), say("Done.")]) as model:
+        stage = await stages(model, executor=seeing(1_200))
+        await (await stage.start("Look.")).wait()
+    assert len(notices(stage)) >= 1
+    assert all(2 * tokens(request) <= CONTEXT for request in model.requests)
+
+
+async def test_a_restart_makes_the_same_requests_of_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with sized([*looks(35), say("Done."), say("Again.")]) as model:
+        before = await stage(model, path, seeing(600))
+        await (await before.start("Look.")).wait()
+        await (await before.start("And now?")).wait()
+        remembered = sent(model)
+        await before.close()
+    assert SUMMARY in remembered[1]["content"]
+    with sized([say("Hello.")]) as model:
+        runtime = await Runtime.open(path, OneModel(model))
+        conversation = await runtime.conversation(before.conversation.conversation_id)
+        spec = RunSpec(run_id=new_run_id(), prompt="Still there?", tools=(RUN_PYTHON, LOOK))
+        await (await conversation.start_run(spec, FunctionExecutor())).wait()
+        await runtime.aclose()
+    assert sent(model)[: len(remembered)] == remembered
+    assert [m["role"] for m in sent(model)[len(remembered) :]] == ["assistant", "user"]
+
+
+async def test_a_run_that_an_earlier_process_left_goes_on_with_the_summary(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with sized([*looks(34), call("run_python", code="1", call_id="last")]) as model:
+        before = await stage(model, path, seeing(600))
+        await before.start("Look.")
+        [request] = await before.requests()
+        remembered = sent(model)
+        await before.close()
+    executor = FunctionExecutor()
+
+    async def executor_for(*_: Any) -> FunctionExecutor:
+        return executor
+
+    with sized([say("Done.")]) as model:
+        runtime = await Runtime.open(path, OneModel(model))
+        [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
+        await conversation.route_decision(request.approval_id, Decision(approved=True))
+        result = await handle.wait()
+        await runtime.aclose()
+    assert result.text == "Done."
+    assert model.summary_requests == []
+    assert sent(model)[: len(remembered)] == remembered
+    assert [one.content for one in result.run.notices] == ["Summarised 42 messages"]
+
+
+async def test_a_suspended_run_goes_on_with_the_summary(stages: Stages) -> None:
+    with sized([*looks(34), call("run_python", code="1", call_id="last"), say("Done.")]) as model:
+        stage = await stages(model, executor=seeing(600), suspend_seconds=0.01)
+        handle = await stage.start("Look.")
+        [request] = await stage.requests()
+        await until_suspended(stage)
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+        assert (await handle.wait()).text == "Done."
+    assert len(model.summary_requests) == 1
+    assert shared(sent(model, -2), sent(model, -1)) == len(sent(model, -2))
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_a_refusal_for_the_length_shortens_and_asks_once_more(stages: Stages, named: bool) -> None:
+    refusal = ContextExceeded("Too long.", size=9_000 if named else None, limit=8_192 if named else None)
+    with sized([*looks(40), refusal, say("Done.")], context=None) as model:
+        stage = await stages(model, executor=seeing(700))
+        result = await (await stage.start("Look.")).wait()
+    assert result.text == "Done."
+    assert len(model.summary_requests) == 1
+    assert tokens(model.requests[-1]) < 0.7 * tokens(model.requests[-2])
+    assert [one.content.split()[0] for one in notices(stage)] == ["Summarised"]
+
+
+async def test_a_second_refusal_ends_the_run_and_it_can_be_tried_again(stages: Stages) -> None:
+    refusal = ContextExceeded("The request is too long.")
+    with sized([*looks(40), refusal, refusal, say("Done.")], context=None) as model:
+        stage = await stages(model, executor=seeing(700))
+        handle = await stage.start("Look.")
+        failed = await handle.wait()
+        assert failed.run.error is not None
+        assert (failed.run.error.code, failed.run.error.message) == ("LLM_ERROR", "The request is too long.")
+        again = await (await stage.conversation.retry_run(handle.run_id)).wait()
+    assert again.text == "Done."
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_a_refusal_over_http_is_understood(stages: Stages, api: ApiName) -> None:
+    said = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
+    async with FakeOpenAI([*looks(40), failure(400, said), say(SUMMARY), say("Done.")]) as server:
+        client = SharedClient(Connection(base_url=server.url, key=lambda: FAKE_KEY))
+        model = HttpModel("fake", client, api=make_api(api))
+        stage = await stages(model, executor=seeing(700))
+        result = await (await stage.start("Look.")).wait()
+        await model.aclose()
+    assert result.text == "Done."
+    assert "tools" not in server.requests[-2].body
+    assert len(str(server.requests[-1].body)) < 0.7 * len(str(server.requests[-3].body))
+    assert [one.content.split()[0] for one in notices(stage)] == ["Summarised"]
+
+
+async def test_anthropics_service_takes_the_shortened_conversation_without_the_thoughts_of_before(
+    stages: Stages,
+) -> None:
+    """A thought is bound to what was said before it, to the letter."""
+    thoughtful = [replace(one, reasoning=f"Hm {number}.") for number, one in enumerate(looks(42))]
+    refusal = refused(400, "invalid_request_error", "prompt is too long: 9000 tokens > 8192 maximum")
+    async with speaking(*thoughtful[:40], refusal, say(SUMMARY), *thoughtful[40:], say("Done.")) as (server, model):
+        stage = await stages(model, executor=seeing(700))
+        result = await (await stage.start("Look.")).wait()
+    assert result.text == "Done."
+    assert [one.content.split()[0] for one in notices(stage)] == ["Summarised"]
+    assert "tools" not in server.requests[41].body
+    thoughts = [str(request.body["messages"]).count("'thinking': 'Hm ") for request in server.requests]
+    assert thoughts[38:] == [38, 39, 40, 0, 0, 1, 2]
+
+
+async def test_where_the_prompt_and_the_tools_alone_are_too_long_the_run_says_what_to_do(stages: Stages) -> None:
+    with sized([], context=300) as model:
+        stage = await stages(model)
+        result = await (await stage.start("Look. " * 200)).wait()
+    assert result.run.error is not None
+    assert result.run.error.code == "LLM_ERROR"
+    assert "takes 300 tokens" in result.run.error.message
+    for advice in ("larger context", "--tools", "OLLAMA_CONTEXT_LENGTH"):
+        assert advice in result.run.error.message
+    assert model.summary_requests == []
+
+
+async def test_a_small_context_is_used_as_well_as_can_be(stages: Stages) -> None:
+    """Of 2,048 tokens little is left beside the system prompt and the tools; the run goes on all the same."""
+    with sized([*looks(10), say("Done.")], context=2_048) as model:
+        stage = await stages(model, executor=seeing(20_000))
+        result = await (await stage.start("Look.")).wait()
+    assert result.text == "Done."
+    assert all(tokens(request) <= 2_048 for request in model.requests)
+
+
+@pytest.mark.parametrize("failing", [ModelUnavailable("It is down."), say("")], ids=["unavailable", "empty"])
+async def test_where_no_summary_can_be_written_older_messages_are_left_out_and_it_is_said(
+    stages: Stages, failing: ScriptedTurn
+) -> None:
+    with sized([*looks(35), say("Done.")], summary=failing) as model:
+        stage = await stages(model, executor=seeing(600))
+        result = await (await stage.start("Look.")).wait()
+    assert result.text == "Done."
+    [notice] = notices(stage)
+    assert notice.content.startswith("Left out 42 older messages: no summary was written. ")
+    assert "without a summary" in sent(model)[1]["content"]
+
+
+async def test_a_summary_without_end_is_cut(stages: Stages) -> None:
+    async def endless(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        while True:
+            yield TextDelta("On and on. ")
+
+    with sized([*looks(35), say("Done.")], summary=endless) as model:
+        stage = await stages(model, executor=seeing(600))
+        await (await stage.start("Look.")).wait()
+    [notice] = notices(stage)
+    assert 1_000 < len(notice.detail) < 5_000
+
+
+def slow() -> tuple[asyncio.Event, ScriptedTurn]:
+    """A summary that never ends, and when it has begun."""
+    begun = asyncio.Event()
+
+    async def hangs(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        begun.set()
+        await asyncio.Event().wait()
+        yield say("never")
+
+    return begun, hangs
+
+
+async def test_a_summary_that_takes_too_long_is_done_without(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary_module, "SUMMARY_SECONDS", 0.01)
+    with sized([*looks(35), say("Done.")], summary=slow()[1]) as model:
+        stage = await stages(model, executor=seeing(600))
+        assert (await (await stage.start("Look.")).wait()).text == "Done."
+    assert "It took longer" in notices(stage)[0].content
+
+
+async def test_stop_while_the_summary_is_written_ends_the_run(stages: Stages) -> None:
+    begun, summary = slow()
+    model = sized(looks(35), summary=summary)
+    stage = await stages(model, executor=seeing(600))
+    handle = await stage.start("Look.")
+    await begun.wait()
+    await stage.conversation.cancel_run(handle.run_id)
+    result = await handle.wait()
+    assert (result.run.status, result.run.error, result.run.notices) == ("cancelled", None, [])
+
+
+async def test_a_message_that_comes_while_the_summary_is_written_is_heard(stages: Stages) -> None:
+    begun, summary = slow()
+    model = sized([*looks(35), say("Done."), say("Blue it is.")], summary=summary)
+    stage = await stages(model, executor=seeing(600))
+    handle = await stage.start("Look.")
+    await begun.wait()
+    await stage.conversation.send_message("Make it blue.")
+    await stage.conversation.cancel_run(handle.run_id)
+    await handle.wait()
+    assert "Make it blue." in [event.content for event in stage.of(MessageEvent)]
+
+
+async def test_a_summary_that_reaches_the_budget_pauses_the_run_before_the_next_request(stages: Stages) -> None:
+    with sized([*looks(35), say("Done.")], recorded=True) as model:  # so that nothing is estimated
+        stage = await stages(model, executor=seeing(600))
+        handle = await stage.start("Look.", budget=BudgetLimits(tokens=1_050))
+        paused = await stage.until(lambda: stage.of(RunEvent) and stage.of(RunEvent)[-1].run.paused)
+        count = len(model.requests)
+        assert len(model.summary_requests) == 1
+        await stage.conversation.raise_budget(handle.run_id, paused.pause_id, BudgetLimits(tokens=10_000))
+        assert (await handle.wait()).text == "Done."
+    assert len(model.summary_requests) == 1
+    assert count < len(model.requests)
+
+
+async def test_a_second_summary_has_the_first_one_in_it(stages: Stages) -> None:
+    with sized([*looks(130), say("Done.")]) as model:
+        stage = await stages(model, executor=seeing(600))
+        await (await stage.start("Look.", budget=BudgetLimits(steps=1_000, tool_calls=1_000))).wait()
+    assert len(model.summary_requests) >= 2
+    assert SUMMARY not in model.summary_requests[0].messages[1]["content"]
+    assert SUMMARY in model.summary_requests[1].messages[1]["content"]
+    assert sent(model)[1]["content"].count("<conversation_summary>") == 1
+
+
+async def test_a_conversation_of_many_prompts_is_summarised_between_them(stages: Stages) -> None:
+    answers = [say("Long answer. " * 100) for _ in range(30)]
+    with sized(answers) as model:
+        stage = await stages(model)
+        for number in range(30):
+            await (await stage.start(f"Question {number}?")).wait()
+    assert len(model.summary_requests) >= 1
+    last = sent(model)
+    assert [m["role"] for m in last] == ["system", *("user", "assistant") * ((len(last) - 2) // 2), "user"]
+    assert last[-1]["content"].startswith("Question 29?")
+    assert all(tokens(request) <= 0.8 * CONTEXT for request in model.requests)

@@ -1,0 +1,191 @@
+"""Pictures that a prompt names: files in the notebook's folder, and nothing else."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import KernelGone, ToolFailed
+from agent_kernel.models.base import ModelFacts
+from agent_kernel.runtime.turns.prompt_images import picture_names
+from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.tools.builtin import pictures
+from agent_kernel.tools.builtin.pictures import read_picture
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
+from tests.core.tools.builtin.pictures import SEES, png_bytes, size_of
+
+
+async def prompted(stages: Stages, prompt: str, model: ScriptedModel, executor: FunctionExecutor | None = None) -> Any:
+    executor = executor or FunctionExecutor(files={"figure.png": png_bytes(40, 30), "my figure.png": png_bytes(20, 10)})
+    stage = await stages(model, executor=executor)
+    return await (await stage.start(prompt)).wait()
+
+
+async def test_a_picture_in_the_prompt_goes_to_a_model_that_takes_pictures(stages: Stages) -> None:
+    with ScriptedModel([say("A square.")], facts=SEES) as model:
+        result = await prompted(stages, "What is ![the plot](figure.png)? And ![](<my figure.png>)?", model)
+    [request] = model.requests
+    [first, second] = request.messages[-1]["images"]
+    assert [size_of(request.images[ref["digest"]]) for ref in (first, second)] == [(40, 30), (20, 10)]
+    assert request.messages[-1]["content"].startswith("What is ![the plot](figure.png)?")
+    assert result.run.notices == []
+
+
+async def test_a_message_to_a_busy_run_may_have_pictures_too(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("A square.")], facts=SEES) as model:
+        stage = await stages(model, executor=FunctionExecutor(files={"figure.png": png_bytes()}))
+        handle = await stage.start()
+        await stage.requests()
+        await stage.conversation.send_message("Look at ![](figure.png) instead.")
+        await handle.wait()
+    assert len(model.requests[-1].images) == 1
+
+
+async def test_it_is_still_there_for_the_next_run_and_after_it_is_read_from_the_log(stages: Stages) -> None:
+    with ScriptedModel([say("One."), say("Two.")], facts=SEES) as model:
+        stage = await stages(model, executor=FunctionExecutor(files={"figure.png": png_bytes()}))
+        await (await stage.start("![](figure.png)")).wait()
+        stage.forget_history()
+        await (await stage.start("And?")).wait()
+    assert model.requests[1].images == model.requests[0].images
+    assert model.requests[1].messages[1] == model.requests[0].messages[1]
+
+
+async def test_a_model_that_takes_none_is_told_of_the_picture_and_its_size(stages: Stages) -> None:
+    with ScriptedModel([say("I can't see it.")], facts=ModelFacts()) as model:
+        await prompted(stages, "What is ![](figure.png)?", model)
+    [request] = model.requests
+    assert request.images == {}
+    content = request.messages[-1]["content"]
+    assert content.endswith("[The user's message has a picture: 40 x 30 pixels. You can't see it.]")
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("gone.png", "there is no such file in the notebook's folder"),
+        ("https://example.org/a.png", "only files in the notebook's folder are read"),
+        ("//example.org/a.png", "only files in the notebook's folder are read"),
+        ("data:image/png;base64,QUJD", "only files in the notebook's folder are read"),
+        ("file:///etc/passwd", None),
+        ("//[example.org", "only files in the notebook's folder are read"),
+        ("bad.png", "it is neither PNG nor JPEG"),
+    ],
+)
+async def test_the_user_is_told_of_a_picture_that_is_not_sent_and_the_run_goes_on(
+    stages: Stages, name: str, why: str | None
+) -> None:
+    with ScriptedModel([say("Done.")], facts=SEES) as model:
+        result = await prompted(stages, f"![]({name})", model, FunctionExecutor(files={"bad.png": b"no picture"}))
+    assert result.text == "Done."
+    assert model.requests[0].images == {}
+    said = [notice.content for notice in result.run.notices]
+    if why is None:  # Markdown itself takes no such address
+        assert said == []
+    else:
+        assert len(said) == 1
+        assert said[0].startswith(f"The picture {name!r} is not sent to the model: {why}")
+
+
+async def test_of_many_pictures_the_first_are_sent(stages: Stages) -> None:
+    files = {f"{number}.png": png_bytes(10 + number, 10) for number in range(10)}
+    with ScriptedModel([say("Done.")], facts=SEES) as model:
+        prompt = " ".join(f"![]({name})" for name in [*files, *files])
+        result = await prompted(stages, prompt, model, FunctionExecutor(files=files))
+    assert len(model.requests[0].images) == 8
+    assert [notice.content.split(" is not")[0] for notice in result.run.notices] == [
+        "The picture '8.png'",
+        "The picture '9.png'",
+    ]
+
+
+async def test_a_kernel_that_is_gone_does_not_keep_the_prompt_from_the_model(stages: Stages) -> None:
+    class Gone(FunctionExecutor):
+        async def read_picture(self, address: str) -> bytes:
+            raise KernelGone("The kernel died.")
+
+    with ScriptedModel([say("Done.")], facts=SEES) as model:
+        result = await prompted(stages, "![](figure.png)", model, Gone())
+    assert "The kernel died." in result.run.notices[0].content
+
+
+def test_only_what_markdown_shows_as_a_picture_is_one() -> None:
+    text = "![a](one.png) `![](code.png)` [link](two.png) ![](one.png 'title') ![b][ref]\n\n```\n![](fence.png)\n```\n"
+    assert picture_names(f"{text}\n[ref]: three%20four.png") == ["one.png", "three four.png"]
+
+
+def test_a_prompt_made_of_brackets_takes_no_time() -> None:
+    begun = time.perf_counter()
+    assert picture_names("![" * 20_000) == []
+    assert picture_names("![](" * 1_900) == []
+    assert time.perf_counter() - begun < 5
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A notebook's folder with a picture, beside a secret."""
+    root = tmp_path / "work"
+    (root / "plots").mkdir(parents=True)
+    (root / "plots" / "a.png").write_bytes(b"a picture")
+    (tmp_path / "secret.png").write_bytes(b"a secret")
+    (root / ".hidden.png").write_bytes(b"a secret")
+    (root / ".git").mkdir()
+    (root / ".git" / "a.png").write_bytes(b"a secret")
+    return root
+
+
+def test_a_file_in_the_folder_is_read(folder: Path) -> None:
+    assert read_picture(folder, "plots/a.png") == b"a picture"
+    assert read_picture(folder, "./plots/a.png") == b"a picture"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("../secret.png", "only files"),
+        ("plots/../../secret.png", "only files"),
+        ("/etc/hostname", "only files"),
+        (".hidden.png", "hidden"),
+        (".git/a.png", "hidden"),
+        ("", "no name"),
+        ("plots", "not a file"),
+        ("gone.png", "no such file"),
+        ("plots/a.png/b.png", "links"),
+        ("a\0b.png", "can't be used"),
+        ("a" * 300 + ".png", "too long"),
+    ],
+)
+def test_nothing_outside_the_folder_and_nothing_hidden_is_read(folder: Path, name: str, why: str) -> None:
+    with pytest.raises(ToolFailed, match=why):
+        read_picture(folder, name)
+
+
+def test_links_are_not_followed(folder: Path) -> None:
+    (folder / "out.png").symlink_to(folder.parent / "secret.png")
+    (folder / "in.png").symlink_to(folder / "plots" / "a.png")
+    (folder / "away").symlink_to(folder.parent)
+    for name in ("out.png", "in.png", "away/secret.png"):
+        with pytest.raises(ToolFailed, match="links are not followed"):
+            read_picture(folder, name)
+
+
+def test_a_pipe_or_a_file_that_is_too_large_holds_nobody_up(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.png")
+    with pytest.raises(ToolFailed, match="not a file"):
+        read_picture(folder, "pipe.png")
+    with (folder / "large.png").open("wb") as file:
+        file.truncate(30 * 1024 * 1024)
+    with pytest.raises(ToolFailed, match="31,457,280 bytes"):
+        read_picture(folder, "large.png")
+
+
+def test_where_folders_can_not_be_opened_links_are_not_followed_either(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pictures.os, "supports_dir_fd", set())
+    (folder / "out.png").symlink_to(folder.parent / "secret.png")
+    assert read_picture(folder, "plots/a.png") == b"a picture"
+    with pytest.raises(ToolFailed, match="links are not followed"):
+        read_picture(folder, "out.png")

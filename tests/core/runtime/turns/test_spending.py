@@ -1,0 +1,239 @@
+"""What a run spends: tokens of each kind, and US dollars where a price is known."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncGenerator, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import genai_prices
+import pytest
+from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
+
+from agent_kernel.errors import ModelUnavailable
+from agent_kernel.models import prices
+from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
+from agent_kernel.models.prices import NO_PRICE, NOTHING, UNKNOWN, TurnCost, price_turn
+from agent_kernel.protocol.events import CompleteEvent, UsageEvent
+from agent_kernel.testing import ScriptedModel, call, say
+from tests.core.runtime.runtime_fixtures import Stage, Stages, stage
+
+OPENAI = ModelFacts("gpt-5", "https://api.openai.com/v1")
+ANTHROPIC = ModelFacts("claude-opus-4-7", "https://api.anthropic.com")
+OLLAMA = ModelFacts("gpt-oss:20b", "http://localhost:11434/v1")
+TURN = TokenUsage(1_000, 100, cached_tokens=400)
+
+
+def model(facts: ModelFacts = OPENAI, *turns: Any, recorded: bool = False) -> ScriptedModel:
+    return ScriptedModel(turns, name=facts.wire_name, facts=facts, recorded=recorded)
+
+
+def said(text: str, usage: TokenUsage) -> ModelTurn:
+    return ModelTurn(text, usage=usage)
+
+
+@pytest.fixture
+def table() -> Iterator[Any]:
+    """Puts another table of prices in place of the shipped one."""
+    yield lambda *providers: set_custom_snapshot(DataSnapshot(list(providers), from_auto_update=False))
+    set_custom_snapshot(None)
+
+
+def test_the_endpoint_and_the_model_make_the_price() -> None:
+    per_token = Decimal("0.000001")
+    expected = per_token * (600 * Decimal("1.25") + 400 * Decimal("0.125") + 100 * 10)
+    assert price_turn(model(), TURN) == TurnCost(expected)
+
+
+def test_what_is_written_to_a_cache_has_its_own_price() -> None:
+    turn = TokenUsage(1_000, 100, cached_tokens=400, cache_write_tokens=500)
+    expected = (100 * 5 + 400 * Decimal("0.5") + 500 * Decimal("6.25") + 100 * 25) / 1_000_000
+    assert price_turn(model(ANTHROPIC), turn) == TurnCost(expected)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://localhost:11434/v1", "http://127.0.0.1:8000", "http://[::1]:1/v1", "http://10.2.3.4/v1", "http://gpu1/v1",
+     "http://192.168.0.7:8080/v1", "http://host.docker.internal:11434/v1", "https://box.local/v1"],
+)  # fmt: skip
+def test_a_model_at_a_local_address_has_no_price_whatever_it_is_called(address: str) -> None:
+    assert price_turn(model(ModelFacts("gpt-5", address)), TURN) == NO_PRICE
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        ModelFacts("gpt-5", "https://models.example.org/v1"),
+        ModelFacts("gpt-5", "http://api.openai.com/v1"),
+        ModelFacts("no-such-model", "https://api.openai.com/v1"),
+        ModelFacts("gpt-5", None),
+        ModelFacts("", "https://api.openai.com/v1"),
+        ModelFacts("gpt-5", "https://[bad"),
+    ],
+)
+def test_the_price_of_a_host_or_a_model_that_the_table_has_not_is_not_known(facts: ModelFacts) -> None:
+    assert price_turn(model(facts), TURN) == UNKNOWN
+
+
+def test_a_recording_costs_nothing() -> None:
+    assert price_turn(model(recorded=True), TURN) == NOTHING
+
+
+def test_a_turn_of_which_the_service_says_nothing_has_no_known_price() -> None:
+    assert price_turn(model(), TokenUsage()) == UNKNOWN
+    assert price_turn(model(OLLAMA), TokenUsage()) == NO_PRICE
+
+
+def provider(**prices_of: Decimal) -> Any:
+    return genai_prices.types.Provider(
+        id="openai",
+        name="OpenAI",
+        api_pattern=r"https://api\.openai\.com",
+        models=[
+            genai_prices.types.ModelInfo(
+                id="gpt-5",
+                match=genai_prices.types.ClauseEquals("gpt-5"),
+                prices=genai_prices.types.ModelPrice(**prices_of),
+            )
+        ],
+    )
+
+
+def test_a_price_that_is_not_known_in_full_is_a_lower_bound(table: Any) -> None:
+    table(provider(input_mtok=Decimal(1), output_mtok=Decimal(10)))
+    assert price_turn(model(), TokenUsage(1_000, 100)) == TurnCost(Decimal("0.002"))
+    assert price_turn(model(), TokenUsage(1_000, 100, cached_tokens=400)) == TurnCost(Decimal("0.0016"), partial=True)
+    written = TokenUsage(1_000, 100, cache_write_tokens=400)
+    assert price_turn(model(), written) == TurnCost(Decimal("0.002"), partial=True)
+
+
+def test_a_table_that_knows_nothing_or_nonsense_leaves_the_cost_unknown(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table()
+    assert price_turn(model(), TURN) == UNKNOWN
+    table(provider())
+    assert price_turn(model(), TURN) == UNKNOWN
+    table(provider(input_mtok=Decimal(10**15), output_mtok=Decimal(1)))
+    assert price_turn(model(), TURN) == UNKNOWN
+    for broken in (RuntimeError("broken"), KeyError("x"), ValueError("y")):
+
+        def fail(*_: Any, broken: Exception = broken, **__: Any) -> None:
+            raise broken
+
+        monkeypatch.setattr(genai_prices, "calc_price", fail)
+        assert price_turn(model(), TURN) == UNKNOWN
+
+
+async def test_a_run_adds_up_its_turns(stages: Stages) -> None:
+    step = ModelTurn("", tool_calls=call("look").tool_calls, usage=TURN)
+    with model(OPENAI, step, said("Done.", TokenUsage(1_200, 50, cached_tokens=1_000, reasoning_tokens=30))) as one:
+        stage = await stages(one)
+        result = await (await stage.start()).wait()
+    usage = result.run.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == (2_200, 150, 2_350)
+    assert (usage.cached_tokens, usage.reasoning_tokens, usage.cache_write_tokens) == (1_400, 30, 0)
+    assert usage.cost == 0.0018 + 0.000875
+    assert not usage.cost_is_partial
+    assert [event.usage.cost for event in stage.of(UsageEvent)] == [0.0018, usage.cost]
+    await stage.until(lambda: stage.of(CompleteEvent))
+    assert stage.of(CompleteEvent)[0].usage == usage
+
+
+async def rows(stage: Stage) -> list[tuple[Any, ...]]:
+    def read(sql: sqlite3.Connection) -> list[tuple[Any, ...]]:
+        return sql.execute("SELECT conversation, model, host, input_tokens, cost, partial FROM turns").fetchall()
+
+    return await stage.log.read(read)
+
+
+async def test_each_turn_is_a_row_that_outlives_its_conversation(stages: Stages) -> None:
+    with model(OPENAI, said("One.", TURN), said("Two.", TokenUsage(10, 1))) as one:
+        stage = await stages(one)
+        await (await stage.start()).wait()
+        await (await stage.start()).wait()
+    first = ("gpt-5", "api.openai.com", 1_000, 1_800_000_000, 0)
+    second = ("gpt-5", "api.openai.com", 10, 22_500_000, 0)
+    assert await rows(stage) == [(1, *first), (1, *second)]
+    await stage.runtime.delete_conversation(stage.conversation.conversation_id)
+    assert await rows(stage) == [(None, *first), (None, *second)]
+
+
+async def test_a_recorded_run_cost_nothing_and_is_no_row(stages: Stages) -> None:
+    with model(ModelFacts(), said("Hi.", TURN), recorded=True) as one:
+        stage = await stages(one)
+        result = await (await stage.start()).wait()
+    assert result.run.usage.cost == 0.0
+    assert not result.run.usage.cost_is_partial
+    assert await rows(stage) == []
+
+
+async def test_a_local_run_has_tokens_only(stages: Stages) -> None:
+    with model(OLLAMA, said("Hi.", TURN)) as one:
+        stage = await stages(one)
+        result = await (await stage.start()).wait()
+    assert (result.run.usage.cost, result.run.usage.cost_is_partial) == (None, False)
+    assert result.run.usage.input_tokens == 1_000
+
+
+async def test_one_turn_that_is_not_priced_makes_the_sum_a_lower_bound(stages: Stages) -> None:
+    step = ModelTurn("", tool_calls=call("look").tool_calls)
+    with model(OPENAI, step, said("Done.", TURN)) as one:
+        stage = await stages(one)
+        result = await (await stage.start()).wait()
+    assert (result.run.usage.cost, result.run.usage.cost_is_partial) == (0.0018, True)
+
+
+async def test_an_answer_that_broke_off_may_have_cost_something(stages: Stages) -> None:
+    async def breaks_off(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        yield TextDelta("Half an ans")
+        raise ModelUnavailable("The connection broke.")
+
+    one = ScriptedModel([breaks_off], facts=OPENAI)
+    stage = await stages(one)
+    result = await (await stage.start()).wait()
+    assert result.run.status == "error"
+    assert (result.run.usage.cost, result.run.usage.cost_is_partial) == (None, True)
+    stage = await stages(model(OPENAI, ModelUnavailable("Nobody answered.")))
+    result = await (await stage.start()).wait()
+    assert not result.run.usage.cost_is_partial
+
+
+async def test_a_run_that_was_stopped_in_the_middle_may_have_cost_something(stages: Stages) -> None:
+    begun = asyncio.Event()
+
+    async def hangs(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        begun.set()
+        await asyncio.Event().wait()
+        yield say("never")
+
+    stage = await stages(ScriptedModel([hangs], facts=OPENAI))
+    handle = await stage.start()
+    await begun.wait()
+    await stage.conversation.cancel_run(handle.run_id)
+    result = await handle.wait()
+    assert (result.run.status, result.run.usage.cost_is_partial) == ("cancelled", True)
+
+
+async def test_prices_are_read_in_a_thread_and_for_paid_models_only(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prices, "load", prices.functools.cache(prices.load.__wrapped__))
+    assert prices.wants_loading(model(OPENAI))
+    assert not prices.wants_loading(model(OLLAMA))
+    assert not prices.wants_loading(model(OPENAI, recorded=True))
+    with model(OPENAI, said("Hi.", TURN)) as one:
+        await (await (await stages(one)).start()).wait()
+    assert not prices.wants_loading(model(OPENAI))
+
+
+async def test_what_was_spent_is_known_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with model(OPENAI, said("Hi.", TURN)) as one:
+        before = await stage(one, path)
+        run_id = (await (await before.start()).wait()).run.run_id
+        await before.close()
+    after = await stage(model(OPENAI), path)
+    assert (await after.runtime.run(run_id)).usage.cost == 0.0018
+    await after.close()

@@ -1,0 +1,241 @@
+"""What a model thought goes back to its service unchanged, through all that happens to a run. The service's double
+refuses thinking that was changed, and thinking before which anything was."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agent_kernel.log.events import read_messages
+from agent_kernel.models.base import Model, ModelTurn
+from agent_kernel.models.replay import ReplayModel
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import CompleteEvent, ReasoningEvent, RunEvent, TokenEvent
+from agent_kernel.testing import call, calls, record_cassette, say
+from agent_kernel.testing.fake_anthropic import FakeAnthropic
+from agent_kernel.testing.wire.messages import (
+    END,
+    SIGNED,
+    block_start,
+    block_stop,
+    delta,
+    events,
+    start,
+    stop,
+    streamed,
+)
+from agent_kernel.tools.executor import Outcome
+from tests.core.models.messages_fixtures import speaking
+from tests.core.models.model_fixtures import connected
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, continue_unknown, stage
+
+
+@dataclass
+class Changing:
+    """A model in whose place another can be put."""
+
+    model: Model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+
+def think(turn: ModelTurn, thought: str) -> ModelTurn:
+    return replace(turn, reasoning=thought)
+
+
+def look(call_id: str, thought: str) -> ModelTurn:
+    return think(call("look", call_id=call_id), thought)
+
+
+def run_code(call_id: str, thought: str) -> ModelTurn:
+    return think(call("run_python", call_id=call_id, code="1"), thought)
+
+
+def thoughts(server: FakeAnthropic, request: int = -1) -> list[str]:
+    messages = server.requests[request].body["messages"]
+    return [block["thinking"] for message in messages for block in message["content"] if block["type"] == "thinking"]
+
+
+def notices(stage: Stage) -> list[str]:
+    return [notice.content for event in stage.of(RunEvent) for notice in event.run.notices]
+
+
+async def test_through_a_step_and_into_the_next_run(stages: Stages) -> None:
+    async with speaking(look("a", "First"), think(say("One."), "Second"), say("Two.")) as (server, model):
+        one = await stages(model)
+        result = await (await one.start("Look.")).wait()
+        await (await one.start("And now?")).wait()
+    assert thoughts(server) == ["First", "Second"]
+    assert [message.reasoning for message in result.messages if message.role == "assistant"] == ["First", "Second"]
+    assert "".join(event.content for event in one.of(ReasoningEvent)) == "FirstSecond"
+    assert notices(one) == []
+
+
+async def test_after_a_restart_and_once_in_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    async with speaking(look("a", "First"), think(say("One."), "Second"), say("Two.")) as (server, model):
+        one = await stage(model, path)
+        await (await one.start()).wait()
+        conversation_id = one.conversation.conversation_id
+        await one.close()
+        again = await stage(model, path)
+        conversation = await again.runtime.conversation(conversation_id)
+        subscription = conversation.subscribe()
+        await conversation.send_message("And now?")
+        async for frame in subscription:
+            if '"type":"complete"' in frame:
+                subscription.close()
+        history = await again.runtime.conversation(conversation_id)
+        assert [m.reasoning for m in (await history.view()).messages if m.role == "assistant"] == [
+            "First",
+            "Second",
+            "",
+        ]
+        await again.close()
+    assert thoughts(server) == ["First", "Second"]
+    with closing(sqlite3.connect(path)) as sql:
+        bodies = [body for _, _, body in read_messages(sql, 1)]
+    assert [orjson.dumps(body).count(SIGNED.encode()) for body in bodies] == [0, 1, 0, 1, 0, 0]
+    assert SIGNED not in str(one.events)
+
+
+async def test_a_denial_and_changed_arguments_leave_it_as_it_was(stages: Stages) -> None:
+    script = [
+        think(calls(call("run_python", call_id="a", code="1"), call("run_python", call_id="b", code="2")), "First"),
+        run_code("c", "Second"),
+        say("Done."),
+    ]
+    async with speaking(*script) as (server, model):
+        one = await stages(model)
+        handle = await one.start()
+        first, second = await one.requests(2)
+        await one.conversation.route_decision(first.approval_id, Decision(approved=False, reason="No."))
+        await one.conversation.route_decision(second.approval_id, Decision(approved=True, edited_input={"code": "3"}))
+        *_, third = await one.requests(3)
+        await one.conversation.route_decision(third.approval_id, Decision(approved=True))
+        assert (await handle.wait()).text == "Done."
+    assert thoughts(server) == ["First", "Second"]
+    answers = server.requests[1].body["messages"][2]["content"]
+    assert [block["type"] for block in answers] == ["tool_result", "tool_result"]
+    assert answers[0]["content"].startswith("Denied")
+    assert "changed the arguments" in answers[1]["content"]
+
+
+async def test_a_new_message_in_place_of_a_decision_leaves_it_as_it_was(stages: Stages) -> None:
+    async with speaking(run_code("a", "First"), say("Well.")) as (server, model):
+        one = await stages(model)
+        handle = await one.start()
+        await one.requests()
+        await one.conversation.send_message("Leave that.")
+        assert (await handle.wait()).text == "Well."
+    assert thoughts(server) == ["First"]
+    content = server.requests[1].body["messages"][2]["content"]
+    assert [block["type"] for block in content] == ["tool_result", "text"]
+    assert content[0]["is_error"]
+
+
+async def test_a_stop_in_the_middle_of_an_answer_leaves_no_half_thought(stages: Stages) -> None:
+    half = [
+        start(),
+        block_start(0, type="thinking", thinking="", signature=""),
+        delta(0, "thinking_delta", thinking="Half a"),
+        delta(0, "signature_delta", signature="x"),
+        block_stop(0),
+        block_start(1, type="text", text=""),
+        delta(1, "text_delta", text="Half an "),
+    ]
+    async with speaking(look("a", "First"), replace(events(*half), hang_after=10**6), say("Two.")) as (server, model):
+        one = await stages(model)
+        handle = await one.start()
+        await one.until(lambda: [event for event in one.of(TokenEvent) if "Half" in event.content])
+        await one.conversation.cancel_run(handle.run_id)
+        assert (await handle.wait()).run.status == "cancelled"
+        await (await one.start("Go on.")).wait()
+    assert thoughts(server) == ["First"]
+    assert server.requests[-1].body["messages"][-2:] == [
+        {"role": "assistant", "content": [{"type": "text", "text": "Half an "}]},
+        {"role": "user", "content": server.requests[-1].body["messages"][-1]["content"]},
+    ]
+
+
+async def test_an_answer_that_was_cut_off_is_tried_again_from_where_it_was(stages: Stages) -> None:
+    cut = replace(streamed(think(say("x" * 300), "Second")), cut_after=1500)
+    async with speaking(look("a", "First"), cut, think(say("One."), "Third"), say("Two.")) as (server, model):
+        one = await stages(model)
+        handle = await one.start()
+        assert (await handle.wait()).run.status == "error"
+        again = await (await one.conversation.retry_run(handle.run_id)).wait()
+        assert again.text == "One."
+        await (await one.start("And now?")).wait()
+    assert thoughts(server, 2) == ["First"]
+    assert thoughts(server, 3) == ["First", "Third"]
+
+
+async def test_another_model_takes_over_and_gives_back(stages: Stages) -> None:
+    """Chat Completions, Messages, and back: each gets its own, and calls with ids that the other would refuse."""
+    async with (
+        connected(call("look", call_id="functions.look:0"), say("One."), say("Three.")) as (openai, chat),
+        speaking(look("toolu_1", "First"), think(say("Two."), "Second"), say("Four.")) as (server, claude),
+    ):
+        changing = Changing(chat)
+        one = await stages(changing)
+        for model, prompt in ((chat, "1"), (claude, "2"), (chat, "3"), (claude, "4")):
+            changing.model = model
+            result = await (await one.start(prompt)).wait()
+            assert result.run.error is None, result.run.error
+    assert thoughts(server) == ["First", "Second"]
+    assert "thinking" not in orjson.dumps(openai.requests[-1].body).decode()
+    ids = [block["id"] for m in server.requests[-1].body["messages"] for block in m["content"] if "input" in block]
+    assert ids[0].startswith("functions_look_0_")
+    assert ids[1] == "toolu_1"
+    assert notices(one) == []
+
+
+async def test_tools_that_changed_between_runs_are_told(stages: Stages) -> None:
+    """What was thought was thought with other tools at hand: the service wants it no more, and the run goes on."""
+    async with speaking(think(say("One."), "First"), say("Two."), say("Three.")) as (server, model):
+        one = await stages(model)
+        await (await one.start()).wait()
+        for _ in range(2):
+            result = await (await one.start("And now?", tools=())).wait()
+            assert result.run.error is None
+    assert [thoughts(server, request) for request in (1, 2, 3)] == [["First"], [], []]
+    assert len(set(notices(one))) == 1
+
+
+async def test_a_call_whose_outcome_is_unknown_leaves_it_as_it_was(stages: Stages) -> None:
+    executor = FunctionExecutor(lambda call, emit: Outcome("unknown", "The kernel died."))
+    async with speaking(look("a", "First"), say("Well.")) as (server, model):
+        one = await stages(model, executor=executor)
+        handle = await one.start()
+        await continue_unknown(one)
+        assert (await handle.wait()).text == "Well."
+    assert thoughts(server) == ["First"]
+    assert server.requests[1].body["messages"][2]["content"][0]["is_error"]
+
+
+async def test_a_recording_of_it_plays(stages: Stages, tmp_path: Path) -> None:
+    path = tmp_path / "cassette.json"
+    async with speaking(look("a", "First"), think(say("One."), "Second")) as (_, model):
+        one = await stages(record_cassette(path, model))
+        recorded = await (await one.start("Look.")).wait()
+    two = await stages(ReplayModel.from_file(path))
+    played = await (await two.start("Look.")).wait()
+    assert played.text == recorded.text == "One."
+    assert [m.reasoning for m in played.messages] == [m.reasoning for m in recorded.messages]
+
+
+async def test_a_refusal_ends_the_run_with_its_reason(stages: Stages) -> None:
+    why = {"type": "refusal", "category": "cyber", "explanation": "This may help an attack."}
+    refused = events(start(), stop("refusal", stop_details=why), END)
+    async with speaking(refused, say("Hello.")) as (server, model):
+        one = await stages(model)
+        await (await one.start("Attack.")).wait()
+        await (await one.start("Say hello.")).wait()
+    assert notices(one)[-1] == "The model's service ended the answer: This may help an attack."
+    assert one.of(CompleteEvent)[0].finish_reason == "content_filter"
+    assert [message["role"] for message in server.requests[1].body["messages"]] == ["user"]

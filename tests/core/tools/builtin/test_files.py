@@ -1,0 +1,234 @@
+"""What the model and the user see of files: reading, searching, editing and writing in the notebook's folder."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import ToolFailed
+from agent_kernel.tools.builtin import search, search_process
+from agent_kernel.tools.builtin.files import read_file
+from agent_kernel.tools.builtin.notebooks import read_notebook
+from agent_kernel.tools.builtin.search_process import list_files, search_files
+from tests.file_tools import edit_file, write_file
+
+TOOLS: dict[str, Callable[..., str]] = {
+    "read_file": read_file,
+    "edit_file": edit_file,
+    "write_file": write_file,
+    "read_notebook": read_notebook,
+    "list_files": list_files,
+    "search_files": search_files,
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "data" / "deep").mkdir()
+    (tmp_path / "data" / "deep" / "b.csv").write_text("needle\n")
+    (tmp_path / "notes.txt").write_text("one\ntwo\nthree\n")
+    (tmp_path / ".env").write_text("KEY=needle\n")
+    return tmp_path
+
+
+def run(root: Path, name: str, **arguments: Any) -> str:
+    return TOOLS[name](root, **arguments)
+
+
+def test_a_file_is_read_in_parts(root: Path) -> None:
+    assert run(root, "read_file", path="notes.txt") == "notes.txt: lines 1 to 3 of 3\none\ntwo\nthree"
+    part = run(root, "read_file", path="notes.txt", offset=2, limit=1)
+    assert part == "notes.txt: lines 2 to 2 of 3. Read on with offset=3\ntwo"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("é\n".encode("utf-16"), "utf-16\né"),
+        (b"\xef\xbb\xbf\xc3\xa9\n", "utf-8-sig\né"),
+        (b"\xe9\n", "latin-1\né"),
+        (b"", "an empty file"),
+    ],
+)
+def test_encodings_are_recognised(root: Path, raw: bytes, shown: str) -> None:
+    (root / "f.txt").write_bytes(raw)
+    assert run(root, "read_file", path="f.txt").endswith(shown)
+
+
+def test_what_cannot_be_read_is_refused_with_the_reason(root: Path) -> None:
+    (root / "f.bin").write_bytes(b"\x89PNG\0\0")
+    for path, reason in {
+        "f.bin": "binary",
+        "data": "is a folder",
+        "none.txt": "no file",
+        "x\0": "no file|not a usable path",
+    }.items():
+        with pytest.raises(ToolFailed, match=reason):
+            run(root, "read_file", path=path)
+    with pytest.raises(ToolFailed, match="past its end"):
+        run(root, "read_file", path="notes.txt", offset=9)
+
+
+def test_folders_are_listed_without_hidden_files(root: Path) -> None:
+    assert run(root, "list_files") == "data/\nnotes.txt  (14 B)"
+    assert run(root, "list_files", pattern="*.csv") == "data/a.csv  (8 B)\ndata/deep/b.csv  (7 B)"
+    assert run(root, "list_files", pattern="data/*.csv") == "data/a.csv  (8 B)"
+    assert run(root, "list_files", pattern="*.xyz") == "No files match '*.xyz' in .."
+    (root / "empty").mkdir()
+    assert run(root, "list_files", path="empty") == "empty is empty."
+
+
+def test_a_long_list_says_that_it_is_cut(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(8):
+        (root / "data" / f"{number}.txt").touch()
+    monkeypatch.setattr(search, "ENTRIES", 5)
+    shown = run(root, "list_files", path="data").splitlines()
+    assert len(shown) == 6
+    assert "more than 5 entries" in shown[-1]
+    monkeypatch.setattr(search, "SCANNED", 3)
+    assert "files were looked at" in search.list_files(root, pattern="*")
+
+
+def test_a_search_finds_lines_and_skips_hidden_binary_and_linked_files(root: Path) -> None:
+    (root / "f.bin").write_bytes(b"\0needle")
+    (root / "link.txt").symlink_to(root / ".env")
+    (root / "long.txt").write_text("a" * 10_000 + "needle" + "b" * 10_000)
+    found = run(root, "search_files", query="needle").splitlines()
+    assert found[0].startswith("long.txt:1: ...a")
+    assert "needle" in found[0]
+    assert len(found[0]) < 400
+    assert found[1] == "data/deep/b.csv:1: needle"
+    assert found[2].startswith("(1 binary")
+    assert len(found) == 3
+
+
+def test_a_search_may_use_a_regular_expression(root: Path) -> None:
+    assert run(root, "search_files", query="^T", regex=True, ignore_case=True) == "notes.txt:2: two\nnotes.txt:3: three"
+    assert run(root, "search_files", query="t.o", path="notes.txt") == "No match for 't.o' in notes.txt."
+    with pytest.raises(ToolFailed, match="not a regular expression"):
+        run(root, "search_files", query="(", regex=True)
+
+
+def test_too_many_matches_are_cut(root: Path) -> None:
+    (root / "many.txt").write_text("hit\n" * 1000)
+    found = run(root, "search_files", query="hit").splitlines()
+    assert len(found) == 201
+    assert "more than 200 matches" in found[-1]
+
+
+def test_an_edit_replaces_exact_text_that_occurs_once(root: Path) -> None:
+    assert (
+        run(root, "edit_file", path="notes.txt", old_text="two\n", new_text="2\n2b\n")
+        == "Edited notes.txt: +2 -1 lines."
+    )
+    assert (root / "notes.txt").read_text() == "one\n2\n2b\nthree\n"
+
+
+def test_an_edit_that_matches_several_places_says_where(root: Path) -> None:
+    (root / "f.txt").write_text("a\nb\na\n")
+    with pytest.raises(ToolFailed, match=r"occurs 2 times .*lines 1, 3"):
+        run(root, "edit_file", path="f.txt", old_text="a", new_text="c")
+    run(root, "edit_file", path="f.txt", old_text="a", new_text="c", replace_all=True)
+    assert (root / "f.txt").read_text() == "c\nb\nc\n"
+
+
+def test_an_edit_that_matches_nothing_shows_the_nearest_text(root: Path) -> None:
+    (root / "f.py").write_text("def f():\n    total = compute(1)\n    return total\n")
+    with pytest.raises(ToolFailed, match=r"lines 2 to 3:\n    total = compute\(1\)\n    return total"):
+        run(root, "edit_file", path="f.py", old_text="\ttotal = compute(2)\n\treturn total", new_text="x")
+    with pytest.raises(ToolFailed, match="Read the file again"):
+        run(root, "edit_file", path="f.py", old_text="zzzzzz", new_text="x")
+    with pytest.raises(ToolFailed, match="the same"):
+        run(root, "edit_file", path="f.py", old_text="def", new_text="def")
+
+
+def test_an_edit_keeps_line_ends_encoding_and_permissions(root: Path) -> None:
+    file = root / "f.txt"
+    file.write_bytes("é one\r\ntwo\r\n".encode("latin-1"))
+    file.chmod(0o751)
+    run(root, "edit_file", path="f.txt", old_text="one\ntwo", new_text="1\n2")
+    assert file.read_bytes() == "é 1\r\n2\r\n".encode("latin-1")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o751
+    with pytest.raises(ToolFailed, match=r"no character U\+20AC"):
+        run(root, "edit_file", path="f.txt", old_text="1", new_text="€")
+
+
+def test_a_file_is_created_with_its_folders_and_replaced_in_place(root: Path) -> None:
+    assert run(root, "write_file", path="out/r/w.md", content="a\nb\n") == "Created out/r/w.md: 2 lines."
+    target = root / "out" / "r" / "w.md"
+    link = root / "link.md"
+    link.symlink_to(target)
+    assert run(root, "write_file", path="link.md", content="a\nc\nd\n") == "Replaced link.md: +2 -1 lines."
+    assert link.is_symlink()
+    assert target.read_text() == "a\nc\nd\n"
+    assert [p.name for p in target.parent.iterdir()] == ["w.md"]
+    umask = os.umask(0o022)
+    os.umask(umask)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~umask
+
+
+def test_a_folder_is_never_overwritten(root: Path) -> None:
+    with pytest.raises(ToolFailed, match="not a regular file"):
+        run(root, "write_file", path="data", content="")
+    with pytest.raises(ToolFailed, match="can't be written"):
+        run(root, "write_file", path="notes.txt/x", content="")
+
+
+def test_a_notebook_is_read_as_cells_with_short_outputs(root: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "Text"]},
+        {
+            "cell_type": "code",
+            "execution_count": 3,
+            "source": "print(1)",
+            "outputs": [
+                {"output_type": "stream", "text": "line\n" * 1000},
+                {"output_type": "display_data", "data": {"image/png": "AAAA"}},
+                {"output_type": "error", "ename": "KeyError", "evalue": "'x'"},
+            ],
+        },
+    ]
+    (root / "n.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
+    shown = run(root, "read_notebook", path="n.ipynb")
+    assert shown.startswith(
+        "n.ipynb: 2 cells.\n\n[0] markdown\n# Title\nText\n\n[1] code, ran as [3]\nprint(1)\n--- output: line"
+    )
+    assert "(image/png)" in shown
+    assert "KeyError: 'x'" in shown
+    assert len(shown) < 2000
+    assert "Read on with first_cell=1" in run(root, "read_notebook", path="n.ipynb", cells=1)
+    with pytest.raises(ToolFailed, match="not a Jupyter notebook"):
+        run(root, "read_notebook", path="notes.txt")
+
+
+def test_a_link_to_itself_is_listed(root: Path) -> None:
+    (root / "loop").symlink_to("loop")
+    assert "loop  (a link to loop)" in run(root, "list_files").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("search_files", {"query": r"(.|.)*\x00", "regex": True}),
+        ("list_files", {"pattern": "*?" * 14 + "!"}),
+    ],
+)
+def test_a_pattern_that_never_ends_is_ended(
+    root: Path, tool: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / ("a" * 100)).write_text("a" * 100 + "\n")
+    monkeypatch.setattr(search_process, "SECONDS", 1.0)
+    with pytest.raises(ToolFailed, match="simpler pattern"):
+        run(root, tool, **arguments)
+
+
+def test_a_file_of_one_long_search_is_left_at_the_deadline(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SECONDS", 0.0)
+    (root / "long.txt").write_text("x\n" * 100_000)
+    assert search.search_files(root, "y", path="long.txt").splitlines()[-1].startswith("... [stopped after")

@@ -1,0 +1,80 @@
+"""What a shell command shows, and that nothing of it is left running when it is stopped."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_kernel.errors import ToolFailed
+from agent_kernel.tools.builtin.shell import run_shell
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_output_arrives_live_and_the_exit_code_is_told(tmp_path: Path) -> None:
+    pieces: list[str] = []
+    text = run_shell(tmp_path, "pwd; echo é >&2; exit 3", emit=pieces.append)
+    assert text == f"{tmp_path}\né\nExit code: 3"
+    assert "".join(pieces) == f"{tmp_path}\né\n"
+
+
+def test_a_silent_command_tells_its_exit_code(tmp_path: Path) -> None:
+    assert run_shell(tmp_path, "true", emit=lambda _: None) == "Exit code: 0"
+    assert run_shell(tmp_path, "kill -9 $$", emit=lambda _: None) == "Stopped by SIGKILL"
+
+
+def test_a_command_gets_no_input(tmp_path: Path) -> None:
+    assert run_shell(tmp_path, "cat", emit=lambda _: None) == "Exit code: 0"
+
+
+def test_a_command_past_its_time_is_stopped_with_its_children(tmp_path: Path) -> None:
+    command = f"echo started; sleep 60 & echo $! > {tmp_path}/pid; wait"
+    with pytest.raises(ToolFailed, match=r"started\n.*Stopped after 0.3 s"):
+        run_shell(tmp_path, command, timeout=0.3, emit=lambda _: None)
+    pid = int((tmp_path / "pid").read_text())
+    wait_for(lambda: is_gone(pid))
+
+
+def test_an_interrupt_stops_the_command_and_its_children(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupt() -> None:
+        wait_for(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
+        signal.pthread_kill(main, signal.SIGINT)
+
+    helper = threading.Thread(target=interrupt)
+    helper.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_shell(tmp_path, f"sleep 60 & echo $! > {pid_file}; wait", emit=lambda _: None)
+    finally:
+        helper.join()
+    pid = int(pid_file.read_text())
+    wait_for(lambda: is_gone(pid))
+
+
+def test_a_process_left_in_the_background_does_not_hold_the_call(tmp_path: Path) -> None:
+    started = time.monotonic()
+    text = run_shell(tmp_path, "sleep 30 & echo $!", emit=lambda _: None)
+    assert time.monotonic() - started < 5
+    pid, code = text.splitlines()
+    assert code == "Exit code: 0"
+    os.kill(int(pid), signal.SIGKILL)

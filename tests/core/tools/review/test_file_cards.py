@@ -1,0 +1,329 @@
+"""What a card says of the file that a call would change, before anyone approves it."""
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from agent_kernel.errors import InvalidArguments, ToolFailed
+from agent_kernel.protocol.tools import FileCard
+from agent_kernel.tools.builtin.changes import MOST_CHANGED, planned_change, refuse_another_base
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.builtin.line_changes import changed_lines
+from agent_kernel.tools.builtin.places import locate
+from agent_kernel.tools.registry import ToolRegistry
+from agent_kernel.tools.review.file_cards import file_card
+from agent_kernel.tools.review.shown_diff import SHOWN_LINES, SHOWN_WIDTH, WHOLE_LINES
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    return folder
+
+
+def card(root: Path, name: str, **arguments: Any) -> FileCard:
+    made = file_card(root, name, arguments)
+    assert made is not None
+    return made
+
+
+def test_a_card_is_of_the_file_that_the_call_was_judged_by(root: Path) -> None:
+    (root / "a.txt").write_text("old\n")
+    (root.parent / "b.txt").write_text("secret\n")
+    place = locate("a.txt", root)
+    (root / "a.txt").unlink()
+    (root / "a.txt").symlink_to(root.parent / "b.txt")
+    made = file_card(root, "write_file", {"path": "a.txt", "content": "new\n"}, place)
+    assert made is not None
+    assert (made.diff, made.base) == ("", "")
+    assert "leads to" in made.facts[0]
+
+
+def warned(made: FileCard) -> dict[str, str]:
+    return {warning.title: warning.detail for warning in made.warnings}
+
+
+def numbered(count: int, changed: int | None = None) -> str:
+    return "".join(f"line {n}{' is new' if n == changed else ''}\n" for n in range(count))
+
+
+def test_a_file_is_compared_with_what_it_holds_now(root: Path) -> None:
+    (root / "a.md").write_bytes(b"# Orders\r\n\r\nold\r\nend\r\n")
+    written = card(root, "write_file", path="a.md", content="# Orders\n\nnew\nend\n")
+    assert written.diff == "--- a.md\n+++ a.md\n@@ -1,4 +1,4 @@\n # Orders\n \n-old\n+new\n end"
+    assert written.facts == ["Replaces 22 B, 4 lines."]
+    assert card(root, "edit_file", path="a.md", old_text="old", new_text="new").diff == written.diff
+    assert (root / "a.md").read_bytes().count(b"old") == 1, "nothing is written for a card"
+
+
+def test_a_new_file_is_said_to_be_new_and_an_empty_one_is_not(root: Path) -> None:
+    (root / "empty").touch()
+    assert card(root, "write_file", path="a", content="x\n").diff == "--- /dev/null\n+++ a\n@@ -0,0 +1 @@\n+x"
+    assert card(root, "write_file", path="empty", content="x\n").diff == "--- empty\n+++ empty\n@@ -0,0 +1 @@\n+x"
+    assert card(root, "write_file", path="none", content="").facts == ["A new, empty file."]
+
+
+def test_replacing_a_large_file_shows_what_changes_in_it(root: Path) -> None:
+    (root / "data.csv").write_text(numbered(20_000))
+    one = card(root, "write_file", path="data.csv", content=numbered(20_000, changed=15_000))
+    assert one.facts == ["Replaces 209 kB, 20,000 lines."]
+    assert one.diff.split("\n")[2:] == [
+        "@@ -14998,7 +14998,7 @@",
+        *(f" line {n}" for n in range(14_997, 15_000)),
+        "-line 15000",
+        "+line 15000 is new",
+        *(f" line {n}" for n in range(15_001, 15_004)),
+    ]
+    assert one.left_out == ""
+
+
+def test_a_long_diff_shows_its_first_changes_and_says_how_many_more_there_are(root: Path) -> None:
+    (root / "data.csv").write_text(numbered(20_000))
+    content = "".join(f"line {n}{' is new' if n % 10 == 5 else ''}\n" for n in range(20_000))
+    made = card(root, "write_file", path="data.csv", content=content)
+    shown = made.diff.count("\n+line")
+    assert 0 < shown < SHOWN_LINES
+    assert made.left_out == f"And {2_000 - shown:,} more changes."
+    assert len(made.diff) < SHOWN_LINES * SHOWN_WIDTH
+
+
+def test_a_file_that_is_written_anew_shows_the_beginning_of_both_sides(root: Path) -> None:
+    (root / "data.csv").write_text(numbered(4_000))
+    made = card(root, "write_file", path="data.csv", content="".join(f"row {n}\n" for n in range(3_000)))
+    half = SHOWN_LINES // 2
+    assert made.diff.count("\n-line") == made.diff.count("\n+row") == half
+    assert f"\n\\ {4_000 - half:,} more lines are removed\n+row 0\n" in made.diff
+    assert made.diff.endswith(f"\n\\ {3_000 - half:,} more lines are added")
+    assert made.left_out == "Long changes are shown in part."
+
+
+def test_a_diff_that_a_person_would_read_is_shown_whole(root: Path) -> None:
+    made = card(root, "write_file", path="a.txt", content=numbered(WHOLE_LINES))
+    assert (made.diff.count("\n+line"), made.left_out) == (WHOLE_LINES, "")
+    longer = card(root, "write_file", path="a.txt", content=numbered(WHOLE_LINES + 1))
+    assert (longer.diff.count("\n+line"), longer.left_out) == (SHOWN_LINES, "Long changes are shown in part.")
+
+
+def test_a_line_of_360_kilobytes_shows_where_it_differs(root: Path) -> None:
+    (root / "a.json").write_text("[" + "1, " * 120_000 + "1]")
+    made = card(root, "edit_file", path="a.json", old_text="1]", new_text="2]")
+    removed, added = [line for line in made.diff.split("\n")[3:] if line[0] in "-+"]
+    assert removed.endswith("1, 1] \\ No newline at end of file")
+    assert added.endswith("1, 2] \\ No newline at end of file")
+    assert added.startswith("+[359,901 characters] … ")
+    assert made.left_out == "Long changes are shown in part."
+
+
+def test_an_edit_shows_its_surroundings_with_the_lines_of_the_file(root: Path) -> None:
+    (root / "a.py").write_text(numbered(200_000))
+    made = card(root, "edit_file", path="a.py", old_text="line 150000", new_text="changed")
+    assert made.diff.split("\n")[2:6] == ["@@ -149998,7 +149998,7 @@", " line 149997", " line 149998", " line 149999"]
+    assert made.facts == []
+
+
+def test_an_edit_everywhere_says_how_many_places_it_changes(root: Path) -> None:
+    (root / "a.py").write_text("x = 1\n" + "\n" * 20 + "x = 2; x = 3\n")
+    made = card(root, "edit_file", path="a.py", old_text="x =", new_text="y =", replace_all=True)
+    assert made.facts == ["Changes 3 places."]
+    assert "-x = 2; x = 3\n+y = 2; y = 3" in made.diff
+    assert [line for line in made.diff.split("\n") if line.startswith("@@")] == ["@@ -1,4 +1,4 @@", "@@ -19,4 +19,4 @@"]
+    (root / "many.py").write_text("x\ny\n\n\n\n\n\n\n" * 30_000)
+    many = card(root, "edit_file", path="many.py", old_text="x\ny", new_text="z", replace_all=True)
+    shown = many.diff.count("\n+z")
+    assert many.facts == ["Changes 30,000 places."]
+    assert many.left_out == f"And {30_000 - shown:,} more changes."
+
+
+def test_an_edit_that_fails_as_the_file_is_now_says_so(root: Path) -> None:
+    (root / "a.py").write_text("x = 1\nx = 2\n")
+    twice = card(root, "edit_file", path="a.py", old_text="x", new_text="y")
+    assert twice.facts[0].startswith(
+        "As the file is now, this call fails: old_text occurs 2 times in 'a.py' (lines 1, 2)"
+    )
+    none = card(root, "edit_file", path="none.py", old_text="x", new_text="y")
+    assert none.facts[0].startswith("As the file is now, this call fails: There is no file 'none.py'")
+    assert (none.diff, none.base) == ("", "")
+
+
+def test_a_link_says_where_it_leads(root: Path) -> None:
+    shared = root.parent / "shared"
+    shared.mkdir()
+    (shared / "notes.md").write_text("theirs\n")
+    (root / "notes.md").symlink_to("../shared/notes.md")
+    (root / "data").symlink_to(shared)
+    (root / "inner.md").symlink_to("a.md")
+    linked = card(root, "write_file", path="notes.md", content="mine\n")
+    assert warned(linked) == {
+        "Follows a link:": "notes.md is a link to ../shared/notes.md",
+        "Outside this notebook's folder:": str(shared / "notes.md"),
+    }
+    assert "-theirs\n+mine" in linked.diff
+    through = warned(card(root, "write_file", path="data/new.csv", content="x"))
+    assert through["Follows a link:"] == f"data is a link to {shared}"
+    assert through["Outside this notebook's folder:"] == str(shared / "new.csv")
+    assert warned(card(root, "write_file", path="inner.md", content="x")) == {
+        "Follows a link:": "inner.md is a link to a.md"
+    }
+
+
+def test_a_path_outside_the_notebooks_folder_is_said_to_be_outside(root: Path) -> None:
+    outside = {"Outside this notebook's folder:": str(root.parent / "a.md")}
+    assert warned(card(root, "write_file", path="../a.md", content="x")) == outside
+    assert warned(card(root, "write_file", path=str(root.parent / "a.md"), content="x")) == outside
+    assert warned(card(root, "write_file", path="deep/../a.md", content="x")) == {}
+
+
+def test_a_folder_that_is_made_is_named(root: Path) -> None:
+    (root / "exports").mkdir()
+    assert card(root, "write_file", path="exports/2026/may/a.csv", content="x").facts == [
+        "Makes the folder exports/2026/may/."
+    ]
+    assert card(root, "write_file", path="exports/a.csv", content="x").facts == []
+
+
+@pytest.mark.parametrize(
+    ("held", "facts"),
+    [
+        (b"\0\1" * 600, ["Replaces a binary file, 1.2 kB; it can't be compared."]),
+        (
+            b"caf\xe9\n",
+            ["Replaces 5 B, 1 line.", "The file is not UTF-8 (it is read as Latin-1); it becomes UTF-8."],
+        ),
+        ("é\n".encode("utf-16"), ["Replaces 6 B, 1 line.", "The file is UTF-16, not plain UTF-8, and stays so."]),
+        (b"same\n", ["Replaces 5 B, 1 line.", "The file holds this already; nothing would change."]),
+        (b"", ["Replaces 0 B, 0 lines."]),
+    ],
+)
+def test_a_file_that_is_not_plain_text_is_said_to_be_what_it_is(root: Path, held: bytes, facts: list[str]) -> None:
+    (root / "a.txt").write_bytes(held)
+    assert card(root, "write_file", path="a.txt", content="same\n").facts == facts
+
+
+def test_an_edit_keeps_the_encoding_and_says_which(root: Path) -> None:
+    (root / "a.txt").write_bytes(b"caf\xe9\n")
+    made = card(root, "edit_file", path="a.txt", old_text="caf", new_text="th")
+    assert made.facts == ["The file is Latin-1, not plain UTF-8, and stays so."]
+
+
+def test_nobody_is_asked_about_a_change_of_fifty_megabytes(root: Path) -> None:
+    (root / "a.txt").write_text("x" * 50_000)
+    huge: dict[str, Any] = {"path": "a.txt", "old_text": "x", "new_text": "y" * 1_000, "replace_all": True}
+    started = time.process_time()
+    assert card(root, "edit_file", **huge).refusal == (
+        "This would change 50,050,000 characters of 'a.txt'. One call may change 5,242,880, because the user reads "
+        "what changes. Change less at once, or use run_python."
+    )
+    assert time.process_time() - started < 0.5
+    with pytest.raises(ToolFailed, match="50,050,000"):
+        planned_change(root, "edit_file", huge)
+    registry = ToolRegistry(BUILTIN_TOOLS)
+    with pytest.raises(InvalidArguments, match=r"content has 50,000,000 characters; 5,242,880 is the most\."):
+        registry.validate("write_file", {"path": "a.txt", "content": "x" * 50_000_000})
+    registry.validate("write_file", {"path": "a.txt", "content": "x" * MOST_CHANGED})
+
+
+def test_the_model_hears_nothing_of_a_file_that_it_may_not_read(root: Path) -> None:
+    """Whether a long change is refused says whether its text is in the file."""
+    (root.parent / "secret").write_text("key")
+    (root / ".env").write_text("key")
+    for path in ("../secret", ".env"):
+        made = card(root, "edit_file", path=path, old_text="key", new_text="y" * MOST_CHANGED)
+        assert made.refusal == ""
+        assert "As the file is now, this call fails: This would change" in made.facts[0]
+
+
+def base(root: Path, name: str, **arguments: Any) -> str:
+    return card(root, name, **arguments).base
+
+
+def test_a_file_that_was_changed_since_it_was_shown_is_not_written_over(root: Path) -> None:
+    path = root / "a.md"
+    write = {"path": "a.md", "content": "new\n"}
+    everywhere: dict[str, Any] = {"path": "a.md", "old_text": "o", "new_text": "0", "replace_all": True}
+    for name, arguments in (("write_file", write), ("edit_file", everywhere)):
+        path.write_text("old\n")
+        shown = base(root, name, **arguments)
+        again = planned_change(root, name, arguments)
+        assert again is not None
+        refuse_another_base(again, shown, "a.md")
+        path.write_text("old, and more\n")
+        changed = planned_change(root, name, arguments)
+        assert changed is not None
+        with pytest.raises(ToolFailed, match=r"'a.md' was changed after this call was shown to the user\."):
+            refuse_another_base(changed, shown, "a.md")
+
+
+def test_a_file_that_came_up_or_a_link_that_was_turned_since_is_not_written_over(root: Path) -> None:
+    (root / "other.md").write_text("old\n")
+    (root / "one.md").write_text("old\n")
+    (root / "link.md").symlink_to("one.md")
+    new, linked = {"path": "new.md", "content": "x"}, {"path": "link.md", "content": "x"}
+    shown = base(root, "write_file", **new), base(root, "write_file", **linked)
+    (root / "new.md").write_text("somebody's\n")
+    (root / "link.md").unlink()
+    (root / "link.md").symlink_to("other.md")
+    for arguments, before in zip((new, linked), shown, strict=True):
+        change = planned_change(root, "write_file", arguments)
+        assert change is not None
+        with pytest.raises(ToolFailed, match="was changed after"):
+            refuse_another_base(change, before, arguments["path"])
+
+
+def test_a_card_that_a_kernel_makes_up_is_bounded() -> None:
+    long = "x" * 1_001
+    for made_up in ({"diff": "x" * 200_001}, {"facts": [long]}, {"warnings": [{"title": "", "detail": long}]}):
+        with pytest.raises(ValidationError):
+            FileCard.model_validate(made_up)
+
+
+def test_an_edit_of_one_place_is_made_though_the_file_was_changed_elsewhere(root: Path) -> None:
+    (root / "a.md").write_text("one\ntwo\n")
+    edit = {"path": "a.md", "old_text": "two", "new_text": "2"}
+    shown = base(root, "edit_file", **edit)
+    (root / "a.md").write_text("zero\none\ntwo\n")
+    change = planned_change(root, "edit_file", edit)
+    assert change is not None
+    refuse_another_base(change, shown, "a.md")
+
+
+HOSTILE = {
+    "the same two lines in other orders": ("ab" * 20_000, "ba" * 20_000),
+    "nothing in common": ("a" * 90_000, "b" * 90_000),
+    "shuffled": ("".join(map(chr, range(0x4E00, 0x9E00))), "".join(map(chr, range(0x9DFF, 0x4DFF, -1)))),
+    "a pattern within a pattern": ("aab" * 15_000, "abb" * 15_000),
+    "a million lines": ("\n" * 10, "a" * 2_000_000),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_card_of_any_file_is_made_in_bounded_time_and_size(root: Path, before: str, after: str) -> None:
+    (root / "a.txt").write_text("".join(f"{letter}\n" for letter in before))
+    started = time.process_time()
+    made = card(root, "write_file", path="a.txt", content="".join(f"{letter}\n" for letter in after))
+    assert time.process_time() - started < 3
+    assert len(made.diff) < 100_000
+    assert made.facts
+
+
+def test_the_changes_of_any_two_texts_make_one_of_the_other() -> None:
+    pick = random.Random(7)
+    for _ in range(300):
+        letters = "abcdefgh"[: pick.randint(1, 8)] + "".join(map(chr, range(0x4E00, 0x4E00 + pick.randint(0, 300))))
+        before = [pick.choice(letters) for _ in range(pick.randint(0, 400))]
+        after = list(before)
+        for _ in range(pick.randint(0, 20)):
+            at = pick.randint(0, len(after))
+            after[at : at + pick.randint(0, 30)] = [pick.choice(letters) for _ in range(pick.randint(0, 30))]
+        made: list[str] = []
+        seen = 0
+        for change in changed_lines(before, after, seconds=60):
+            made += before[seen : change.start]
+            assert len(made) == change.new_start
+            made += after[change.new_start : change.new_end]
+            seen = change.end
+        assert made + before[seen:] == after

@@ -1,0 +1,160 @@
+"""How much of what risky code does a card says, and how often it says so of ordinary code; see SECURITY.md."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agent_kernel.tools.review.preview import warnings
+from tests.corpus.ordinary_cells import ordinary_cells
+from tests.corpus.risky_python import RISKY, UNSEEN
+
+SECURITY = Path(__file__).parents[4] / "SECURITY.md"
+SHARE_SEEN = 0.96
+"""Of all risky cells, those that what can't be seen is one of."""
+FLAGGED_PER_THOUSAND = 25
+FALSE_PER_THOUSAND = 2
+LEAST_CELLS = 1_000
+LOW = {"Not checked:", "Reads the environment:", "Deletes variables:", "Shows HTML or script:"}
+SAYS_SO = {
+    "Writes files:": r"to_\w+\(|save|open\(|ExcelWriter|HDFStore|memmap|mkdir|write|tofile|dump|rename",
+    "Uses the network:": r"://|fetch_|load_dataset|download",
+    "Loads data that may run code:": r"pickle|load",
+    "Runs code it builds:": r"\beval\(|exec\(|query\(|__import__|import_module",
+    "Loads native code:": r"ctypes|load_library",
+    "Deletes columns:": r"drop|del |pop\(",
+    "Deletes rows:": r"drop|inplace",
+    "Deletes files:": r"remove|unlink|rmtree",
+    "Runs shell commands:": r"subprocess|system|^!|%",
+    "Changes the kernel:": r"environ|chdir|signal|sys\.",
+}
+"""Where a cell has none of these words, the warning is false."""
+
+
+def shown(code: str) -> dict[str, str]:
+    return {warning.title: warning.detail for warning in warnings("run_python", {"code": code})}
+
+
+def test_the_card_says_what_risky_code_does() -> None:
+    missed = [(title, code) for title, codes in RISKY.items() for code in codes if title not in shown(code)]
+    assert missed == []
+
+
+def test_the_share_of_risky_code_that_is_seen_is_no_worse_than_said() -> None:
+    risky = sum(map(len, RISKY.values()))
+    seen = sum(any(shown(code)) for code in UNSEEN) + risky
+    assert seen / (risky + len(UNSEEN)) >= SHARE_SEEN
+    assert f"{risky} of {risky + len(UNSEEN)}" in SECURITY.read_text(encoding="utf-8")
+
+
+def test_ordinary_cells_hardly_ever_show_a_warning_and_hardly_ever_a_false_one() -> None:
+    cells = ordinary_cells()
+    assert len(cells) >= LEAST_CELLS
+    found = [(cell, title) for cell in cells for title in shown(cell) if title not in LOW]
+    flagged = {cell for cell, _ in found}
+    false = {cell for cell, title in found if not re.search(SAYS_SO.get(title, r"(?!)"), cell, re.MULTILINE)}
+    assert len(flagged) * 1_000 / len(cells) <= FLAGGED_PER_THOUSAND, sorted(flagged)
+    assert len(false) * 1_000 / len(cells) <= FALSE_PER_THOUSAND, sorted(false)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import tarfile\ntarfile.open('a.tar')",
+        "import tarfile\ntarfile.open('a.tar.xz', 'r:xz')",
+        "import zipfile\nzipfile.ZipFile('a.zip').namelist()",
+        "open('a.txt', 'rb')",
+        "import gzip\ngzip.open('a.gz', 'rt')",
+        "import os\nos.open('a.txt', os.O_RDONLY)",
+        "import pandas as pd\ndf.query('price > @limit')",
+        "df.eval('total = price * count')",
+        "pd.eval('df.a + df.b')",
+        "model.eval()",
+        "import numpy as np\nnp.load('a.npy')",
+        "import yaml\nyaml.safe_load(text)",
+        "import yaml\nyaml.load(text, Loader=yaml.SafeLoader)",
+        "import torch\ntorch.load('model.pt', weights_only=True)",
+        "import re\nre.compile('a')",
+        "series.rename('price')\ntable.rename(columns={'a': 'b'})\ntext.replace('a', 'b')",
+        "import tempfile, os\nwith tempfile.TemporaryDirectory() as d:\n    open(os.path.join(d, 'x'), 'w')",
+        "import tempfile, shutil\nd = tempfile.mkdtemp()\nshutil.rmtree(d)",
+        "import io\nbuffer = io.BytesIO()\ndf.to_parquet(buffer)",
+        "print('https://example.org')\nlink.startswith('https://')",
+        "def open(path, mode):\n    return path\nopen('a', 'w')",
+        "x = df.copy()\ndel x",
+        "counts = {}\ncounts.pop('a')\ndel counts['a']",
+        "tokenizer = load(pad_token='[PAD]', token_pattern=r'\\w+')",
+        "HTML(df.to_html())",
+        "HTML('<b>Total</b>')",
+        "connection.execute('SELECT price FROM orders')",
+        "'''Reads .env and runs `rm -rf data`, or not.'''",
+        "text = '''\n!rm -rf data\n%%bash\n'''\n%time text.strip()",
+        "getattr(df, name)()",
+        "os = []\nos.remove(1)",
+        "reset = 3\nreset + 1",
+        "import sys\nprint(sys.path, file=sys.stderr)",
+        "import requests\ntry:\n    pass\nexcept requests.exceptions.HTTPError:\n    pass",
+    ],
+)
+def test_code_that_only_looks_risky_has_no_warning(code: str) -> None:
+    assert shown(code) == {}
+
+
+def test_an_address_that_a_browser_opens_is_no_file() -> None:
+    assert shown("import webbrowser\nwebbrowser.open('https://example.org', new=2)") == {
+        "Uses the network:": "https://example.org"
+    }
+
+
+def test_a_variable_of_the_environment_is_no_column() -> None:
+    assert shown("import os\ndel os.environ['HOME']") == {"Changes the kernel:": "os.environ['HOME']"}
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["os = os", "os = None or os", "if False:\n    os = []", "for os in modules: pass", "def f(os): pass", "os.x = 1"],
+)
+def test_a_name_that_is_bound_again_silences_nothing(first: str) -> None:
+    assert shown(f"{first}\nos.remove('orders.csv')").get("Deletes files:") == "orders.csv"
+
+
+@pytest.mark.parametrize(
+    ("code", "detail"),
+    [
+        ("d = tempfile.mkdtemp()\nd = '/'\nshutil.rmtree(d)", "d"),
+        ("d = tempfile.mkdtemp()\nshutil.rmtree(os.path.join(d, '..'))", "os.path.join(d, '..')"),
+        ("d = tempfile.mkdtemp()\nshutil.rmtree(os.path.join(d, '/data'))", "os.path.join(d, '/data')"),
+        ("d = tempfile.mkdtemp()\nshutil.rmtree(os.path.join(d, name))", "os.path.join(d, name)"),
+    ],
+)
+def test_what_may_lie_beyond_a_temporary_folder_is_told(code: str, detail: str) -> None:
+    assert shown(code).get("Deletes files:") == detail
+
+
+def test_what_is_moved_into_a_temporary_folder_is_told() -> None:
+    assert "Writes files:" in shown("d = tempfile.mkdtemp()\nshutil.move('orders.csv', d)")
+
+
+def test_a_path_that_is_set_twice_is_shown_as_it_is_written() -> None:
+    assert shown("path = 'a.txt'\nif late:\n    path = 'b.txt'\nopen(path, 'w')") == {"Writes files:": "path"}
+
+
+def test_a_secret_is_not_repeated_in_its_warning() -> None:
+    found = shown("password = 'hunter2000'\nkey = 'AKIA" + "IOSFODNN7EXAMPLE'")
+    assert found == {"Contains secrets:": "password, an AWS access key"}
+
+
+def test_code_that_can_not_be_read_still_says_what_it_names() -> None:
+    found = shown("import os\n!curl -O https://example.org/x\nos.remove('x') (((")
+    assert found["Deletes files:"] == "os.remove"
+    assert "Uses the network:" in found
+    assert found["Not checked:"] == "the code can't be read as Python"
+
+
+def test_code_within_code_is_read_to_an_end() -> None:
+    deep = "x"
+    for _ in range(8):
+        deep = f"exec({deep!r})"
+    assert "Not checked:" in shown(deep)
+    many = f"c = {'f(1); ' * 200!r}\n" + "".join(f"exec(c + '{number}')\n" for number in range(200))
+    assert shown(many)["Not checked:"] == "code within code"

@@ -1,0 +1,175 @@
+"""What a model hears about the arguments it sent, and what text an approval is bound to."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import InvalidArguments, ToolDeclarationError
+from agent_kernel.tools.arguments import canonical, digest, parse
+from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES, BUILTIN_TOOLS, builtin_verdict
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.registry import ToolRegistry
+
+registry = ToolRegistry(BUILTIN_TOOLS)
+
+
+@pytest.mark.parametrize("raw", ["", "  ", "null", "{}", '"{}"', '""'])
+def test_no_arguments_may_be_written_in_several_ways(raw: str) -> None:
+    assert parse(raw) == {}
+
+
+def test_json_in_a_json_string_is_read() -> None:
+    assert parse(json.dumps(json.dumps({"code": "1"}))) == {"code": "1"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
+        ('{"code": "1"', "not valid JSON"),
+        ("[1]", "a list"),
+        ("3", "a number"),
+        ("true", "a boolean"),
+        ('{"a": NaN}', "NaN is not JSON"),
+        ('{"a": 1e999}', "too large"),
+        ('{"a": 1, "a": 2}', "'a' is given twice"),
+        ('{"a": ' + "9" * 5000 + "}", "too many digits"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_arguments_that_cannot_be_read_are_refused_with_the_reason(raw: str, fault: str) -> None:
+    with pytest.raises(InvalidArguments, match=fault):
+        parse(raw)
+
+
+def test_the_digest_does_not_depend_on_how_the_arguments_were_written() -> None:
+    one = canonical(parse('{"b": 1, "a": "\\u00e9"}'))
+    other = canonical(parse('{ "a":"é","b":1 }'))
+    assert one == other == '{"a":"é","b":1}'
+    assert digest(one) == digest(other) != digest(canonical({"a": "é", "b": 2}))
+    assert len(digest(one)) == 64
+
+
+def test_big_integers_are_kept_exactly() -> None:
+    assert canonical(parse('{"n": 123456789012345678901234567890}')) == '{"n":123456789012345678901234567890}'
+
+
+def test_half_a_surrogate_pair_becomes_a_replacement_character() -> None:
+    assert canonical(parse('{"a": "x\\ud83dy", "b": "\\ud83d\\ude00"}')) == '{"a":"x\ufffdy","b":"😀"}'
+    with pytest.raises(InvalidArguments, match="surrogate"):
+        canonical({"a": "\ud83d"})
+
+
+def test_not_a_number_never_reaches_the_log() -> None:
+    with pytest.raises(InvalidArguments):
+        canonical({"a": float("nan")})
+    with pytest.raises(InvalidArguments):
+        parse({"a": float("inf")})
+
+
+def test_an_unknown_tool_is_answered_with_the_tools_on_offer() -> None:
+    with pytest.raises(InvalidArguments, match=r"no tool 'python'.*run_python, inspect_variables"):
+        registry.validate("python", "{}")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "fault"),
+    [
+        ("read_file", {}, "path is missing."),
+        ("read_file", {"path": 3}, "path must be string, not integer."),
+        ("read_file", {"path": "a", "line": 3}, "line: there is no such parameter."),
+        ("read_file", {"path": "a", "limit": 0}, "limit: 0 is less than the minimum of 1."),
+        ("inspect_variables", {"names": ["a", 4]}, "names.1 must be string, not integer."),
+    ],
+)
+def test_the_message_names_the_field_and_what_is_wrong(name: str, arguments: dict[str, Any], fault: str) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        registry.validate(name, arguments)
+    assert str(caught.value).startswith(fault)
+
+
+def test_several_missing_fields_are_each_named() -> None:
+    with pytest.raises(InvalidArguments, match=r"old_text is missing\. new_text is missing"):
+        registry.validate("edit_file", {"path": "a"})
+
+
+def test_at_most_three_faults_are_told_and_the_message_is_bounded() -> None:
+    arguments = {"path": "a", "names": [{"x": "y" * 10_000}] * 5000}
+    with pytest.raises(InvalidArguments) as caught:
+        registry.validate("inspect_variables", arguments)
+    assert len(str(caught.value)) < 1000
+    assert str(caught.value).count(" must be ") <= 3
+    assert "more" in str(caught.value)
+
+
+def test_a_choice_of_types_is_told_as_one() -> None:
+    schema = {"type": "object", "properties": {"n": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}}
+    tools = ToolRegistry([ToolDeclaration("act", "Do it.", schema)])
+    with pytest.raises(InvalidArguments, match="n must be integer or null, not string"):
+        tools.validate("act", {"n": "x"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "fault"),
+    [
+        ({"type": "array"}, "type object"),
+        ({"type": "object", "properties": {"a": {}}}, "'a' has no type"),
+        ({"type": "object", "properties": {"a": {"type": "text"}}}, "not a JSON Schema"),
+        ({"type": "object", "properties": {"a": {"$ref": "http://example.org/x"}}}, "within the schema"),
+    ],
+)
+def test_a_faulty_schema_is_refused_before_a_model_sees_it(schema: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ToolDeclarationError, match=fault):
+        ToolRegistry([ToolDeclaration("act", "Do it.", schema)]).openai_format()
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(ToolDeclarationError, match="Two tools are named 'run_python'"):
+        ToolRegistry([*BUILTIN_TOOLS, BUILTIN_TOOLS[0]])
+
+
+def test_the_ten_tools_are_offered_in_the_format_of_the_request() -> None:
+    assert len(registry) == len(BUILTIN_NAMES) == 10
+    assert {entry["function"]["name"] for entry in registry.openai_format()} == BUILTIN_NAMES
+    assert registry.openai_format() is registry.openai_format()
+    assert "run_python" in registry
+    assert [tool.name for tool in registry] == [tool.name for tool in BUILTIN_TOOLS]
+
+
+def test_reading_in_the_notebooks_folder_is_allowed_and_all_else_asks(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    (root / "data").mkdir(parents=True)
+    (root / "out").symlink_to(tmp_path)
+    (root / "plain.txt").symlink_to(root / ".env")
+    expected = {
+        "data/x.csv": "allow",
+        ".": "allow",
+        str(root / "data"): "allow",
+        "data/../../secret": "ask",
+        "out/secret": "ask",
+        "/etc/passwd": "ask",
+        ".env": "ask",
+        "plain.txt": "ask",
+        "x\0y": "ask",
+    }
+    for path, approval in expected.items():
+        assert builtin_verdict("read_file", {"path": path}, root).approval == approval, path
+    assert builtin_verdict("list_files", {}, root).approval == "allow"
+    assert builtin_verdict("read_file", {"path": 3}, root).approval == "ask"
+    for name in ("run_python", "run_shell", "write_file", "edit_file"):
+        assert builtin_verdict(name, {"path": "data/x.csv"}, root).approval == "ask"
+    for name in ("inspect_variables", "ask_user"):
+        assert builtin_verdict(name, {}, root).approval == "allow"
+
+
+def test_declaring_tools_does_not_load_the_validator() -> None:
+    code = (
+        "import sys; from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS; "
+        "from agent_kernel.tools.function import as_tool; from agent_kernel.tools.registry import ToolRegistry\n"
+        "def act(n: int) -> int:\n    'Do it.'\n    return n\n"
+        "ToolRegistry([*BUILTIN_TOOLS, as_tool(act).declaration]); assert 'jsonschema' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

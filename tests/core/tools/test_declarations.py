@@ -1,0 +1,370 @@
+"""What an author of a tool sees: a good function is offered as written, a faulty one is refused with advice."""
+
+import datetime
+import enum
+import functools
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import InjectedToolArg, InjectedToolCallId, StructuredTool
+from langchain_core.tools import Tool as TextTool
+from langchain_core.tools import tool as langchain_tool
+from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
+from pydantic import BaseModel, Field
+
+from agent_kernel.errors import InvalidArguments, ToolDeclarationError
+from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.tools.function import as_tool, tool
+from agent_kernel.tools.langchain import current_tool_call_id
+from agent_kernel.tools.registry import ToolRegistry
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass
+class Range:
+    low: int
+    high: int = 10
+
+
+class Order(BaseModel):
+    number: int
+    day: datetime.date
+
+
+@tool(approval="ask")
+def drop_rows(table: str, where: str = "true") -> int:
+    """Delete the rows of a table that match a condition.
+
+    Args:
+        table: Name of the table.
+        where: A condition in
+            SQL.
+    """
+    return len(table) + len(where)
+
+
+def test_the_model_is_told_what_hints_and_docstring_say() -> None:
+    declaration = as_tool(drop_rows).declaration
+    assert declaration.name == "drop_rows"
+    assert declaration.description == "Delete the rows of a table that match a condition."
+    assert declaration.parameters == {
+        "type": "object",
+        "properties": {
+            "table": {"type": "string", "description": "Name of the table."},
+            "where": {"type": "string", "description": "A condition in SQL.", "default": "true"},
+        },
+        "required": ["table"],
+        "additionalProperties": False,
+    }
+
+
+def test_a_decorated_function_is_still_the_plain_function() -> None:
+    assert drop_rows("a", where="bc") == 3
+    assert drop_rows.__name__ == "drop_rows"
+    assert drop_rows.__doc__
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Do it.\n\nParameters\n----------\nday : date\n    The day.\n",
+        "Do it.\n\n:param day: The day.\n",
+        "Do it.\n\nArgs:\n    day (date): The day.\n",
+    ],
+    ids=["numpy", "sphinx", "google"],
+)
+def test_parameters_are_described_in_the_usual_docstring_styles(docstring: str) -> None:
+    def act(day: datetime.date) -> str:
+        return day.isoformat()
+
+    act.__doc__ = docstring
+    made = as_tool(act)
+    assert made.declaration.description == "Do it."
+    assert made.declaration.parameters["properties"]["day"]["description"] == "The day."
+
+
+def test_a_description_in_the_hint_wins_over_the_docstring() -> None:
+    def act(n: Annotated[int, Field(description="From the hint.", ge=1)]) -> int:
+        """Do it.
+
+        Args:
+            n: From the docstring.
+        """
+        return n
+
+    described = as_tool(act).declaration.parameters["properties"]["n"]
+    assert described["minimum"] == 1
+    assert described["description"] == "From the hint."
+
+
+def test_json_arguments_arrive_as_the_hinted_types() -> None:
+    def act(
+        day: datetime.date, color: Color, span: Range, order: Order, kind: Literal["a", "b"], copy: int | None = None
+    ) -> Any:
+        """Do it."""
+        return day, color, span, order, kind, copy
+
+    arguments = {
+        "day": "2026-11-20",
+        "color": "red",
+        "span": {"low": 1},
+        "order": {"number": 7, "day": "2026-01-02"},
+        "kind": "b",
+    }
+    registry = ToolRegistry([as_tool(act).declaration])
+    checked = json.loads(registry.validate("act", arguments))
+    day, color, span, order, kind, copy = as_tool(act).call(checked)
+    assert day == datetime.date(2026, 11, 20)
+    assert color is Color.RED
+    assert span == Range(1, 10)
+    assert order == Order(number=7, day=datetime.date(2026, 1, 2))
+    assert (kind, copy) == ("b", None)
+
+
+def test_a_value_that_does_not_fit_is_named() -> None:
+    def act(day: datetime.date) -> str:
+        """Do it."""
+        return day.isoformat()
+
+    with pytest.raises(InvalidArguments, match="day"):
+        as_tool(act).call({"day": "yesterday"})
+
+
+def test_parameters_may_have_names_that_pydantic_uses_itself() -> None:
+    @tool
+    def act(schema: str, model_config: int, _private: int = 3, copy: bool = False) -> Any:
+        """Do it."""
+        return schema, model_config, _private, copy
+
+    assert as_tool(act).call({"schema": "s", "model_config": 1, "_private": 2}) == ("s", 1, 2, False)
+
+
+def test_a_default_that_json_cannot_hold_is_left_to_the_function() -> None:
+    marker = object()
+
+    def act(name: str = marker) -> Any:  # type: ignore[assignment]
+        """Do it."""
+        return name
+
+    assert "default" not in as_tool(act).declaration.parameters["properties"]["name"]
+    assert as_tool(act).call({}) is marker
+
+
+async def test_an_async_function_is_awaited() -> None:
+    @tool(read_only=True, approval="allow", name="fetch-it")
+    async def fetch(n: int) -> int:
+        """Fetch."""
+        return n + 1
+
+    made = as_tool(fetch)
+    assert (made.declaration.name, made.declaration.approval, made.declaration.read_only) == ("fetch-it", "allow", True)
+    assert made.needs_await
+    assert await made.call({"n": 1}) == 2
+
+
+def test_a_bound_method_is_a_tool() -> None:
+    class Table:
+        rows = 3
+
+        def count(self, factor: int) -> int:
+            """Count the rows."""
+            return self.rows * factor
+
+    assert as_tool(Table().count).call({"factor": 2}) == 6
+
+
+def test_a_callable_approval_judges_each_call_and_an_unclear_answer_asks() -> None:
+    def judge(arguments: dict[str, Any]) -> Approval:
+        answers: dict[str, Any] = {"temp": "allow", "odd": "maybe"}
+        answer: Approval = answers.get(arguments["table"], "deny")
+        return answer
+
+    @tool(approval=judge)
+    def clear(table: str) -> None:
+        """Clear a table."""
+
+    made = as_tool(clear)
+    assert made.declaration.approval == "dynamic"
+    assert [made.verdict({"table": name}).approval for name in ("temp", "odd", "main")] == ["allow", "ask", "deny"]
+    assert as_tool(drop_rows).verdict({}).approval == "ask"
+
+
+def test_a_wrapper_around_a_tool_is_what_runs() -> None:
+    @functools.wraps(drop_rows)
+    def logged(*args: Any, **kwargs: Any) -> int:
+        return -drop_rows(*args, **kwargs)
+
+    assert as_tool(logged).call({"table": "abc"}) == -7
+
+
+def no_hint(table) -> None:  # type: ignore[no-untyped-def]
+    """Do it."""
+
+
+def no_description(table: str) -> None: ...
+
+
+def stars(*names: str) -> None:
+    """Do it."""
+
+
+def double_stars(**names: str) -> None:
+    """Do it."""
+
+
+def positional(table: str, /) -> None:
+    """Do it."""
+
+
+def anything(table: Any) -> None:
+    """Do it."""
+
+
+def unknown_type(table: "Unheard") -> None:  # type: ignore[name-defined] # noqa: F821
+    """Do it."""
+
+
+class Frame:
+    pass
+
+
+def not_json(table: Frame) -> None:
+    """Do it."""
+
+
+@pytest.mark.parametrize(
+    ("function", "fault"),
+    [
+        (no_hint, "'table' has no type hint"),
+        (no_description, "no description"),
+        (stars, r"it takes \*names"),
+        (double_stars, r"it takes \*\*names"),
+        (positional, "'table' is positional-only"),
+        (anything, "'table' has no type"),
+        (unknown_type, "type hints can't be read"),
+        (not_json, "can't be read as JSON"),
+    ],
+)
+def test_a_faulty_tool_is_refused_by_name_with_its_fault(function: Any, fault: str) -> None:
+    with pytest.raises(ToolDeclarationError, match=fault) as caught:
+        as_tool(function)
+    assert function.__name__ in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", "two words", "x" * 65, "naïve"])
+def test_a_name_that_servers_refuse_is_refused_here(name: str) -> None:
+    with pytest.raises(ToolDeclarationError, match="name"):
+        tool(name=name)(lambda: None)
+
+
+def test_what_is_no_tool_is_refused() -> None:
+    with pytest.raises(ToolDeclarationError, match="'int' is not a tool"):
+        as_tool(3)
+    with pytest.raises(ToolDeclarationError, match="approval"):
+        tool(approval="sometimes")(drop_rows)  # type: ignore[call-overload]
+
+    async def judge(arguments: dict[str, Any]) -> Approval:
+        return "allow"
+
+    with pytest.raises(ToolDeclarationError, match="asynchronous"):
+        tool(approval=judge)(drop_rows)  # type: ignore[arg-type]
+
+
+async def test_langchain_tools_are_accepted() -> None:
+    @langchain_tool
+    def add(a: int, b: int = 2) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @langchain_tool
+    async def later(a: int) -> int:
+        """Add one later."""
+        return a + 1
+
+    from_dict = StructuredTool(
+        name="from_dict",
+        description="Takes a schema.",
+        args_schema={"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        func=lambda a: a,
+    )
+    text = TextTool(name="text", description="Takes a text.", func=lambda text: f"<{text}>")
+
+    made = as_tool(add)
+    assert made.declaration.description == "Add two numbers."
+    assert made.declaration.parameters["required"] == ["a"]
+    assert made.call({"a": 1}) == 3
+    assert as_tool(later).needs_await
+    assert await as_tool(later).call({"a": 1}) == 2
+    assert as_tool(from_dict).call({"a": 4}) == 4
+    assert list(as_tool(text).declaration.parameters["properties"]) == ["tool_input"]
+    assert as_tool(text).call({"tool_input": "x"}) == "<x>"
+
+
+def test_a_langchain_tool_has_the_approval_that_its_user_gives_it() -> None:
+    @langchain_tool
+    def look(a: int, config: RunnableConfig) -> int:
+        """Look at it."""
+        return a
+
+    made = as_tool(tool(look, approval="allow", read_only=True, name="look_at"))
+    assert (made.declaration.name, made.declaration.approval, made.declaration.read_only) == ("look_at", "allow", True)
+    assert made.call({"a": 3}) == 3
+    judged = as_tool(tool(approval=lambda arguments: "deny")(look))
+    assert (judged.declaration.approval, judged.verdict({"a": 1}).approval) == ("dynamic", "deny")
+    with pytest.raises(ToolDeclarationError, match="its approval is 'maybe'"):
+        tool(look, approval="maybe")  # type: ignore[call-overload]
+
+
+def test_a_langchain_tool_that_takes_what_only_langchains_agents_have_is_refused_by_that_arguments_name() -> None:
+    @langchain_tool
+    def with_state(a: int, state: Annotated[dict[str, Any], InjectedState]) -> int:
+        """Take state."""
+        return a
+
+    @langchain_tool
+    def with_store(a: int, memory: Annotated[Any, InjectedStore()]) -> int:
+        """Take a store."""
+        return a
+
+    @langchain_tool
+    def with_runtime(a: int, runtime: ToolRuntime) -> int:
+        """Take the runtime."""
+        return a
+
+    @langchain_tool
+    def with_user(a: int, user: Annotated[str, InjectedToolArg]) -> int:
+        """Take a user."""
+        return a
+
+    @langchain_tool
+    def without(a: int, state: Annotated[dict[str, Any] | None, InjectedState] = None) -> int:
+        """Do without."""
+        return a
+
+    for refused, named in (
+        (with_state, r"'state' \(InjectedState\)"),
+        (with_store, r"'memory' \(InjectedStore\)"),
+        (with_runtime, r"'runtime' \(ToolRuntime\)"),
+        (with_user, r"'user' \(InjectedToolArg\)"),
+    ):
+        with pytest.raises(ToolDeclarationError, match=named):
+            as_tool(refused)
+    assert as_tool(without).call({"a": 1}) == 1
+
+
+def test_a_langchain_tool_may_take_the_calls_id() -> None:
+    @langchain_tool
+    def named(a: int, tool_call_id: Annotated[str, InjectedToolCallId]) -> str:
+        """Say its name."""
+        return f"{a} {tool_call_id}"
+
+    current_tool_call_id.set("call_7")
+    assert list(as_tool(named).declaration.parameters["properties"]) == ["a"]
+    assert as_tool(named).call({"a": 1}) == "1 call_7"

@@ -1,0 +1,136 @@
+"""What the model is told of a long output, and where the whole of it is."""
+
+import os
+import stat
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agent_kernel.tools import truncation
+from agent_kernel.tools.truncation import TextLimits, shorten, spill, truncate
+
+
+def test_a_short_text_is_left_as_it_is() -> None:
+    assert truncate("a\nb") == truncate("a\nb", TextLimits(3, 2))
+    assert truncate("a\nb", TextLimits(3, 2)).truncated is False
+
+
+def test_a_long_text_keeps_a_fifth_from_its_start_and_the_rest_from_its_end() -> None:
+    text = "\n".join(f"line {number}" for number in range(5_000))
+    shown = truncate(text)
+    assert shown.truncated
+    lines = shown.text.split("\n")
+    assert len(lines) == 1_000
+    cut = next(index for index, line in enumerate(lines) if "left out here" in line)
+    assert cut == 199
+    assert lines[0] == "line 0"
+    assert lines[-1] == "line 4999"
+    assert "[4,001 lines, " in lines[cut]
+    assert len(shown.text) <= 25_000
+
+
+@pytest.mark.parametrize("text", ["x" * 100_000, ("x" * 5_000 + "\n") * 50, "x\n" * 100_000, "\n" * 60_000])
+@pytest.mark.parametrize("limits", [TextLimits(), TextLimits(1_000, 10), TextLimits(500, 3)])
+def test_the_separator_counts_towards_both_limits(text: str, limits: TextLimits) -> None:
+    shown = truncate(text, limits, "/tmp/some/file.txt")
+    assert shown.truncated
+    assert len(shown.text) <= limits.characters
+    assert shown.text.count("\n") < limits.lines
+
+
+def test_the_counts_of_what_is_left_out_are_right() -> None:
+    text = "\n".join("abcdefghi" for _ in range(10_000))
+    shown = truncate(text)
+    middle = next(line for line in shown.text.split("\n") if "left out" in line)
+    kept = len(shown.text) - len(middle) - 2
+    assert f"{len(text) - kept:,} characters" in middle
+
+
+def test_over_long_lines_are_cut_and_say_so() -> None:
+    text = "\n".join(["short"] * 3 + ["x" * 10_000] + ["short"] * 2_000)
+    shown = truncate(text).text
+    assert "x" * 1_997 + "..." in shown
+    assert "x" * 1_998 not in shown
+
+
+def test_one_very_long_line_keeps_both_its_ends() -> None:
+    shown = truncate("start" + "x" * 100_000 + "end").text
+    assert shown.startswith("start")
+    assert shown.endswith("end")
+    assert 24_000 < len(shown) <= 25_000
+
+
+def test_the_original_is_kept_where_the_cut_text_would_not_be_shorter() -> None:
+    text = "a\n" * 12
+    shown = truncate(text, TextLimits(25_000, 10))
+    assert (shown.text, shown.truncated) == (text, False)
+
+
+def test_the_whole_output_is_in_a_private_file_that_the_text_names(tmp_path: Path) -> None:
+    text = "é\n" * 50_000
+    shown = shorten("run_python", text, TextLimits(), tmp_path / "outputs")
+    assert shown.truncated
+    assert shown.output_file is not None
+    assert str(shown.output_file) in shown.text
+    assert "read_file" in shown.text
+    assert shown.output_file.read_text("utf-8") == text
+    assert stat.S_IMODE(shown.output_file.stat().st_mode) == 0o600
+    assert len(shown.text) <= 25_000
+
+
+def test_an_empty_output_is_told_in_words() -> None:
+    assert shorten("run_python", " \n", TextLimits()).text == "(run_python completed with no output)"
+
+
+def test_an_output_is_shortened_even_where_no_file_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    shown = shorten("run_python", "x\n" * 50_000, TextLimits(), tmp_path / "file")
+    assert (shown.truncated, shown.output_file) == (True, None)
+
+
+def test_the_file_has_a_largest_size_and_stays_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(truncation, "SPILL_BYTES", 1_001)
+    path = spill("../odd name", "é" * 2_000, tmp_path)
+    assert path.parent == tmp_path
+    assert path.read_text("utf-8") == "é" * 500
+
+
+def test_a_hundred_megabytes_take_linear_time() -> None:
+    started = time.process_time()
+    truncate("x" * 79 + "\n" + ("y" * 79 + "\n") * 500_000)
+    assert time.process_time() - started < 2
+
+
+def test_without_a_folder_of_the_sites_own_outputs_go_into_the_users_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    shown = shorten("run_python", "x\n" * 50_000, TextLimits())
+    assert isinstance(shown.output_file, Path)
+    assert shown.output_file.parent == tmp_path / "agent-kernel" / "outputs"
+    assert str(shown.output_file) in shown.text
+
+
+def test_old_outputs_go_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    now = datetime.now(UTC).timestamp()
+    paths = [spill("run_python", "x" * 100) for _ in range(4)]
+    folder = paths[0].parent
+    (folder / "notes.txt").write_text("mine")
+    for age, path in enumerate(reversed(paths)):
+        os.utime(path, (now - age * 60,) * 2)
+    os.utime(folder / "notes.txt", (0, 0))
+    monkeypatch.setattr(truncation, "KEPT_BYTES", truncation.SPILL_BYTES + 250)
+    newest = spill("run_python", "y")
+    assert sorted(folder.iterdir()) == sorted([*paths[2:], newest, folder / "notes.txt"])
+    os.utime(newest, (now - truncation.KEPT_AGE.total_seconds() - 60,) * 2)
+    spill("run_python", "z")
+    assert not newest.exists()
+
+
+def test_what_a_kernel_has_cut_already_names_the_kernels_file() -> None:
+    shown = shorten("run_python", "x\n" * 50_000, TextLimits(), None, "/cache/output-1.txt")
+    assert (shown.truncated, shown.output_file) == (True, "/cache/output-1.txt")
+    assert "/cache/output-1.txt" in shown.text

@@ -1,0 +1,125 @@
+"""What a run costs in SQL, counted: a cost that creeps in shows here before anybody could time it."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.counts.counting import CountedModel, CountedRuntime
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[Open]:
+    """Opens a counted runtime whose first run, which fills caches, is over."""
+    runtimes: list[CountedRuntime] = []
+
+    async def make(**model: int) -> CountedRuntime:
+        counted = await CountedRuntime.open(tmp_path / f"{len(runtimes)}.sqlite", CountedModel(**model))
+        runtimes.append(counted)
+        await counted.run()
+        counted.clear()
+        return counted
+
+    yield make
+    for counted in runtimes:
+        await counted.runtime.aclose()
+
+
+async def cost_of_a_step(opened: Open, verb: str = "") -> float:
+    """What each of four more calls adds to a run with one."""
+    counts = []
+    for calls in (1, 5):
+        counted = await opened(calls=calls)
+        await counted.run()
+        counts.append(counted.count(verb))
+    return (counts[1] - counts[0]) / 4
+
+
+async def test_a_tool_step_is_two_commits(opened: Open) -> None:
+    """The turn with its call, the decision and the start; the outcome. Each is an fsync."""
+    assert await cost_of_a_step(opened, "COMMIT") <= 2
+
+
+async def test_a_tool_step_is_a_dozen_statements(opened: Open) -> None:
+    assert await cost_of_a_step(opened) <= 13
+
+
+@pytest.mark.parametrize("suspended", [False, True], ids=["in memory", "suspended"])
+async def test_an_approved_call_is_one_commit_from_its_decision_and_no_look_at_the_history(
+    tmp_path: Path, suspended: bool
+) -> None:
+    """The decision and the start, before the executor has the call."""
+    settings = {"suspend_seconds": 0.01, "runs_in_memory": 0} if suspended else {}
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1), **settings)
+    until_the_executor: list[str] = []
+
+    def entered(*_: object) -> str:
+        until_the_executor.extend(counted.sql)
+        return "ok"
+
+    counted.executor.act = entered
+    await counted.run("ask", before_decision=counted.clear, suspended=suspended)
+    await counted.runtime.aclose()
+    assert until_the_executor.count("COMMIT") == 1
+    reads = [one for one in until_the_executor if one.startswith("SELECT")]
+    assert not [one for one in reads if "FROM messages" in one or "FROM events" in one]
+    assert len(until_the_executor) <= (17 if suspended else 12)
+
+
+async def test_a_run_without_calls_is_five_commits(opened: Open) -> None:
+    counted = await opened(calls=0)
+    await counted.run()
+    assert counted.count("COMMIT") <= 5
+
+
+async def test_an_event_costs_a_handful_of_statements(opened: Open) -> None:
+    counted = await opened(calls=5)
+    await counted.run()
+    assert counted.count() <= 6 * len(await counted.events())
+
+
+async def test_a_burst_of_a_thousand_tokens_is_one_commit_and_few_frames(opened: Open) -> None:
+    few, many = await opened(tokens=10), await opened(tokens=1_000)
+    await few.run()
+    await many.run()
+    assert many.count("INSERT INTO events") == few.count("INSERT INTO events"), "a row for each unit of work"
+    tokens = [event for event in await many.events() if event.type == "token"]
+    assert len(tokens) <= 2
+    assert "".join(event.content for event in tokens) == "".join(f"{number:04d} " for number in range(1_000))
+
+
+async def test_a_turn_of_a_long_conversation_is_as_many_statements_as_one_of_a_short(opened: Open) -> None:
+    counted = await opened(calls=1)
+    await counted.run()
+    short = counted.count()
+    for _ in range(30):
+        await counted.run()
+    counted.clear()
+    await counted.run()
+    assert counted.count() == short
+
+
+async def test_a_turn_is_a_few_kilobytes_and_no_more_late_than_early(opened: Open) -> None:
+    counted = await opened(calls=1)
+    sizes = [await counted.bytes()]
+    for _ in range(2):
+        for _ in range(30):
+            await counted.run()
+        sizes.append(await counted.bytes())
+    early, late = (sizes[1] - sizes[0]) / 30, (sizes[2] - sizes[1]) / 30
+    assert late <= 1.2 * early
+    assert late <= 5_100, "1,400 are two audit entries in plain text, 1,400 the events, compressed by themselves"
+
+
+async def test_nothing_is_read_of_earlier_turns_while_calls_run(opened: Open) -> None:
+    """A step reads its own call, never the history."""
+    counted = await opened(calls=5)
+    await counted.run()
+    history = [
+        one for one in counted.sql if one.startswith("SELECT") and " FROM messages " in one and "position >" in one
+    ]
+    assert len(history) <= 2, "once when the run begins, once for its transcript"
+    assert not [one for one in counted.sql if "FROM messages WHERE conversation = 1 ORDER BY" in one]

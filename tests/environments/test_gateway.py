@@ -1,0 +1,306 @@
+"""Kernels that are not on the server's machine: they are a gateway's, and the server reaches them through it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from agent_kernel.testing import call, calls, say
+from agent_kernel.testing.wire.reply import failure
+from tests.e2e.lab import LabServer
+from tests.e2e.model import Gate, WrittenModel
+from tests.environments.cells import Cells
+from tests.environments.gateway import KernelGateway
+from tests.programs import wait_until
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+LOAD = "%load_ext agent_kernel\nimport agent_kernel as ak"
+OpenCells = Callable[[], Cells]
+
+
+@pytest.fixture(scope="module")
+def front(
+    gateway: KernelGateway, shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LabServer]:
+    """The Jupyter server that people use. It has the extension and the model; the kernels are the gateway's."""
+    home, variables = tmp_path_factory.mktemp("front"), shared_model.server.environment()
+    with LabServer(home, variables, app="jupyter_server", arguments=gateway.arguments()) as server:
+        yield server
+
+
+def test_the_main_job_runs_in_a_kernel_behind_a_gateway(cells: Cells, model: WrittenModel) -> None:
+    answer = Gate(say("It is **42**."))
+    code = "import os\nproduct = 6 * 7\nprint('the product is', product)\n'last value'"
+    model.says(call("run_python", code=code), answer)
+    cell = cells.start("%%agent\nWhat is six times seven?")
+    cells.ended(cell)
+    (live,) = cells.shown(cell)
+    assert WIDGET in live["data"], "the cards are the server's, not the kernel's own"
+    waiting = cells.next_approval()
+    assert cells.text("print('product' in globals())") == "False\n", "the call ran before it was approved"
+
+    cells.approve(waiting)
+    done = cells.call(waiting["conversation_id"], "success")
+    assert [output["text"] for output in done["outputs"] if output["kind"] == "stream"] == ["the product is 42\n"]
+    assert "last value" in done["result"]
+    answer.open()
+    assert cells.run_ended(waiting["conversation_id"])["status"] == "complete"
+    assert cells.text("run = ak.last_run().wait(20); print(run.text, product)") == "It is **42**. 42\n"
+    cells.receive_until(lambda: len(cells.shown(cell)) == 2)
+    assert "data-agent-record" in cells.shown(cell)[-1]["data"]["text/html"]
+    assert WIDGET not in cells.shown(cell)[-1]["data"]
+
+
+def test_a_cell_that_waits_for_its_run_runs_the_calls_itself(cells: Cells, model: WrittenModel) -> None:
+    model.says(call("run_python", code="print('inside')"), say("Done."))
+    cell = cells.start("print(ak.Agent().start('Go.').wait().text)")
+    cells.approve(cells.next_approval())
+    texts = [message["content"]["text"] for message in cells.ended(cell) if message["msg_type"] == "stream"]
+    assert "".join(texts) == "Done.\n"
+
+
+def test_output_is_seen_while_the_call_runs_and_stop_interrupts_it(cells: Cells, model: WrittenModel) -> None:
+    model.says(call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(60)"))
+    cells.run("%%agent\nWait a minute.")
+    waiting = cells.next_approval()
+    cells.approve(waiting)
+    conversation_id = waiting["conversation_id"]
+    wait_until(lambda: cells.call(conversation_id, "executing")["outputs"], "live output")
+    cells.stop(conversation_id)
+    assert cells.run_ended(conversation_id)["status"] == "cancelled"
+    assert "asleep" in cells.call(conversation_id, "cancelled")["result"]
+    assert cells.text("print('still here')") == "still here\n"
+
+
+@pytest.mark.environments_full
+def test_a_flood_of_output_arrives_once_and_in_order(cells: Cells, model: WrittenModel) -> None:
+    model.says(call("run_python", code="for i in range(20_000): print(i)"), say("Done."))
+    cells.run("%%agent\nCount.")
+    waiting = cells.next_approval()
+    cells.approve(waiting)
+    done = cells.call(waiting["conversation_id"], "success")
+    text = "".join(output["text"] for output in done["outputs"] if output["kind"] == "stream")
+    assert text.splitlines() == [str(i) for i in range(20_000)]
+    cells.run_ended(waiting["conversation_id"])
+
+
+def test_a_kernel_that_is_killed_at_the_gateway_takes_its_call_along(cells: Cells, model: WrittenModel) -> None:
+    model.says(call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"), say("Hm."))
+    cells.run("%%agent\nDie.")
+    waiting = cells.next_approval()
+    cells.approve(waiting)
+    done = cells.call(waiting["conversation_id"], "unknown")
+    assert "The kernel died" in done["result"]
+    cells.run_ended(waiting["conversation_id"])
+
+
+def test_a_restart_ends_the_runs_of_the_lost_namespace_and_the_next_one_works(
+    cells: Cells, model: WrittenModel
+) -> None:
+    model.says(call("run_python", code="1"), call("run_python", code="print('new life')"), say("Done."))
+    cells.run("%%agent\nFirst.")
+    first = cells.next_approval()
+    cells.server.api("POST", f"api/kernels/{cells.kernel_id}/restart")
+    assert cells.run_ended(first["conversation_id"])["status"] == "cancelled"
+    assert "restarted" in cells.call(first["conversation_id"], "cancelled")["reason"]
+    cells.reconnect()
+    cells.run(LOAD)
+    cells.run("%%agent\nSecond.")
+    second = cells.next_approval()
+    cells.approve(second)
+    assert cells.run_ended(second["conversation_id"])["status"] == "complete"
+
+
+@pytest.mark.parametrize("by_this_server", [True, False])
+def test_an_interrupt_stops_the_run_whoever_asks_the_gateway_for_it(
+    cells: Cells, gateway: KernelGateway, model: WrittenModel, by_this_server: bool
+) -> None:
+    model.says(call("run_python", code="1"))
+    cells.run("%%agent\nWait.")
+    waiting = cells.next_approval()
+    path = f"api/kernels/{cells.kernel_id}/interrupt"
+    if by_this_server:
+        cells.server.api("POST", path)
+    else:
+        gateway.api("POST", path)
+    assert cells.run_ended(waiting["conversation_id"])["status"] == "cancelled"
+    assert "interrupted" in cells.call(waiting["conversation_id"], "cancelled")["reason"]
+    assert cells.text("print('still here')") == "still here\n"
+
+
+def test_a_kernel_that_is_deleted_at_the_gateway_leaves_no_waiting_card(
+    cells: Cells, gateway: KernelGateway, model: WrittenModel
+) -> None:
+    model.says(call("run_python", code="1"))
+    cells.run("%%agent\nFirst.")
+    first = cells.next_approval()
+    gateway.api("DELETE", f"api/kernels/{cells.kernel_id}")
+    assert cells.run_ended(first["conversation_id"])["error"]["code"] == "KERNEL_DIED"
+    cells.call(first["conversation_id"], "cancelled")
+
+
+@pytest.fixture
+def own_front(gateway: KernelGateway, shared_model: WrittenModel, tmp_path: Path) -> Iterator[LabServer]:
+    """A server that a test may kill."""
+    with LabServer(
+        tmp_path / "own", shared_model.server.environment(), app="jupyter_server", arguments=gateway.arguments()
+    ) as server:
+        yield server
+
+
+def test_an_approval_outlives_the_server_and_its_run_goes_on_in_the_same_kernel(
+    own_front: LabServer, model: WrittenModel
+) -> None:
+    model.says(call("run_python", code="before += 1\nprint('before is', before)"), say("It goes on."))
+    cells = Cells.of_notebook(own_front, "outlived.ipynb")
+    cells.run(LOAD + "\nbefore = 41")
+    # The main thread waits for the run all the while: nothing can be installed in this kernel by then.
+    cells.start("run = ak.Agent().start('Count.'); print(run.wait().text)")
+    first = cells.next_approval()
+    own_front.kill()
+    own_front.start_again()
+
+    second = cells.next_approval()
+    assert (second["approval_id"], second["digest"]) == (first["approval_id"], first["digest"])
+    cells.approve(second)
+    done = cells.call(first["conversation_id"], "success")
+    assert "before is 42" in done["result"]
+    assert cells.run_ended(first["conversation_id"])["status"] == "complete"
+    cells.reconnect()
+    assert cells.text("print(before, run.status, run.text)") == "42 complete It goes on.\n"
+    cells.close()
+
+
+def test_a_notebook_that_was_saved_before_the_server_was_restarted_is_loaded_with_its_cards(
+    own_front: LabServer, model: WrittenModel
+) -> None:
+    model.says(call("run_python", code="1"), say("It goes on."))
+    cells = Cells.of_notebook(own_front, "saved.ipynb")
+    cells.run(LOAD)
+    (widget,) = [one["content"]["data"] for one in cells.run("%%agent\nCount.") if one["msg_type"] == "display_data"]
+    cells.next_approval()
+    notebook = own_front.api("GET", "api/contents/saved.ipynb")["content"]
+    output = {"output_type": "display_data", "data": widget, "metadata": {}}
+    notebook["cells"] = [nbformat.v4.new_code_cell("%%agent\nCount.", outputs=[output])]
+    own_front.api("PUT", "api/contents/saved.ipynb", {"type": "notebook", "format": "json", "content": notebook})
+    assert WIDGET not in (own_front.root / "saved.ipynb").read_text()
+
+    def loaded() -> dict[str, str]:
+        cell = own_front.api("GET", "api/contents/saved.ipynb")["content"]["cells"][0]
+        data: dict[str, str] = cell["outputs"][0]["data"]
+        return data
+
+    own_front.kill()
+    own_front.start_again()
+    wait_until(cells.waiting, "the call to wait again")
+    wait_until(lambda: loaded().get(WIDGET) == widget[WIDGET], "the cards")
+    cells.approve(cells.next_approval())
+    wait_until(lambda: "It goes on." in loaded()["text/plain"], "the record")
+    cells.close()
+
+
+def test_a_run_whose_model_failed_is_tried_again_after_a_restart_of_the_server_in_the_same_kernel(
+    own_front: LabServer, model: WrittenModel
+) -> None:
+    model.says(failure(400, "The model is not well."), call("run_python", code="before += 1"), say("It goes on."))
+    cells = Cells.of_notebook(own_front, "tried-again.ipynb")
+    cells.run(LOAD + "\nbefore = 41")
+    cells.run("%%agent\nCount.")
+    wait_until(lambda: own_front.api("GET", "agent-kernel/api/conversations"), "the conversation")
+    [conversation] = own_front.api("GET", "agent-kernel/api/conversations")
+    failed = cells.run_ended(conversation["conversation_id"])
+    assert failed["error"]["code"] == "LLM_ERROR"
+    own_front.kill()
+    own_front.start_again()
+
+    path = f"agent-kernel/api/conversations/{failed['conversation_id']}/runs/{failed['run_id']}/retry"
+    assert own_front.api("POST", path, {})["status"] == "running"
+    cells.approve(cells.next_approval())
+    assert cells.run_ended(failed["conversation_id"])["status"] == "complete"
+    cells.reconnect()
+    assert (
+        cells.text("run = ak.last_run().wait(20); print(before, run.status, run.text)") == "42 complete It goes on.\n"
+    )
+    cells.close()
+
+
+def test_conversations_before_and_after_a_restart_of_the_server_may_have_the_same_call_ids(
+    own_front: LabServer, model: WrittenModel, tmp_path: Path
+) -> None:
+    """The kernel has them all. Each runs, and takes back, its own."""
+    kept, code = tmp_path / "kept.md", "print('of the first')"
+    kept.write_text("old")
+    writes = call("write_file", call_id="call_0", path=str(kept), content="new")
+    model.says(calls(writes, call("run_python", call_id="call_1", code=code)))
+    cells = Cells.of_notebook(own_front, "counted.ipynb")
+    cells.run(LOAD)
+    cells.run("%%agent\nFirst.")
+    wait_until(lambda: len(cells.waiting()) == 2, "both calls")
+    first = {one["tool_call_id"]: one for one in cells.waiting()}
+    conversation_id = first["call_0"]["conversation_id"]
+    cells.approve(first["call_0"])
+    wait_until(lambda: kept.read_text() == "new", "the file")
+    wait_until(lambda: cells.conversation(conversation_id)["tool_calls"][0]["undo"], "the outcome")
+    own_front.kill()
+    own_front.start_again()
+
+    assert [one["approval_id"] for one in cells.waiting()] == [first["call_1"]["approval_id"]]
+    own_kernels = "agent-kernel/api/status"
+    wait_until(lambda: cells.kernel_id in own_front.api("GET", own_kernels)["kernels"], "the kernel to be taken over")
+    cells.reconnect()
+    model.says(call("run_python", call_id="call_0", code="print('of the second')"), say("Second."))
+    cells.run("ak.Agent().start('Second.')")
+    wait_until(lambda: len(cells.waiting()) == 2, "the second conversation's call")
+    [second] = [one for one in cells.waiting() if one["conversation_id"] != conversation_id]
+    assert second["tool_call_id"] == "call_0"
+    cells.approve(second)
+    assert cells.call(second["conversation_id"], "success")["result"] == "of the second"
+    assert cells.run_ended(second["conversation_id"])["status"] == "complete"
+
+    cells.send(conversation_id, type="tool_undo", tool_call_id="call_0")
+    wait_until(lambda: kept.read_text() == "old", "the old file")
+    model.says(say("First."))
+    cells.approve(first["call_1"])
+    assert cells.call(conversation_id, "success")["result"] == "of the first"
+    assert cells.run_ended(conversation_id)["status"] == "complete"
+    cells.close()
+
+
+@pytest.mark.environments_full
+def test_a_call_that_ran_when_the_server_was_killed_is_unknown_and_not_run_again(
+    own_front: LabServer, model: WrittenModel
+) -> None:
+    model.says(call("run_python", code="import time\ncount += 1\nprint('in', flush=True)\ntime.sleep(3)"), say("Hm."))
+    cells = Cells.of_notebook(own_front, "running.ipynb")
+    cells.run(LOAD + "\ncount = 0")
+    cells.run("%%agent\nCount.")
+    first = cells.next_approval()
+    cells.approve(first)
+    wait_until(lambda: cells.call(first["conversation_id"], "executing")["outputs"], "live output")
+    own_front.kill()
+    own_front.start_again()
+    assert "restarted" in cells.call(first["conversation_id"], "unknown")["reason"]
+    assert cells.run_ended(first["conversation_id"])["status"] == "complete"
+    cells.reconnect()
+    assert cells.text("print(count, ak.last_run().wait(20).status)") == "1 complete\n"
+    cells.close()
+
+
+@pytest.mark.environments_full
+def test_a_kernel_that_was_restarted_while_the_server_was_away_does_not_go_on_with_its_run(
+    own_front: LabServer, gateway: KernelGateway, model: WrittenModel
+) -> None:
+    model.says(call("run_python", code="print(before)"))
+    cells = Cells.of_notebook(own_front, "restarted.ipynb")
+    cells.run(LOAD + "\nbefore = 41")
+    cells.run("%%agent\nLook.")
+    first = cells.next_approval()
+    own_front.kill()
+    gateway.api("POST", f"api/kernels/{cells.kernel_id}/restart")
+    own_front.start_again()
+    assert cells.run_ended(first["conversation_id"])["error"]["code"] == "KERNEL_DIED"
+    assert cells.call(first["conversation_id"], "cancelled")
+    cells.close()

@@ -1,0 +1,68 @@
+"""An open JupyterLab whose server is killed and started again, while the kernel lives on at a gateway."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Error, Page, expect
+
+from agent_kernel.testing import call, say
+from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.model import WrittenModel
+from tests.e2e.records import assert_record_is_saved
+from tests.environments.gateway import KernelGateway
+
+pytestmark = [pytest.mark.e2e, pytest.mark.kernel, pytest.mark.slow]
+
+CHOOSE_KERNEL = "async id => { await window.jupyterapp.shell.currentWidget.sessionContext.changeKernel({ id }); }"
+"""What the dialog "Select Kernel" does with a kernel that is running."""
+NO_KERNEL = "!window.jupyterapp.shell.currentWidget.sessionContext.session"
+BACK_SECONDS = 60
+
+
+@pytest.fixture
+def front(gateway: KernelGateway, shared_model: WrittenModel, tmp_path: Path) -> Iterator[LabServer]:
+    with LabServer(tmp_path, shared_model.server.environment(), arguments=gateway.arguments()) as server:
+        yield server
+
+
+def open_notebook(front: LabServer, page: Page, path: Path) -> NotebookPage:
+    """On a busy machine JupyterLab opens its line twice, and Jupyter Server can't take back the first, which was not
+    open yet: then the gateway has two of one session, and the kernel's answers go to the one that nobody reads. Whoever
+    meets that loads the page again."""
+    try:
+        return NotebookPage(front, page, path)
+    except Error as nobody_heard:
+        if "no kernel was heard" not in str(nobody_heard):
+            raise
+    return NotebookPage(front, page, path)
+
+
+def test_the_open_page_gets_its_card_back_and_the_kernel_can_be_chosen_again(
+    front: LabServer, model: WrittenModel, page: Page
+) -> None:
+    model.says(call("run_python", code="before += 1\nprint('before is', before)"), say("It goes on."))
+    cells = ["%load_ext agent_kernel\nbefore = 41", "%%agent\nCount.", "print('the page speaks to', before)"]
+    notebook = open_notebook(front, page, front.write_notebook("outlived.ipynb", cells))
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval", seconds=60)
+    notebook.save()
+
+    # JupyterLab says in a dialog that it lost its server, and lays it over the page.
+    lost = page.get_by_role("dialog", name="Server Connection Error")
+    page.add_locator_handler(lost, lambda dialog: dialog.get_by_role("button").last.click())
+    front.kill()
+    expect(page.get_by_text("Reconnecting").first).to_be_visible()
+    front.start_again()
+    expect(page.get_by_text("Reconnecting")).to_have_count(0, timeout=BACK_SECONDS * 1000)
+    notebook.press("Approve")
+    expect(page.get_by_text("It goes on.").first).to_be_visible(timeout=BACK_SECONDS * 1000)
+    assert model.tool_results() == ["before is 42"]
+
+    # A Jupyter server keeps its sessions in memory: JupyterLab says "No Kernel" until the kernel is chosen again.
+    [kernel] = front.api("GET", "api/kernels")
+    page.wait_for_function(NO_KERNEL, timeout=BACK_SECONDS * 1000)
+    page.evaluate(CHOOSE_KERNEL, kernel["id"])
+    notebook.run(2)
+    assert notebook.text(2) == "the page speaks to 42"
+    assert_record_is_saved(notebook.save(), 1, "It goes on.")

@@ -1,0 +1,121 @@
+"""No server: the runtime in the kernel, its cards over the widget's messages, on each ipykernel that is taken.
+
+The page is simulated at the level of Jupyter's messages. It says what JupyterLab says, on the channels it uses.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.environments.embedded import START, approve
+from tests.notebooks.kernel import TestKernel
+from tests.notebooks.page import Page
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+
+def hears_while_blocked(version: str) -> bool:
+    """Whether a click reaches a kernel that runs a cell which does not wait for a run."""
+    return not version.startswith("6.")
+
+
+def seqs(frames: list[dict[str, Any]]) -> list[int]:
+    return [frame["seq"] for frame in frames]
+
+
+def test_a_card_is_answered_between_cells(kernel: TestKernel) -> None:
+    page = Page(kernel)
+    kernel.run(START, allow_stdin=True)
+    page.open()
+    approve(page)
+    assert page.event("complete")["finish_reason"] == "stop"
+    assert kernel.value("run.wait(10).text, x") == "('It is **42**.', 42)"
+
+
+def test_a_page_that_is_heard_late_finds_its_card_still_open(kernel: TestKernel, version: str) -> None:
+    """The user's next cell is long. Where the kernel hears nothing meanwhile, that is no sign that no page is there."""
+    kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 1.5")
+    page = Page(kernel)
+    kernel.send(START, allow_stdin=True)
+    busy = kernel.send("import time; time.sleep(3)", allow_stdin=True)
+    page.open()
+    kernel.result(busy)
+    approve(page)
+    assert page.event("complete")["finish_reason"] == "stop"
+    assert kernel.value("run.wait(10).tool_calls[0].state") == "'success'"
+    kernel.run("embedded.CLIENT_SECONDS = 10.0")
+
+
+def test_frames_come_in_at_most_thirty_messages_a_second_all_of_them_and_in_order(kernel: TestKernel) -> None:
+    code = "import time\\nfor i in range(300):\\n    print(i, flush=True)\\n    time.sleep(0.005)"
+    kernel.run(f'model = ScriptedModel([call("run_python", code="{code}"), say("Counted.")])')
+    page = Page(kernel)
+    begun = time.monotonic()
+    kernel.run(START, allow_stdin=True)
+    page.open()
+    approve(page)
+    page.event("complete")
+    assert len(page.batches) <= 30 * (time.monotonic() - begun) + 2
+    assert seqs(page.frames) == list(range(1, len(page.frames) + 1))
+    printed = [frame["output"]["text"] for frame in page.frames if frame["type"] == "tool_output"]
+    assert "".join(printed).split() == [str(i) for i in range(300)]
+
+
+def test_a_page_is_told_whether_its_clicks_wait_for_the_cell_and_those_that_do_are_not_lost(
+    kernel: TestKernel, version: str, tmp_path: Path
+) -> None:
+    """The client shows what it is told here: see `widgets/tests/kernelBusy.test.ts`."""
+    page = Page(kernel)
+    kernel.run(START, allow_stdin=True)
+    page.open()
+    between_waits = "usually" if hears_while_blocked(version) else "between-cells"
+    assert page.state["receives"] == between_waits
+    page.event("approval_request")
+    waiting = kernel.send("run.wait(timeout=1)", allow_stdin=True)
+    page.until(lambda: page.state["receives"] == "usually")
+    kernel.result(waiting)
+    page.until(lambda: page.state["receives"] == between_waits)
+    gate = tmp_path / "gate"
+    busy = kernel.send(f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)", allow_stdin=True)
+    approve(page)
+    if hears_while_blocked(version):
+        page.event("approval_response")
+    else:
+        enough = time.monotonic() + 1
+        page.until(lambda: time.monotonic() > enough)
+        assert "approval_response" not in [frame["type"] for frame in page.frames]
+    gate.touch()
+    kernel.result(busy)
+    assert page.event("complete")["finish_reason"] == "stop"
+
+
+def test_stop_ends_a_call_that_runs_or_the_kernels_interrupt_does(kernel: TestKernel, version: str) -> None:
+    code = "import time\\nprint('asleep', flush=True)\\ntime.sleep(20)\\nprint('awake')"
+    kernel.run(f'model = ScriptedModel([call("run_python", code="{code}"), say("Done.")])')
+    page = Page(kernel)
+    kernel.run(START, allow_stdin=True)
+    page.open()
+    approve(page)
+    page.event("tool_output")
+    if hears_while_blocked(version):
+        page.send(type="cancel", run_id=page.event("approval_request")["run_id"])
+        assert kernel.value("run.wait(10).status") == "'cancelled'"
+    else:
+        kernel.manager.interrupt_kernel()
+        assert kernel.value("run.wait(10).status") == "'cancelled'"
+    assert "awake" not in kernel.run("print(run.tool_calls[0].result)").streams()
+
+
+def test_what_a_page_missed_is_sent_again(kernel: TestKernel) -> None:
+    page = Page(kernel)
+    kernel.run(START, allow_stdin=True)
+    page.open()
+    page.event("approval_request")
+    before = len(page.frames)
+    page.send(type="resume", last_seq=2)
+    page.until(lambda: len(page.frames) >= 2 * before - 2)
+    assert seqs(page.frames[before:])[: before - 2] == seqs(page.frames[2:before])
+    approve(page)
+    page.event("complete")

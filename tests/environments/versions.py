@@ -1,0 +1,64 @@
+"""Environments with another ipykernel: made on demand, kept in `.cache`. All else is this environment's own."""
+
+import fcntl
+import json
+import os
+import site
+import subprocess
+import sys
+import sysconfig
+import venv
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+PLACE = Path(__file__).parents[2] / ".cache" / "ipykernels"
+
+WITH_ONE_CHANNEL = ["6.29.5", pytest.param("6.31.0", marks=pytest.mark.environments_full)]
+"""The oldest ipykernel that is taken, and the last before 7. There what a page says comes between the cells."""
+
+VERSIONS = [
+    *WITH_ONE_CHANNEL,
+    pytest.param("7.0.1", marks=pytest.mark.environments_full),
+    pytest.param("7.3.0", marks=pytest.mark.environments_full),
+    pytest.param("7.4.0", marks=pytest.mark.environments_full),
+]
+"""Those where what a page says reaches a busy kernel by different ways, or not at all."""
+
+
+def python_with(ipykernel: str) -> str:
+    """The path of a Python that has this version of ipykernel."""
+    if ipykernel == version("ipykernel"):
+        return sys.executable
+    home = PLACE / ipykernel
+    python = home / "bin" / "python"
+    PLACE.mkdir(parents=True, exist_ok=True)
+    with (PLACE / f"{ipykernel}.lock").open("w") as lock:  # tests run side by side
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "complete").exists():
+            venv.create(home, clear=True, symlinks=True)
+            install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
+            subprocess.run([*install, f"ipykernel=={ipykernel}"], check=True)
+            _look_into_this_environment(python)
+            (home / "complete").touch()
+    return str(python)
+
+
+def _look_into_this_environment(python: Path) -> None:
+    """`addsitedir`, not a plain path: the project itself may be a `.pth` file of this environment."""
+    folders = {sysconfig.get_path("purelib"), *site.getsitepackages()}
+    lines = "".join(f"import site; site.addsitedir({folder!r})\n" for folder in sorted(folders))
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = subprocess.run([python, "-c", ask], check=True, capture_output=True, text=True).stdout.strip()
+    Path(own, "zz_this_environment.pth").write_text(lines)
+
+
+def write_kernelspec(data: Path, python: str) -> str:
+    """Make a kernel for this Python known in a Jupyter data directory; its name."""
+    folder = data / "kernels" / "other"
+    folder.mkdir(parents=True)
+    argv = [python, "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": argv, "display_name": "Other", "language": "python", "metadata": {"debugger": False}}
+    (folder / "kernel.json").write_text(json.dumps(spec))
+    return os.fspath(folder.name)

@@ -1,0 +1,52 @@
+"""A real kernel answers each request of the protocol with a reply of its type, or says why not."""
+
+from typing import Any, get_args
+
+import pytest
+
+from agent_kernel.protocol.kernel import AnyRequest, Refused, content_of, read_reply
+from agent_kernel.protocol.views import BudgetLimits, PolicyView, RunView, Usage
+from tests.notebooks.kernel import TestKernel
+
+pytestmark = pytest.mark.kernel
+
+RUN = RunView(
+    run_id="run_x",
+    conversation_id="conv_x",
+    prompt="Go.",
+    status="running",
+    model="demo",
+    recorded=False,
+    policy=PolicyView(mode="ask"),
+    usage=Usage(),
+    budget=BudgetLimits(),
+    started_at="2026-11-22T10:00:00Z",
+)
+FIELDS: dict[str, Any] = {
+    "run_id": "run_x",
+    "run": RUN,
+    "result": {"run": RUN, "text": "", "messages": [], "tool_calls": []},
+    "approval_id": "apr_x",
+    "tool_call_id": "1",
+    "tool_name": "run_python",
+    "arguments_json": '{"code":"1"}',
+    "digest": "of something else",
+    "path": "none.png",
+    "question_id": "ask_x",
+}
+REFUSED = {"declare", "state", "finish", "again", "call"}
+"""The run is not known there, and the digest is not that of the arguments."""
+
+
+def test_each_request_gets_a_reply_of_its_type(shared_kernel: TestKernel) -> None:
+    refused = set()
+    for request_type in get_args(AnyRequest):
+        needed = {name: FIELDS[name] for name, field in request_type.model_fields.items() if field.is_required()}
+        request = request_type.model_validate(needed)
+        content = content_of(request)
+        reply = read_reply(shared_kernel.request(content.pop("op"), **content), request_type.reply_type())
+        if isinstance(reply, Refused):
+            refused.add(request.op)
+        else:
+            assert isinstance(reply, request_type.reply_type())
+    assert refused == REFUSED

@@ -1,0 +1,402 @@
+/** One tool call: its head, the call itself, what was decided, what came out. */
+import type { JSX } from "preact";
+import { memo } from "preact/compat";
+import { useContext, useLayoutEffect, useMemo, useState } from "preact/hooks";
+import { needsYou, type Call } from "../state";
+import { pictureCount } from "../state/outputs";
+import { lineCount, shownCall, summary } from "../text/arguments";
+import { duration, plural, wholeSeconds } from "../text/format";
+import { visible } from "../text/invisible";
+import { seenWords } from "../text/words";
+import { Button, PressedButton } from "../ui/button";
+import { Icon } from "../ui/icon";
+import { usePageId } from "../ui/ids";
+import { KeyScope, KeyScopeContext, useKeys } from "../ui/keys";
+import { useSeconds } from "../ui/seconds";
+import { Plain } from "../ui/text";
+import { AllowPanel } from "./allow";
+import { CallBody, changeCount } from "./code";
+import { useRun, type CallSignals, type RunSignals } from "./context";
+import { DecisionRow, SentRow } from "./decision";
+import { Draft, EditActions, EditPanel } from "./edit";
+import { ASKING, CALL_STATES, NEXT_IN_LINE, type StateLook } from "./looks";
+import { OutputList, OutputNote } from "./outputs";
+import { ProblemWords } from "./problem";
+import { Question } from "./question";
+import { ReasonPanel } from "./reason";
+import { decidedBy, StatusLine, timedOut } from "./statusLine";
+import { UndoRow } from "./undo";
+
+/** The reason that the log has where a cell was run again: see `stop_for`. */
+const RUN_AGAIN = "Its cell was run again.";
+
+/** States that a call ends in, and that fold to a line. */
+const FOLDING = new Set(["success", "error", "invalid", "denied", "cancelled", "superseded", "expired"]);
+
+const UP = ["ArrowUp"];
+const DOWN = ["ArrowDown"];
+
+export const Card = memo(function Card({ card }: { card: CallSignals }): JSX.Element {
+  const run = useRun();
+  const around = useContext(KeyScopeContext);
+  const keys = useMemo(() => new KeyScope(around), [around]);
+  const draft = useMemo(() => new Draft(card.call), [card]);
+  const call = card.call.value;
+  const yours = card.yours.value;
+  const fold = card.fold.value;
+  const folded = FOLDING.has(call.state) && fold === "line";
+  const line = folded || call.state === "proposed";
+  useKeys(UP, () => run.move(card.id, -1), keys);
+  useKeys(DOWN, () => run.move(card.id, 1), keys);
+  useLayoutEffect(() => {
+    if (yours) run.cameToAsk();
+  }, [run, yours]);
+  return (
+    <div
+      class="ak-card"
+      role="group"
+      aria-label={`Tool call: ${visible(call.name)}`}
+      data-tool-call-id={call.id}
+      data-state={call.state}
+      data-turn={yours ? "you" : undefined}
+      data-current={card.current.value ? "" : undefined}
+      data-line={line ? "" : undefined}
+      data-shown={fold === "shown" && call.state === "success" ? "" : undefined}
+      tabIndex={yours ? 0 : -1}
+      onKeyDown={(event) => takeKey(event, keys, call)}
+    >
+      <KeyScopeContext.Provider value={keys}>
+        <Head card={card} draft={draft} />
+        {!folded && <Content card={card} draft={draft} />}
+        <StatusLine card={card} folded={folded} />
+        {call.problem !== null && (
+          <div class="ak-say" role="alert">
+            <ProblemWords
+              problem={call.problem}
+              about={call.state === "awaiting_approval" ? "waiting" : call.undo !== null ? "undo" : "decided"}
+            />
+          </div>
+        )}
+      </KeyScopeContext.Provider>
+    </div>
+  );
+});
+
+function takeKey(event: KeyboardEvent, keys: KeyScope, call: Call): void {
+  if (keys.take(event) || event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  // What waits for an answer, or for the answer to arrive, is not run again by the key that answers.
+  if (needsYou(call)) event.preventDefault();
+}
+
+interface PartProps {
+  card: CallSignals;
+  draft: Draft;
+}
+
+function Head({ card, draft }: PartProps): JSX.Element {
+  const run = useRun();
+  const { recorded, gone } = run.store;
+  const call = card.call.value;
+  const open = card.fold.value === "open";
+  const look = lookOf(card, run.store);
+  const inner = (
+    <>
+      <Icon name={look.icon} tone={look.tone} />
+      <code class="ak-tool">
+        <Plain text={call.name} />
+      </code>
+      <HeadSummary card={card} draft={draft} />
+      <span class="ak-state">
+        {(call.recorded || recorded.value) && call.state === "awaiting_approval" && (
+          <span class="ak-tag">Recorded demo</span>
+        )}
+        <span class="ak-word">{look.word}</span>
+        <HeadNote call={call} />
+        {FOLDING.has(call.state) && <Icon name={open ? "down" : "right"} tone="ak-chev" />}
+        {!gone.value && (call.state === "approved" || call.state === "executing") && call.name !== "ask_user" && (
+          <CancelButton call={call} />
+        )}
+      </span>
+    </>
+  );
+  if (!FOLDING.has(call.state)) return <div class="ak-head">{inner}</div>;
+  return (
+    <button type="button" class="ak-head" aria-expanded={open} onClick={() => (card.opened.value = !open)}>
+      {inner}
+    </button>
+  );
+}
+
+function lookOf(card: CallSignals, { off, receives }: RunSignals): StateLook {
+  const call = card.call.value;
+  if (call.state === "executing" && call.name === "ask_user") return ASKING;
+  if (call.state === "executing" && call.waitingBehind !== null) return NEXT_IN_LINE;
+  const look = CALL_STATES[call.state];
+  if (call.state !== "awaiting_approval") return look;
+  const pending = card.pending.value;
+  const choice = pending?.command.approved ? "Approve" : "Deny";
+  if (pending?.status === "queued") return { word: `${choice} not sent yet`, icon: "clock", tone: "ak-calm" };
+  if (pending !== null && receives.value === "between-cells")
+    return { word: `${choice} chosen`, icon: "clock", tone: "ak-calm" };
+  return off.value ? { word: "Waiting, decisions off", icon: "wait", tone: "ak-calm" } : look;
+}
+
+function HeadSummary({ card, draft }: PartProps): JSX.Element {
+  const call = card.call.value;
+  if (card.panel.value === "edit" && call.state === "awaiting_approval")
+    return <span class="ak-sum">{draft.note.value}</span>;
+  if (call.name === "ask_user" && call.state === "executing") return <span class="ak-sum" />;
+  if (call.state === "awaiting_approval" && call.input !== null) {
+    const shown = shownCall(call.name, call.input, call.preview);
+    if (shown.language === "python")
+      return <span class="ak-sum">Python, {plural(lineCount(shown.text), "line")}, in this notebook’s kernel</span>;
+    if (shown.language === "shell") return <span class="ak-sum">Shell, {plural(lineCount(shown.text), "line")}</span>;
+  }
+  if (call.state === "invalid")
+    return (
+      <span class="ak-sum">
+        <Plain text={call.reason ?? call.result ?? ""} />
+      </span>
+    );
+  return (
+    <code class="ak-sum">
+      <Plain text={summary(call.name, call.input)} />
+    </code>
+  );
+}
+
+function HeadNote({ call }: { call: Call }): JSX.Element | null {
+  const run = useRun();
+  const ticking = call.state === "executing" || call.state === "approved";
+  useSeconds(ticking && call.name !== "ask_user");
+  switch (call.state) {
+    case "approved":
+    case "executing": {
+      const since = call.startedAt ?? call.decidedAt;
+      if (since === null || call.name === "ask_user") return null;
+      return <span class="ak-muted">{wholeSeconds(run.now() - Date.parse(since))}</span>;
+    }
+    case "success":
+      // Of a diff that is not shown whole, the lines that are would be too few.
+      if (call.preview?.kind === "diff" && !call.preview.left_out)
+        return <span class="ak-muted">{changeCount(call.preview.text)}</span>;
+      return call.durationMs === null ? null : <span class="ak-muted">{duration(call.durationMs)}</span>;
+    case "error":
+    case "cancelled":
+      return call.durationMs === null || call.startedAt === null ? null : (
+        <span class="ak-muted">{duration(call.durationMs)}</span>
+      );
+    case "invalid":
+      return <span class="ak-muted">Model was told</span>;
+    case "superseded":
+      return (
+        <span class="ak-muted">{call.reason === RUN_AGAIN ? "its cell was run again" : "by your new message"}</span>
+      );
+    case "expired":
+      return <span class="ak-muted">nothing ran</span>;
+    default:
+      return null;
+  }
+}
+
+function CancelButton({ call }: { call: Call }): JSX.Element {
+  const run = useRun();
+  const [asked, setAsked] = useState(false);
+  if (asked) return <PressedButton name="Cancelling…" />;
+  const cancel = (): void => {
+    setAsked(true);
+    run.send({ type: "tool_cancel", tool_call_id: call.id });
+  };
+  return <Button name="Cancel" small onPress={cancel} />;
+}
+
+function Content({ card, draft }: PartProps): JSX.Element | null {
+  const { gone } = useRun().store;
+  const call = card.call.value;
+  switch (call.state) {
+    case "awaiting_approval":
+      return <Waiting card={card} draft={draft} />;
+    case "executing":
+      if (call.name === "ask_user" && !gone.value) return <Question card={card} />;
+      return <Ran call={call} />;
+    case "success":
+      return (
+        <>
+          <Ran call={call} shown={card.fold.value === "shown"} />
+          <UndoRow card={card} />
+        </>
+      );
+    case "error":
+      return (
+        <>
+          <Ran call={call} />
+          <EndNote call={call} />
+        </>
+      );
+    case "unknown":
+      return <Ran call={call} />;
+    case "cancelled":
+      return call.startedAt === null ? <WholeCall call={call} /> : <Ran call={call} />;
+    case "approved":
+      return <FoldedCall call={call} />;
+    case "proposed":
+      return null;
+    case "invalid":
+    case "denied":
+    case "superseded":
+    case "expired":
+      return <WholeCall call={call} />;
+  }
+}
+
+function WholeCall({ call }: { call: Call }): JSX.Element | null {
+  return call.input === null ? null : <CallBody name={call.name} input={call.input} preview={call.preview} />;
+}
+
+function Waiting({ card, draft }: PartProps): JSX.Element {
+  const run = useRun();
+  const { off } = run.store;
+  const call = card.call.value;
+  const pending = card.pending.value;
+  const open = pending === null && !off.value ? card.panel.value : "none";
+  return (
+    <>
+      {open === "edit" ? (
+        <EditPanel call={call} draft={draft} />
+      ) : (
+        <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} />
+      )}
+      <Warnings call={call} note={open === "edit" ? "The model is told that you changed the call." : ""} />
+      {pending !== null ? (
+        <SentRow
+          choice={pending.command.approved ? "Approve" : "Deny"}
+          queued={pending.status === "queued"}
+          onTakeBack={() => run.takeBack(pending.command.approval_id)}
+        />
+      ) : open === "none" || open === "allow" ? (
+        <DecisionRow card={card} />
+      ) : null}
+      {open === "edit" && <EditActions card={card} draft={draft} />}
+      {open === "reason" && <ReasonPanel card={card} draft={draft.reason} />}
+      {open === "allow" && <AllowPanel card={card} />}
+    </>
+  );
+}
+
+function Warnings({ call, note }: { call: Call; note: string }): JSX.Element | null {
+  if (call.warnings.length === 0)
+    return note === "" ? null : (
+      <div class="ak-line">
+        <span class="ak-note">{note}</span>
+      </div>
+    );
+  return (
+    <div class="ak-line">
+      {call.warnings.map((warning, index) => (
+        <span key={index}>
+          {index === 0 && <Icon name="warn" tone="ak-warn" />}
+          <span>
+            <b>
+              {warning.title.replace(/:$/, "")}
+              {warning.detail === "" ? "" : ":"}
+            </b>{" "}
+            {warning.detail !== "" && (
+              <code>
+                <Plain text={warning.detail} />
+              </code>
+            )}
+          </span>
+        </span>
+      ))}
+      {(note !== "" || hasCode(call)) && (
+        <span class="ak-note ak-right">{note === "" ? "Found by reading the code; it may do more." : note}</span>
+      )}
+    </div>
+  );
+}
+
+/** What a call of another tool does is in its arguments, and was not found by reading code. */
+function hasCode(call: Call): boolean {
+  return call.name === "run_python" || call.name === "run_shell";
+}
+
+/** `shown`: only what came out, in little room. */
+function Ran({ call, shown = false }: { call: Call; shown?: boolean }): JSX.Element {
+  const wrote = call.preview?.kind === "diff";
+  return (
+    <>
+      {shown ? null : wrote && call.state === "success" ? (
+        <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} />
+      ) : (
+        <FoldedCall call={call} />
+      )}
+      <OutputList owner={call.id} outputs={call.outputs} />
+      {call.seenImages > 0 && <OutputNote text={seenWords(call.seenImages, pictureCount(call.outputs))} />}
+      <ResultText call={call} wrote={wrote} />
+      {call.truncated && <OutputNote text="The model was given the beginning and the end of this output." />}
+      {call.outputFile !== null && (
+        <div class="ak-out ak-note">
+          All of the output is in{" "}
+          <code>
+            <Plain text={call.outputFile} />
+          </code>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** "Timed out after 30 s.": a call that failed because it took too long. */
+function EndNote({ call }: { call: Call }): JSX.Element | null {
+  return timedOut(call) ? <OutputNote text={call.reason ?? ""} /> : null;
+}
+
+/** The tool's result, for tools that show nothing by themselves. */
+function ResultText({ call, wrote }: { call: Call; wrote: boolean }): JSX.Element | null {
+  const nothingShown = call.outputs.blocks.length === 0 && !(wrote && call.state === "success");
+  if (
+    !nothingShown ||
+    call.result === null ||
+    call.result === "" ||
+    (call.state !== "success" && call.state !== "error")
+  )
+    return null;
+  return (
+    <div class={`ak-out ${call.state === "error" ? "ak-err" : ""}`}>
+      <pre dir="ltr">
+        <Plain text={cut(call.result)} />
+      </pre>
+    </div>
+  );
+}
+
+function cut(text: string): string {
+  return text.length > 20_000
+    ? `${text.slice(0, 20_000)}\n… ${text.length - 20_000} more characters not shown here.`
+    : text;
+}
+
+function FoldedCall({ call }: { call: Call }): JSX.Element | null {
+  const [open, setOpen] = useState(false);
+  const id = usePageId();
+  if (call.input === null) return null;
+  const shown = shownCall(call.name, call.input, call.preview);
+  const title =
+    shown.language === "json"
+      ? "Arguments"
+      : shown.kind === "diff"
+        ? "Changes"
+        : `Code, ${plural(lineCount(shown.text), "line")}`;
+  return (
+    <>
+      <button type="button" class="ak-fold" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
+        <Icon name={open ? "down" : "right"} tone="ak-chev" />
+        <span>{title}</span>
+        <span class="ak-end">{decidedBy(call)}</span>
+      </button>
+      <div id={id} class="ak-folded-call" hidden={!open}>
+        {open && <CallBody name={call.name} input={call.input} preview={call.preview} />}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,205 @@
+/** A call's code, in full: numbered, wrapped, highlighted, with nothing hidden in it. */
+import { memo } from "preact/compat";
+import { useState } from "preact/hooks";
+import { parsePatch, type StructuredPatch } from "diff";
+import type { JSX } from "preact";
+import type { Preview, Warning } from "../protocol";
+import { lineCount, parseArguments, prettyJson, shownCall } from "../text/arguments";
+import { plural } from "../text/format";
+import { highlightLines } from "../text/highlight";
+import { Copy } from "../ui/copy";
+import { Icon } from "../ui/icon";
+import { usePageId } from "../ui/ids";
+import { InsertBelow } from "./insert";
+import { Plain } from "../ui/text";
+
+export const CallBody = memo(function CallBody(props: {
+  name: string;
+  input: string;
+  preview: Preview | null;
+  /** Arguments that a warning names in full are not said twice. */
+  warnings?: readonly Warning[];
+}): JSX.Element {
+  const shown = shownCall(props.name, props.input, props.preview);
+  const rest = shown.rest.filter(([, value]) => !props.warnings?.some((warning) => warning.detail === value));
+  const facts = props.preview?.facts ?? [];
+  const leftOut = props.preview?.left_out ?? "";
+  return (
+    <>
+      {facts.length > 0 && (
+        <div class="ak-line ak-facts">
+          {facts.map((fact, index) => (
+            <span key={index}>
+              <Plain text={fact} />
+            </span>
+          ))}
+        </div>
+      )}
+      {shown.kind === "diff" ? (
+        <Diff text={shown.text} piece={shown.language === "piece"} />
+      ) : (
+        <Code text={shown.text} language={shown.language} insertable={props.name === "run_python"} />
+      )}
+      {leftOut !== "" && <Everything name={props.name} input={props.input} leftOut={leftOut} />}
+      {rest.length > 0 && (
+        <div class="ak-line ak-arguments">
+          {rest.map(([key, value]) => (
+            <span key={key}>
+              <b>{key}:</b>{" "}
+              <code>
+                <Plain text={value} />
+              </code>
+            </span>
+          ))}
+        </div>
+      )}
+    </>
+  );
+});
+
+/** A note on the part that a bounded diff leaves out, and the way to all that the call would write. */
+function Everything({ name, input, leftOut }: { name: string; input: string; leftOut: string }): JSX.Element {
+  const [open, setOpen] = useState(false);
+  const id = usePageId();
+  const content = name === "write_file" ? parseArguments(input)?.["content"] : null;
+  const [title, text] =
+    typeof content === "string"
+      ? [`All of the new content, ${plural(lineCount(content), "line")}`, content]
+      : ["All that the call replaces", prettyJson(input)];
+  return (
+    <>
+      <div class="ak-line">
+        <span class="ak-note">{leftOut}</span>
+      </div>
+      <button type="button" class="ak-fold" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
+        <Icon name={open ? "down" : "right"} tone="ak-chev" />
+        <span>{title}</span>
+      </button>
+      <div id={id} class="ak-folded-call" hidden={!open}>
+        {open && <Code text={text} language={typeof content === "string" ? "" : "json"} />}
+      </div>
+    </>
+  );
+}
+
+/** `insertable`: it can become a cell as it is. */
+export function Code({
+  text,
+  language,
+  insertable = false,
+}: {
+  text: string;
+  language: string;
+  insertable?: boolean;
+}): JSX.Element {
+  const lines = highlightLines(text.replace(/\n$/, ""), language);
+  return (
+    <>
+      <Copy text={text} />
+      {insertable && language === "python" && <InsertBelow code={text} />}
+      <pre class="ak-code" dir="ltr" data-role="code">
+        {lines.map((line, index) => (
+          <span class="ak-l" key={index}>
+            {line.map((token, at) => (
+              <span class={token.classes} key={at}>
+                <Plain text={token.text} />
+              </span>
+            ))}
+            {index < lines.length - 1 && "\n"}
+          </span>
+        ))}
+      </pre>
+    </>
+  );
+}
+
+/** `piece`: the diff is of a piece of a file, and its line numbers say nothing about the file. */
+export function Diff({ text, piece = false }: { text: string; piece?: boolean }): JSX.Element {
+  const files = readPatch(text);
+  if (files === null) return <Code text={text} language="" />;
+  return (
+    <pre
+      class={`ak-diff ${piece ? "ak-piece" : ""}`}
+      style={{ "--ak-digits": String(digits(files)) }}
+      dir="ltr"
+      data-role="diff"
+    >
+      {files.map((file) =>
+        file.hunks.map((hunk, at) => (
+          <Hunk key={at} hunk={hunk} piece={piece} created={file.oldFileName === "/dev/null"} />
+        )),
+      )}
+    </pre>
+  );
+}
+
+/** Of the largest line number, for which each row keeps room. */
+function digits(files: readonly StructuredPatch[]): number {
+  const last = files.flatMap((file) =>
+    file.hunks.flatMap((hunk) => [hunk.oldStart + hunk.oldLines, hunk.newStart + hunk.newLines]),
+  );
+  return String(Math.max(0, ...last)).length;
+}
+
+export function changeCount(text: string): string {
+  const lines = (readPatch(text) ?? []).flatMap((file) => file.hunks.flatMap((hunk) => hunk.lines));
+  const count = (mark: string): number => lines.filter((line) => line.startsWith(mark)).length;
+  return `+${count("+")} −${count("-")}`;
+}
+
+function readPatch(text: string): StructuredPatch[] | null {
+  try {
+    const files = parsePatch(text);
+    return files.some((file) => file.hunks.length > 0) ? files : null;
+  } catch {
+    return null;
+  }
+}
+
+function Hunk({
+  hunk,
+  piece,
+  created,
+}: {
+  hunk: StructuredPatch["hunks"][number];
+  piece: boolean;
+  created: boolean;
+}): JSX.Element {
+  let before = hunk.oldStart;
+  let after = hunk.newStart;
+  const title = created
+    ? `new file, ${plural(hunk.newLines, "line")}`
+    : `@@ -${from(hunk.oldStart, hunk.oldLines)},${hunk.oldLines} +${from(hunk.newStart, hunk.newLines)},${hunk.newLines} @@`;
+  return (
+    <>
+      {!piece && <span class="ak-hunk">{title}</span>}
+      {hunk.lines.map((line, index) => {
+        const mark = line[0] ?? " ";
+        const [old, now] = [mark === "+" ? "" : before, mark === "-" ? "" : after];
+        if (mark === "\\")
+          return (
+            <span class="ak-hunk" key={index}>
+              {line.slice(2)}
+            </span>
+          );
+        if (mark !== "+") before += 1;
+        if (mark !== "-") after += 1;
+        return (
+          <span class={`ak-l ${mark === "+" ? "ak-add" : mark === "-" ? "ak-del" : ""}`} key={index}>
+            {!piece && <span class="ak-n">{old}</span>}
+            {!piece && <span class="ak-n">{now}</span>}
+            <span>{mark === "-" ? "−" : mark}</span>
+            <span>
+              <Plain text={line.slice(1)} />
+            </span>
+          </span>
+        );
+      })}
+    </>
+  );
+}
+
+/** The parser counts a side without lines from the line after; the diff itself from the line before. */
+function from(start: number, lines: number): number {
+  return lines === 0 ? start - 1 : start;
+}

@@ -1,0 +1,82 @@
+/** The row of buttons on a waiting call, and what stands there once one was pressed. */
+import type { JSX } from "preact";
+import { Button } from "../ui/button";
+import { Icon } from "../ui/icon";
+import { usePageId } from "../ui/ids";
+import { ACTIONS } from "./actions";
+import { mayAlwaysAllow } from "./allow";
+import { useRun, type CallSignals } from "./context";
+import { KernelBusyNote, useHeldBack } from "./kernelBusy";
+
+export function DecisionRow({ card }: { card: CallSignals }): JSX.Element {
+  const run = useRun();
+  const id = usePageId();
+  const { off, gone, guarded, several } = run.store;
+  if (gone.value)
+    return (
+      <div class="ak-actions">
+        <span class="ak-note">Nothing ran, and nothing will.</span>
+      </div>
+    );
+  const panel = card.panel.value;
+  const first = card.current.value && panel === "none";
+  const common = { offBecause: off.value ? id : guarded.value ? "" : undefined };
+  return (
+    <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
+      <Button
+        {...ACTIONS.approve}
+        {...common}
+        look={first ? "primary" : "plain"}
+        onPress={() => run.decide(card, { kind: "approve" })}
+      />
+      <Button {...ACTIONS.deny} {...common} onPress={() => run.openPanel(card, "reason")} />
+      <Button {...ACTIONS.edit} {...common} look="quiet" onPress={() => run.openPanel(card, "edit")} />
+      {mayAlwaysAllow(card.call.value) && (
+        <Button
+          {...ACTIONS.allow}
+          {...common}
+          look="quiet"
+          expanded={panel === "allow"}
+          onPress={() => run.openPanel(card, panel === "allow" ? "none" : "allow")}
+        />
+      )}
+      {!off.value && <KernelBusyNote />}
+      {off.value ? (
+        <span class="ak-note" id={id}>
+          Off until the connection is back.
+        </span>
+      ) : (
+        first && (
+          <span class="ak-note">
+            {several.value ? "Starts as soon as you approve it." : "Approves exactly what is shown."}
+          </span>
+        )
+      )}
+    </div>
+  );
+}
+
+interface SentProps {
+  choice: string;
+  /** It has not left the page. */
+  queued: boolean;
+  onTakeBack: () => void;
+}
+
+export function SentRow({ choice, queued, onTakeBack }: SentProps): JSX.Element {
+  const heldBack = useHeldBack() && !queued;
+  return (
+    <div class="ak-actions">
+      {heldBack && <Icon name="clock" tone="ak-calm" />}
+      <span role={heldBack ? "status" : undefined}>
+        You chose <b>{choice}</b>.{queued && " It is sent when the connection is back."}
+        {heldBack && " The kernel takes it when the running cell ends."}
+      </span>
+      {queued && (
+        <span class="ak-right">
+          <Button name="Take back" onPress={onTakeBack} />
+        </span>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,188 @@
+/** Outputs drawn by the notebook's renderers. Each is drawn once for a view, however often its card folds and unfolds:
+ * a script in it runs once, and a chart stays as it was zoomed. */
+import {
+  attach,
+  detach,
+  drawnMime,
+  resized,
+  WIDGET_VIEW,
+  type Bundle,
+  type LuminoWidget,
+  type Renderer,
+  type WidgetManager,
+} from "./notebookRenderers";
+import type { DisplayBlock } from "../state/outputs";
+
+/** The time (ms) that a widget's model may take to come, from the kernel or after a reload, before it counts as absent. */
+const MODEL_MS = 5_000;
+const LOOK_MS = 100;
+/** A kernel that is busy may send it later still. */
+const LATE_LOOK_MS = 2_000;
+
+const GONE =
+  "This widget is not in the kernel any more, or was never sent to this page. Run its code again for a new one.";
+
+export class Drawings {
+  private readonly drawings = new Map<string, Drawing>();
+
+  constructor(private readonly manager: WidgetManager | undefined) {}
+
+  /** By which MIME type the notebook draws this bundle; `null` where cards show it themselves. */
+  mimeOf(data: Bundle): string | null {
+    return drawnMime(this.manager, data);
+  }
+
+  /** The drawing of a display, made if need be. */
+  of(owner: string, key: number): Drawing {
+    const name = nameOf(owner, key);
+    const drawing = this.drawings.get(name) ?? new Drawing(this.manager ?? {});
+    this.drawings.set(name, drawing);
+    return drawing;
+  }
+
+  /** Forget what a call does not show any more: it was cleared, or is too long ago. */
+  keepOnly(owner: string, blocks: readonly { readonly key: number }[]): void {
+    const kept = new Set(blocks.map((block) => nameOf(owner, block.key)));
+    for (const [name, drawing] of this.drawings) {
+      if (!name.startsWith(`${owner}\n`) || kept.has(name)) continue;
+      drawing.dispose();
+      this.drawings.delete(name);
+    }
+  }
+
+  dispose(): void {
+    for (const drawing of this.drawings.values()) drawing.dispose();
+    this.drawings.clear();
+  }
+}
+
+function nameOf(owner: string, key: number): string {
+  return `${owner}\n${key}`;
+}
+
+/** A snapshot brings the same outputs as new objects. */
+function isSame(one: Bundle | null, other: Bundle): boolean {
+  return one !== null && JSON.stringify(one) === JSON.stringify(other);
+}
+
+export class Drawing {
+  private host: HTMLElement | null = null;
+  private widget: LuminoWidget | null = null;
+  private mime: string | null = null;
+  private data: Bundle | null = null;
+  /** Counts what was asked for: an earlier attempt that ends late shows nothing. */
+  private attempt = 0;
+  private note = "";
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly manager: WidgetManager) {}
+
+  /** Come into the page. Returns what takes it out, with all it shows. */
+  place(host: HTMLElement): () => void {
+    this.host = host;
+    this.show();
+    const sizes =
+      typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.widget && resized(this.widget));
+    sizes?.observe(host);
+    return () => {
+      sizes?.disconnect();
+      if (this.host !== host) return;
+      if (this.widget !== null && !this.widget.isDisposed) detach(this.widget);
+      this.host = null;
+    };
+  }
+
+  draw(block: DisplayBlock, mime: string): void {
+    if (this.data === block.data || (this.mime === mime && isSame(this.data, block.data))) return;
+    const again = this.mime === mime && mime !== WIDGET_VIEW && this.widget !== null;
+    this.data = block.data;
+    this.mime = mime;
+    const attempt = (this.attempt += 1);
+    clearTimeout(this.timer);
+    if (!again) this.replace(null);
+    const drawn = mime === WIDGET_VIEW ? this.drawWidget(attempt) : this.drawData(block, mime);
+    drawn.catch((error: unknown) => {
+      console.warn(`Agent Kernel: ${mime} could not be drawn.`, error);
+      if (attempt === this.attempt) this.say(`The notebook could not draw this ${mime}.`);
+    });
+  }
+
+  dispose(): void {
+    this.attempt += 1;
+    clearTimeout(this.timer);
+    this.replace(null);
+    this.host = null;
+  }
+
+  private async drawData(block: DisplayBlock, mime: string): Promise<void> {
+    const rendermime = this.manager.rendermime;
+    if (rendermime === undefined) return;
+    const renderer = (this.widget as Renderer | null) ?? rendermime.createRenderer(mime);
+    if (this.widget === null) {
+      renderer.node.classList.add("jp-OutputArea-output");
+      this.replace(renderer);
+    }
+    // An approved call's output is trusted as that of a cell which the person ran: see SECURITY.md.
+    await renderer.renderModel(rendermime.createModel({ data: block.data, metadata: block.metadata, trusted: true }));
+  }
+
+  /** The display travels another way than the widget's model, and may be here first. */
+  private async drawWidget(attempt: number, since = Date.now()): Promise<void> {
+    const reference = this.data?.[WIDGET_VIEW] as { model_id?: unknown } | undefined;
+    const id = typeof reference?.model_id === "string" ? reference.model_id : "";
+    const model = await this.modelOf(id);
+    if (attempt !== this.attempt) return;
+    if (model === undefined) {
+      const late = Date.now() - since > MODEL_MS;
+      this.say(late ? GONE : "Loading the widget…");
+      this.timer = setTimeout(
+        () => void this.drawWidget(attempt, since).catch(() => this.say(GONE)),
+        late ? LATE_LOOK_MS : LOOK_MS,
+      );
+      return;
+    }
+    const view = await this.manager.create_view?.(model);
+    const widget = view?.luminoWidget ?? view?.pWidget;
+    if (attempt !== this.attempt) widget?.dispose();
+    else if (widget !== undefined) this.replace(widget);
+  }
+
+  private async modelOf(id: string): Promise<unknown> {
+    if (this.manager.has_model?.(id) === false) return undefined;
+    try {
+      return await this.manager.get_model?.(id);
+    } catch {
+      return undefined; // as ipywidgets says that there is none
+    }
+  }
+
+  private replace(widget: LuminoWidget | null): void {
+    const old = this.widget;
+    this.widget = widget;
+    this.note = "";
+    if (old !== null && !old.isDisposed) {
+      // Not by itself: it would take its node out of the page, and be surprised that it is not there.
+      detach(old);
+      old.dispose();
+    }
+    this.show();
+  }
+
+  private say(note: string): void {
+    if (this.widget !== null) this.replace(null);
+    const plain = this.data?.["text/plain"];
+    this.note = typeof plain === "string" && plain !== "" ? `${plain.slice(0, 2_000)}\n${note}` : note;
+    this.show();
+  }
+
+  private show(): void {
+    if (this.host === null) return;
+    if (this.widget === null || this.widget.isDisposed) {
+      if (this.host.textContent !== this.note) this.host.textContent = this.note;
+      return;
+    }
+    if (this.widget.node.parentElement === this.host) return;
+    this.host.textContent = "";
+    attach(this.widget, this.host);
+  }
+}

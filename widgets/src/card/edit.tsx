@@ -1,0 +1,78 @@
+/** Edit: the person's version of a call, kept while the panel is closed. */
+import { computed, signal, type ReadonlySignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Call } from "../state";
+import { editable, lineCount } from "../text/arguments";
+import { plural } from "../text/format";
+import { Button } from "../ui/button";
+import { ACTIONS } from "./actions";
+import { useRun, type CallSignals, type Choice } from "./context";
+import { changedLines, Editor } from "./editor";
+
+/** A person's unsent draft for one call. */
+export class Draft {
+  readonly reason = { text: "" };
+  /** Goes up when the editor's text is put back to the model's. */
+  readonly resets = signal(0);
+  private readonly text = signal<string | null>(null);
+
+  constructor(private readonly call: ReadonlySignal<Call>) {}
+
+  readonly original = computed(() => editable(this.call.value.name, this.call.value.input ?? "").text);
+  readonly current = computed(() => this.text.value ?? this.original.value);
+  readonly note = computed(() => {
+    const changed = changedLines(this.original.value, this.current.value).length;
+    return `Editing, ${changed} of ${plural(lineCount(this.current.value), "line")} changed`;
+  });
+
+  write(text: string): void {
+    this.text.value = text;
+  }
+
+  reset(): void {
+    this.text.value = null;
+    this.resets.value += 1;
+  }
+
+  /** Approving what was not changed is an approval, not an edit. */
+  choice(): Choice {
+    const { name, input } = this.call.peek();
+    const text = this.current.peek();
+    return text === this.original.peek()
+      ? { kind: "approve" }
+      : { kind: "edit", input: editable(name, input ?? "").rebuild(text) };
+  }
+}
+
+export function EditPanel({ call, draft }: { call: Call; draft: Draft }): JSX.Element {
+  const [language] = useState(() => editable(call.name, call.input ?? "").language);
+  return (
+    <Editor
+      text={draft.current.peek()}
+      original={draft.original.value}
+      language={language}
+      label={`Edit ${call.name}`}
+      version={draft.resets.value}
+      onChange={(text) => draft.write(text)}
+    />
+  );
+}
+
+export function EditActions({ card, draft }: { card: CallSignals; draft: Draft }): JSX.Element {
+  const run = useRun();
+  const { guarded } = run.store;
+  return (
+    <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
+      <Button
+        {...ACTIONS.approveEdited}
+        look="primary"
+        offBecause={guarded.value ? "" : undefined}
+        onPress={() => run.decide(card, draft.choice())}
+      />
+      <Button name="Reset" onPress={() => draft.reset()} />
+      <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
+      <span class="ak-note">Approves your version.</span>
+    </div>
+  );
+}

@@ -1,0 +1,105 @@
+/** The editor on a call's code: what stands in it is what runs, once it was checked and judged again. */
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { python } from "@codemirror/lang-python";
+import { indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { EditorState, RangeSetBuilder, StateField, type Extension, type Text } from "@codemirror/state";
+import {
+  Decoration,
+  EditorView,
+  highlightSpecialChars,
+  keymap,
+  lineNumbers,
+  type DecorationSet,
+} from "@codemirror/view";
+import { diffArrays } from "diff";
+import type { JSX } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { SUPPRESS_SHORTCUTS } from "../ui/notebook";
+import { highlighter, shellLanguage } from "../text/highlight";
+import { HIDDEN_CHARACTERS, marker } from "../text/invisible";
+
+interface Props {
+  text: string;
+  original: string;
+  language: string;
+  label: string;
+  /** Goes up when the text is to be put back to `text`. */
+  version: number;
+  onChange: (text: string) => void;
+}
+
+export function Editor(props: Props): JSX.Element {
+  const place = useRef<HTMLDivElement>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  useLayoutEffect(() => {
+    if (place.current === null) return;
+    const view = new EditorView({
+      parent: place.current,
+      state: startState(latest.current, (text) => latest.current.onChange(text)),
+    });
+    view.focus();
+    return () => view.destroy();
+  }, [props.version]);
+  return <div class="ak-editor" ref={place} />;
+}
+
+/** The numbers, from 1, of the lines of `after` that are not in `before`. */
+export function changedLines(before: string, after: string): number[] {
+  const changed: number[] = [];
+  let line = 1;
+  for (const part of diffArrays(before.split("\n"), after.split("\n"))) {
+    if (part.removed) continue;
+    if (part.added) changed.push(...part.value.map((_, offset) => line + offset));
+    line += part.value.length;
+  }
+  return changed;
+}
+
+function startState(props: Props, onChange: (text: string) => void): EditorState {
+  return EditorState.create({
+    doc: props.text,
+    extensions: [
+      lineNumbers(),
+      history(),
+      keymap.of([...defaultKeymap.filter((binding) => binding.key !== "Mod-Enter"), ...historyKeymap, indentWithTab]),
+      indentUnit.of("    "),
+      EditorView.lineWrapping,
+      syntaxHighlighting(highlighter),
+      languageOf(props.language),
+      highlightSpecialChars({ specialChars: HIDDEN_CHARACTERS, render: (code) => hiddenMarker(code) }),
+      changedLineMarks(props.original),
+      EditorView.contentAttributes.of({ "aria-label": props.label, [SUPPRESS_SHORTCUTS]: "true" }),
+      EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),
+    ],
+  });
+}
+
+function languageOf(language: string): Extension {
+  if (language === "python") return python();
+  return language === "shell" ? shellLanguage : [];
+}
+
+function hiddenMarker(code: number): HTMLElement {
+  const mark = document.createElement("span");
+  mark.className = "ak-hidden";
+  mark.textContent = marker(String.fromCodePoint(code));
+  return mark;
+}
+
+function changedLineMarks(original: string): Extension {
+  const mark = Decoration.line({ class: "ak-changed" });
+  const marksOf = (doc: Text): DecorationSet => {
+    const marks = new RangeSetBuilder<Decoration>();
+    for (const line of changedLines(original, doc.toString())) {
+      const { from } = doc.line(line);
+      marks.add(from, from, mark);
+    }
+    return marks.finish();
+  };
+  return StateField.define<DecorationSet>({
+    create: (state) => marksOf(state.doc),
+    update: (marks, change) => (change.docChanged ? marksOf(change.state.doc) : marks),
+    provide: (field) => EditorView.decorations.from(field),
+  });
+}

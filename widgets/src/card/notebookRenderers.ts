@@ -1,0 +1,72 @@
+/** The parts of a notebook's renderers and widget manager that outputs are drawn with. JupyterLab and Notebook 7 have
+ * both; other front ends of ipywidgets have the manager alone. None of it is imported: what is there is asked for. */
+
+export type Bundle = Readonly<Record<string, unknown>>;
+
+/** JupyterLab's `IRenderMimeRegistry`. */
+export interface Rendermime {
+  readonly latexTypesetter?: { typeset(node: HTMLElement): unknown } | null;
+  preferredMimeType(bundle: Bundle, safe: "any"): string | undefined;
+  createRenderer(mimeType: string): Renderer;
+  createModel(options: { data: Bundle; metadata: Bundle; trusted: boolean }): unknown;
+}
+
+/** A Lumino widget, which needs messages when it comes into the page and when its size changes. */
+export interface LuminoWidget {
+  readonly node: HTMLElement;
+  readonly isDisposed: boolean;
+  processMessage(message: object): void;
+  dispose(): void;
+}
+
+export interface Renderer extends LuminoWidget {
+  renderModel(model: unknown): Promise<void>;
+}
+
+/** ipywidgets' `ManagerBase`. */
+export interface WidgetManager {
+  readonly rendermime?: Rendermime;
+  has_model?(id: string): boolean;
+  get_model?(id: string): Promise<unknown> | undefined;
+  create_view?(model: unknown): Promise<WidgetView>;
+}
+
+export interface WidgetView {
+  readonly luminoWidget?: LuminoWidget;
+  /** Its name in ipywidgets 7. */
+  readonly pWidget?: LuminoWidget;
+}
+
+export const WIDGET_VIEW = "application/vnd.jupyter.widget-view+json";
+
+/** Forms that cards show by themselves, as well as any renderer: they need no script and no room of their own. */
+const OWN = new Set(["text/plain", "image/png", "image/jpeg"]);
+
+/** The MIME type by which the notebook's renderers draw a bundle, or `null` where cards show it themselves. */
+export function drawnMime(manager: WidgetManager | undefined, data: Bundle): string | null {
+  if (WIDGET_VIEW in data && manager?.create_view !== undefined && manager.get_model !== undefined) return WIDGET_VIEW;
+  const mime = manager?.rendermime?.preferredMimeType(data, "any");
+  return mime === undefined || OWN.has(mime) || mime === WIDGET_VIEW ? null : mime;
+}
+
+/** Puts a widget into an element, or takes it out, as `Widget.attach` and `detach` do: its own library is not ours. */
+export function attach(widget: LuminoWidget, host: HTMLElement): void {
+  send(widget, "before-attach");
+  host.append(widget.node);
+  send(widget, "after-attach");
+}
+
+export function detach(widget: LuminoWidget): void {
+  send(widget, "before-detach");
+  widget.node.remove();
+  send(widget, "after-detach");
+}
+
+/** The room of a widget has changed, or was none before. */
+export function resized(widget: LuminoWidget): void {
+  send(widget, "resize", { width: -1, height: -1 });
+}
+
+function send(widget: LuminoWidget, type: string, fields: object = {}): void {
+  if (!widget.isDisposed) widget.processMessage({ type, isConflatable: false, conflate: () => false, ...fields });
+}

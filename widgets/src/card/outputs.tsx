@@ -1,0 +1,220 @@
+/** A call's outputs as a cell shows them: streams, tables, plots, tracebacks. */
+import Anser from "anser";
+import type { JSX } from "preact";
+import { memo } from "preact/compat";
+import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { WIDGET_VIEW } from "./notebookRenderers";
+import { renderMarkdown } from "../text/markdown";
+import { plural } from "../text/format";
+import { imageAddress, safeHtml, svgAddress } from "../text/sanitize";
+import { splitTraceback } from "../text/traceback";
+import { type Block, type DisplayBlock, type Outputs, type StreamBlock } from "../state/outputs";
+import { DrawingsContext } from "./context";
+import { Icon } from "../ui/icon";
+
+/** Characters of one output that are put into the page. */
+const TEXT_SHOWN = 100_000;
+const HTML_SHOWN = 1_000_000;
+/** Pixels from its end within which a text follows what is added. */
+const NEAR_END = 8;
+// Escape sequences other than colours: moves of the cursor, titles, links.
+const OTHER_ESCAPES = /\u001b(?:\[[0-9;?]*[A-Za-ln-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
+
+/** `owner` is the call's id: what the notebook draws for it stays drawn while its card is folded. */
+export const OutputList = memo(function OutputList({
+  owner,
+  outputs,
+}: {
+  owner: string;
+  outputs: Outputs;
+}): JSX.Element {
+  const drawings = useContext(DrawingsContext);
+  useEffect(() => drawings.keepOnly(owner, outputs.blocks), [drawings, owner, outputs]);
+  return (
+    <>
+      {outputs.droppedBlocks > 0 && (
+        <OutputNote text={`${plural(outputs.droppedBlocks, "earlier output")} not shown here.`} />
+      )}
+      {outputs.blocks.map((block) => (
+        <OutputBlock key={block.key} owner={owner} block={block} />
+      ))}
+    </>
+  );
+});
+
+const OutputBlock = memo(function OutputBlock({ owner, block }: { owner: string; block: Block }): JSX.Element | null {
+  switch (block.kind) {
+    case "stream":
+      return <Stream block={block} />;
+    case "error":
+      return <Traceback text={block.text} />;
+    case "display":
+      return <Display owner={owner} block={block} />;
+  }
+});
+
+export function OutputNote({ text }: { text: string }): JSX.Element {
+  return <div class="ak-out ak-note">{text}</div>;
+}
+
+/** A long text has a window of its own, as JupyterLab's scrolled outputs do. It shows the end, which is where a program
+ * says how it goes, unless the reader has scrolled away from it. */
+function Stream({ block }: { block: StreamBlock }): JSX.Element | null {
+  const frame = useRef<HTMLDivElement>(null);
+  const atEnd = useRef(true);
+  useLayoutEffect(() => {
+    if (frame.current !== null && atEnd.current) frame.current.scrollTop = frame.current.scrollHeight;
+  }, [block]);
+  if (block.segments.length === 0 && block.open + block.line === "") return null;
+  return (
+    <div
+      ref={frame}
+      class={`ak-out ak-stream ${block.name === "stderr" ? "ak-stderr" : ""}`}
+      onScroll={({ currentTarget: at }) =>
+        (atEnd.current = at.scrollHeight - at.scrollTop - at.clientHeight < NEAR_END)
+      }
+    >
+      {block.droppedLines > 0 && <p class="ak-note">{plural(block.droppedLines, "earlier line")} not shown here.</p>}
+      <pre dir="ltr" data-role={block.name}>
+        {block.segments.map((segment) => (
+          <AnsiText key={segment.key} text={segment.text} />
+        ))}
+        <AnsiText text={block.open + block.line} />
+      </pre>
+    </div>
+  );
+}
+
+function Traceback({ text }: { text: string }): JSX.Element {
+  const [all, showAll] = useState(false);
+  const { own, frames } = useMemo(() => splitTraceback(text), [text]);
+  return (
+    <>
+      <div class="ak-out ak-err">
+        <pre dir="ltr" data-role="traceback">
+          <AnsiText text={all ? text : own} />
+        </pre>
+      </div>
+      {frames > 0 && (
+        <button type="button" class="ak-fold" aria-expanded={all} onClick={() => showAll(!all)}>
+          <Icon name={all ? "down" : "right"} tone="ak-chev" />
+          <span>{plural(frames, "library frame")}</span>
+        </button>
+      )}
+    </>
+  );
+}
+
+const AnsiText = memo(function AnsiText({ text }: { text: string }): JSX.Element {
+  const cut = text.length > TEXT_SHOWN;
+  const shown = (cut ? text.slice(0, TEXT_SHOWN) : text).replaceAll(OTHER_ESCAPES, "");
+  const note = cut && `\n… ${text.length - TEXT_SHOWN} more characters not shown here.`;
+  if (!shown.includes("\u001b"))
+    return (
+      <>
+        {shown}
+        {note}
+      </>
+    );
+  return (
+    <>
+      {Anser.ansiToJson(shown, { use_classes: true, remove_empty: true }).map((part, index) => (
+        <span key={index} class={ansiClasses(part)}>
+          {part.content}
+        </span>
+      ))}
+      {note}
+    </>
+  );
+});
+
+function ansiClasses(part: Anser.AnserJsonEntry): string {
+  const names = [
+    part.fg && `ak-${part.fg}`,
+    part.bg && `ak-${part.bg}-bg`,
+    ...part.decorations.map((name) => `ak-ansi-${name}`),
+  ];
+  return names.filter(Boolean).join(" ");
+}
+
+function Display({ owner, block }: { owner: string; block: DisplayBlock }): JSX.Element | null {
+  const drawings = useContext(DrawingsContext);
+  const mime = drawings.mimeOf(block.data);
+  return mime === null ? <OwnDisplay block={block} /> : <DrawnDisplay owner={owner} block={block} mime={mime} />;
+}
+
+/** An output that the notebook draws. The element's content is the drawing's: Preact leaves it alone. */
+function DrawnDisplay({ owner, block, mime }: { owner: string; block: DisplayBlock; mime: string }): JSX.Element {
+  const drawings = useContext(DrawingsContext);
+  const host = useRef<HTMLDivElement>(null);
+  useLayoutEffect(
+    () => (host.current === null ? undefined : drawings.of(owner, block.key).place(host.current)),
+    [drawings, owner, block.key],
+  );
+  useLayoutEffect(() => drawings.of(owner, block.key).draw(block, mime), [drawings, owner, block, mime]);
+  return <div ref={host} class="ak-drawn" data-mime-type={mime} />;
+}
+
+function OwnDisplay({ block }: { block: DisplayBlock }): JSX.Element | null {
+  return useMemo(() => richest(block), [block]);
+}
+
+/** The best form of a bundle that is safe to show. */
+function richest({ data, metadata }: DisplayBlock): JSX.Element | null {
+  const plain = textOf(data["text/plain"]);
+  const html = textOf(data["text/html"]);
+  if (html !== null && html.length <= HTML_SHOWN) {
+    const safe = safeHtml(html);
+    if (safe.trim() !== "") return <div class="ak-out ak-html" dangerouslySetInnerHTML={{ __html: safe }} />;
+  }
+  const image = imageOf(data);
+  if (image !== null) {
+    return (
+      <div class="ak-out">
+        <img class="ak-plot" src={image.address} alt={plain ?? "Image"} {...sizeOf(metadata[image.mime])} />
+      </div>
+    );
+  }
+  const markdown = textOf(data["text/markdown"]);
+  if (markdown !== null)
+    return <div class="ak-out ak-answer" dangerouslySetInnerHTML={{ __html: renderMarkdown(markdown) }} />;
+  if (plain === null && Object.keys(data).length > 0) return <OutputNote text={notShown(Object.keys(data))} />;
+  return plain === null || plain === "" ? null : (
+    <div class="ak-out">
+      <pre dir="ltr">
+        <AnsiText text={plain} />
+      </pre>
+    </div>
+  );
+}
+
+function notShown(mimes: readonly string[]): string {
+  if (mimes.includes(WIDGET_VIEW)) return "Widgets are not shown in this notebook’s cards.";
+  return `This notebook has no way to show ${mimes.join(", ").slice(0, 300)}.`;
+}
+
+function imageOf(data: Readonly<Record<string, unknown>>): { mime: string; address: string } | null {
+  const svg = textOf(data["image/svg+xml"]);
+  const drawing = svg !== null && svg.length <= HTML_SHOWN ? svgAddress(svg) : null;
+  if (drawing !== null) return { mime: "image/svg+xml", address: drawing };
+  for (const mime of ["image/png", "image/jpeg"]) {
+    const address = imageAddress(mime, textOf(data[mime]));
+    if (address !== null) return { mime, address };
+  }
+  return null;
+}
+
+/** The size that an image's metadata asks for, as `Image(width=...)` and retina plots do. */
+function sizeOf(asked: unknown): { width?: number; height?: number } {
+  const { width, height } = (typeof asked === "object" && asked !== null ? asked : {}) as {
+    width?: unknown;
+    height?: unknown;
+  };
+  return { ...(typeof width === "number" && { width }), ...(typeof height === "number" && { height }) };
+}
+
+/** nbformat allows a text as a list of lines. */
+function textOf(value: unknown): string | null {
+  if (typeof value === "string") return value;
+  return Array.isArray(value) ? value.join("") : null;
+}

@@ -1,0 +1,62 @@
+/** Errors in words: what happened, what it means. */
+import type { JSX } from "preact";
+import type { ErrorCode } from "../protocol";
+import type { Problem } from "../state";
+import { timeOfDay } from "../text/format";
+import { visible } from "../text/invisible";
+import { SHARED } from "../text/words.gen";
+
+const TITLES: Readonly<Record<ErrorCode, string>> = {
+  ...SHARED.errors,
+  BUDGET_EXCEEDED: "Budget reached.",
+  CONFLICT: "Already decided.",
+  ACCESS_DENIED: "You may not decide here.",
+  INVALID_FORMAT: "Not accepted.",
+  TOOL_ERROR: "A tool failed.",
+};
+
+const MEANINGS: Readonly<Partial<Record<ErrorCode, string>>> = {
+  CONFLICT: "Your click changed nothing.",
+  LLM_ERROR: "Nothing is lost.",
+  BUDGET_EXCEEDED: "Nothing is lost.",
+  INTERNAL_ERROR: "The run is stopped; the log has the details.",
+};
+
+/** The subject of a conflict: a call that still waits, one that was decided, or an undo. */
+const CONFLICTS = {
+  waiting: "Nothing was decided.",
+  decided: "Already decided.",
+  undo: "Not undone.",
+  run: "Nothing was changed.",
+} as const;
+
+export function ProblemWords({
+  problem,
+  about = "decided",
+}: {
+  problem: Problem;
+  about?: keyof typeof CONFLICTS;
+}): JSX.Element {
+  const said = sentence(
+    visible(inThisZone(problem.message.replace(/^Already decided: ./, (start) => start.slice(-1).toUpperCase()))),
+  );
+  const uncheckable = problem.code === "BUDGET_EXCEEDED" && said.includes("can't be checked");
+  const meaning = about === "undo" || about === "run" ? "" : (MEANINGS[problem.code] ?? "");
+  return (
+    <span class="ak-grow">
+      <b>
+        {problem.code === "CONFLICT" ? CONFLICTS[about] : uncheckable ? "Budget not checked." : TITLES[problem.code]}
+      </b>{" "}
+      {said} {said.includes(meaning) ? "" : meaning}
+    </span>
+  );
+}
+
+/** The runtime gives times in UTC. */
+function inThisZone(text: string): string {
+  return text.replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, timeOfDay);
+}
+
+function sentence(text: string): string {
+  return text === "" || /[.!?:)\]]$/.test(text) ? text : `${text}.`;
+}

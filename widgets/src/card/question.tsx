@@ -1,0 +1,108 @@
+/** A question of the model to the person: choices, free text, or both. */
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import type { ClientCommand } from "../protocol";
+import { parseArguments } from "../text/arguments";
+import { Button } from "../ui/button";
+import { useKeys } from "../ui/keys";
+import { ACTIONS } from "./actions";
+import { useRun, type CallSignals } from "./context";
+import { usePageId } from "../ui/ids";
+import { Plain } from "../ui/text";
+
+export function Question({ card }: { card: CallSignals }): JSX.Element {
+  const run = useRun();
+  const call = card.call.value;
+  const { question, choices } = readQuestion(call.input);
+  const [choice, setChoice] = useState<string | null>(null);
+  const [words, setWords] = useState("");
+  const [sent, setSent] = useState(false);
+  const group = usePageId();
+  const answer = words.trim() !== "" ? words : choice;
+  const send = (command: ClientCommand): void => {
+    setSent(true);
+    run.answer(card, command);
+  };
+  const sendAnswer = (): void => {
+    if (answer !== null && !sent) send({ type: "tool_result", tool_call_id: call.id, output: answer });
+  };
+  if (sent) return <div class="ak-say">Sent to the agent.</div>;
+  return (
+    <>
+      <div class="ak-panel">
+        <fieldset class="ak-choices ak-question">
+          <legend>
+            <Plain text={question} />
+          </legend>
+          {choices.map((one, index) => (
+            <Answer
+              key={index}
+              number={index + 1}
+              text={one}
+              group={group}
+              chosen={one === choice}
+              choose={setChoice}
+            />
+          ))}
+        </fieldset>
+        <textarea
+          class="ak-field"
+          rows={1}
+          aria-label="Your answer"
+          placeholder={choices.length > 0 ? "Or answer in your own words" : "Your answer"}
+          value={words}
+          onInput={(event) => setWords(event.currentTarget.value)}
+        />
+      </div>
+      <div class="ak-actions">
+        <span class="ak-off-reason" id={`${group}-off`} hidden>
+          Choose or write an answer first.
+        </span>
+        <Button
+          {...ACTIONS.sendAnswer}
+          look="primary"
+          offBecause={answer === null ? `${group}-off` : undefined}
+          onPress={sendAnswer}
+        />
+        <Button name="Skip" look="quiet" onPress={() => send({ type: "tool_cancel", tool_call_id: call.id })} />
+        <span class="ak-note">Skip tells the model that you did not answer.</span>
+      </div>
+    </>
+  );
+}
+
+interface AnswerProps {
+  number: number;
+  text: string;
+  group: string;
+  chosen: boolean;
+  choose: (text: string) => void;
+}
+
+/** One of the choices; the first nine have a key each. */
+function Answer({ number, text, group, chosen, choose }: AnswerProps): JSX.Element {
+  const keys = useMemo(() => (number <= 9 ? [String(number)] : []), [number]);
+  useKeys(keys, () => choose(text));
+  return (
+    <label class="ak-choice">
+      <input type="radio" name={group} checked={chosen} onChange={() => choose(text)} />
+      {number <= 9 && (
+        <kbd class="ak-key" aria-hidden="true">
+          {number}
+        </kbd>
+      )}
+      <span>
+        <Plain text={text} />
+      </span>
+    </label>
+  );
+}
+
+function readQuestion(input: string | null): { question: string; choices: string[] } {
+  const values = parseArguments(input) ?? {};
+  const choices = values["choices"] ?? values["options"];
+  return {
+    question: typeof values["question"] === "string" ? values["question"] : "",
+    choices: Array.isArray(choices) ? choices.map(String) : [],
+  };
+}

@@ -1,0 +1,212 @@
+/** The line that says who decided, why, and what it means. */
+import type { JSX } from "preact";
+import type { Call } from "../state";
+import { streamText } from "../state/outputs";
+import { timeOfDay } from "../text/format";
+import { errorLine } from "../text/traceback";
+import { byWhom } from "../text/words";
+import { SHARED } from "../text/words.gen";
+import { Button } from "../ui/button";
+import { useRun, type CallSignals } from "./context";
+import { Plain } from "../ui/text";
+
+interface Props {
+  card: CallSignals;
+  folded: boolean;
+}
+
+export function StatusLine({ card, folded }: Props): JSX.Element | null {
+  const call = card.call.value;
+  switch (call.state) {
+    case "denied":
+      return (
+        <div class="ak-sub">
+          <p>
+            <Denial call={call} /> <span class="ak-muted">{SHARED.nothingRan}</span>
+          </p>
+        </div>
+      );
+    case "approved":
+      return (
+        <div class="ak-sub">
+          <p>This call starts when the kernel is free.</p>
+        </div>
+      );
+    case "executing":
+      if (call.waitingBehind === null) return null;
+      return (
+        <div class="ak-sub">
+          <p>
+            Your cell <code>[{call.waitingBehind}]</code> is running. This call starts when it ends.
+          </p>
+        </div>
+      );
+    case "cancelled":
+      return (
+        <div class="ak-sub">
+          <p>
+            <Cancellation call={call} />
+          </p>
+        </div>
+      );
+    case "error":
+      return folded ? (
+        <FoldedError call={call} />
+      ) : (
+        <RetryRow card={card} note="The model was told and may try another way." />
+      );
+    case "unknown":
+      return (
+        <>
+          <Unknown call={call} asks={card.yours.value} />
+          <LookRow card={card} />
+        </>
+      );
+    default:
+      return null;
+  }
+}
+
+/** "Approved by you, 14:06:31". */
+export function decidedBy(call: Call): string | null {
+  if (call.decider === null) return null;
+  const at = call.decider.kind === "policy" || call.decider.at === null ? "" : `, ${timeOfDay(call.decider.at)}`;
+  const verb = call.decider.kind === "policy" ? "Allowed" : call.edited ? "Edited and approved" : "Approved";
+  return `${verb} by ${byWhom(call.decider)}${at}`;
+}
+
+function RetryRow({ card, note }: { card: CallSignals; note: string }): JSX.Element {
+  const run = useRun();
+  const call = card.call.value;
+  const retry = card.retry.value;
+  // A rule or a mode that let this call run unasked would do so again.
+  const asks = run.store.asksFirst.value && (call.decider?.kind === "you" || call.decider?.kind === "other");
+  return (
+    <div class="ak-actions">
+      {retry === "offered" && (
+        <Button name="Run again" small={call.state === "error"} onPress={() => run.retry(card)} />
+      )}
+      {retry === "offered" && asks && <span class="ak-note ak-beside">Asks you first.</span>}
+      {retry === "asked" && <span>You asked the model to run it again.</span>}
+      <span class="ak-note">{note}</span>
+    </div>
+  );
+}
+
+function LookRow({ card }: { card: CallSignals }): JSX.Element {
+  const run = useRun();
+  const retry = card.retry.value;
+  const asks = card.yours.value;
+  return (
+    <div class="ak-actions">
+      {retry === "offered" && <Button name="Run again" onPress={() => run.retry(card)} />}
+      {retry === "offered" && asks && <Button name="Continue" onPress={() => run.proceed(card)} />}
+      {retry === "offered" && asks && (
+        <span class="ak-note">Run again asks you first. Continue tells the model that the outcome is unknown.</span>
+      )}
+      {retry === "sent" && <span>Sent to the agent.</span>}
+      {retry === "asked" && <span>You asked the model to run it again. It asks you first.</span>}
+      {!asks && (retry === "no" || retry === "offered") && (
+        <span class="ak-note">The model was told that the outcome is unknown.</span>
+      )}
+    </div>
+  );
+}
+
+function Denial({ call }: { call: Call }): JSX.Element {
+  const { decider, reason } = call;
+  if (decider === null || decider.kind === "policy") {
+    const rule = /^By policy: ((?:deny|ask) .+)\.$/.exec(reason ?? "")?.[1];
+    if (rule !== undefined)
+      return (
+        <>
+          By policy:{" "}
+          <code>
+            <Plain text={rule} />
+          </code>
+          .
+        </>
+      );
+    return reason === null ? <>By this site’s policy.</> : <Plain text={sentence(reason)} />;
+  }
+  const who = byWhom(decider);
+  const at = decider.at === null ? "" : `, ${timeOfDay(decider.at)}`;
+  return (
+    <>
+      By {who}
+      {at}
+      {reason ? (
+        <>
+          :{" "}
+          <q>
+            <Plain text={reason} />
+          </q>
+        </>
+      ) : (
+        "."
+      )}
+    </>
+  );
+}
+
+function Cancellation({ call }: { call: Call }): JSX.Element {
+  if (call.name === "ask_user") return <>The model was told that you did not answer.</>;
+  const reason = call.reason === null ? "" : `${sentence(call.reason)} `;
+  const meaning =
+    call.startedAt === null ? SHARED.nothingRan : "The kernel was interrupted; what ran before that stays.";
+  return (
+    <>
+      <Plain text={reason} />
+      {reason.includes(meaning) ? "" : <span class="ak-muted">{meaning}</span>}
+    </>
+  );
+}
+
+/** Whether a call has failed because it took too long: the log says so in these words (`tool_calls/timing`). */
+export function timedOut(call: Call): boolean {
+  return call.state === "error" && (call.reason ?? "").startsWith("Timed out after ");
+}
+
+function FoldedError({ call }: { call: Call }): JSX.Element {
+  const failure = call.outputs.blocks.findLast((block) => block.kind === "error");
+  const text = timedOut(call) ? (call.reason ?? "") : failure?.kind === "error" ? failure.text : (call.result ?? "");
+  return (
+    <div class="ak-sub">
+      <p>
+        <code>
+          <Plain text={errorLine(text)} />
+        </code>
+      </p>
+    </div>
+  );
+}
+
+function Unknown({ call, asks }: { call: Call; asks: boolean }): JSX.Element {
+  const stream = call.outputs.blocks.findLast((block) => block.kind === "stream");
+  const last = stream?.kind === "stream" ? errorLine(streamText(stream)) : "";
+  return (
+    <div class="ak-say">
+      <p>
+        {call.reason === null ? "Nobody can say what became of this call." : <Plain text={sentence(call.reason)} />}{" "}
+        {SHARED.mayHaveRun}
+        {asks && " Look before you choose."}
+      </p>
+      <p class="ak-muted ak-num">
+        {call.startedAt !== null && `Started ${timeOfDay(call.startedAt)}. `}
+        {last !== "" && (
+          <>
+            Last output:{" "}
+            <code>
+              <Plain text={last} />
+            </code>
+            .
+          </>
+        )}
+      </p>
+    </div>
+  );
+}
+
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}

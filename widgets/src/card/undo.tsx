@@ -1,0 +1,32 @@
+/** Below what a call wrote: who allowed it, and the way back while there is one. */
+import type { JSX } from "preact";
+import { timeOfDay } from "../text/format";
+import { Button, PressedButton } from "../ui/button";
+import { useRun, type CallSignals } from "./context";
+import { Icon } from "../ui/icon";
+import { decidedBy } from "./statusLine";
+
+export function UndoRow({ card }: { card: CallSignals }): JSX.Element | null {
+  const run = useRun();
+  const call = card.call.value;
+  const undo = card.undo.value;
+  const by = call.preview?.kind === "diff" ? decidedBy(call) : null;
+  if (undo === "no" && by === null) return null;
+  return (
+    <div class="ak-actions">
+      {undo === "offered" && <Button name="Undo" small icon={<Icon name="undo" />} onPress={() => run.undo(card)} />}
+      {undo === "offered" && (
+        <span class="ak-note ak-beside">
+          {call.undo === "" ? "Removes the file again." : `Puts back the file of ${timeOfDay(call.undo ?? "")}.`}
+        </span>
+      )}
+      {undo === "asked" && <PressedButton name="Undoing…" />}
+      {undo === "done" && (
+        <span>
+          <b>Undone.</b> The file is as it was before. The model is told.
+        </span>
+      )}
+      {by !== null && <span class="ak-note">{by}</span>}
+    </div>
+  );
+}

@@ -1,0 +1,173 @@
+/** Controller for one rendered run: what a person does becomes commands, and the focus goes on. */
+import { batch } from "@preact/signals";
+import { commandFor } from "../card/choice";
+import type { CardRun, Choice, Panel } from "../card/context";
+import type { Channel } from "../channel/channel";
+import type { BudgetLimits, ClientCommand, PauseView } from "../protocol";
+import { KeyScope } from "../ui/keys";
+import type { CallModel } from "./calls";
+import { FocusOrder } from "./focusOrder";
+import { RunStore } from "./store";
+
+/** For this long after a decision no other card takes one: a second click was meant for the first card. */
+const GUARD_MS = 400;
+
+export class RunController implements CardRun {
+  readonly store: RunStore;
+  readonly keys = new KeyScope();
+  readonly focus: FocusOrder;
+  private guardTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly channel: Channel,
+    private readonly runId: string,
+    private readonly root: () => HTMLElement | null,
+  ) {
+    this.store = new RunStore(channel, runId);
+    this.focus = new FocusOrder(this.store, root);
+  }
+
+  now(): number {
+    return Date.now() - this.channel.skew;
+  }
+
+  openPanel(card: CallModel, panel: Panel): void {
+    this.focus.keep(card.id);
+    card.panel.value = panel;
+  }
+
+  decide(card: CallModel, choice: Choice): void {
+    if (this.store.guarded.peek() || !this.sendDecision(card, choice)) return;
+    // What was edited is there again, if the runtime does not take it.
+    if (choice.kind !== "edit") card.panel.value = "none";
+    this.afterAnswer(card.id);
+  }
+
+  decideAll(approved: boolean): void {
+    if (this.store.guarded.peek()) return;
+    const cards = this.store.answerable.peek();
+    batch(() => {
+      for (const card of cards) {
+        card.panel.value = "none";
+        this.sendDecision(card, approved ? { kind: "approve" } : { kind: "deny", reason: "" });
+      }
+    });
+    this.afterAnswer(cards[0]?.id ?? null);
+  }
+
+  takeBack(approvalId: string): void {
+    this.channel.takeBack(approvalId);
+    this.store.refresh();
+  }
+
+  send(command: ClientCommand): void {
+    if (command.type === "tool_cancel") this.store.interrupting.value = true;
+    this.dispatch(command);
+  }
+
+  answer(card: CallModel, command: ClientCommand): void {
+    this.send(command);
+    this.focus.handOver(card.id);
+  }
+
+  retry(card: CallModel): void {
+    if (card.retry.peek() !== "offered") return;
+    card.asked.value = "retry";
+    this.dispatch({ type: "tool_retry", tool_call_id: card.id });
+    this.focus.handOver(card.id);
+  }
+
+  /** Go on: the model is told that the outcome is unknown. */
+  proceed(card: CallModel): void {
+    if (card.retry.peek() !== "offered") return;
+    card.asked.value = "continue";
+    this.dispatch({ type: "tool_continue", tool_call_id: card.id });
+    this.focus.handOver(card.id);
+  }
+
+  undo(card: CallModel): void {
+    if (card.undo.peek() !== "offered") return;
+    card.undoAsked.value = true;
+    this.dispatch({ type: "tool_undo", tool_call_id: card.id });
+    this.focus.keep(card.id);
+  }
+
+  move(from: string, by: 1 | -1): void {
+    const cards = this.store.calls.peek();
+    const next = cards[cards.findIndex((card) => card.id === from) + by];
+    if (next !== undefined) this.focus.cardOf(next.id)?.focus();
+  }
+
+  stop(): void {
+    const { store } = this;
+    if (store.stopping.peek() || store.ended.peek()) return;
+    store.stopping.value = store.interrupting.value = true;
+    this.dispatch({ type: "cancel", run_id: this.runId });
+    this.root()?.querySelector<HTMLElement>(".ak-badge")?.focus();
+  }
+
+  stopAhead(runId: string): void {
+    this.dispatch({ type: "cancel", run_id: runId });
+  }
+
+  raiseBudget(pause: PauseView, add: BudgetLimits, withoutUsd = false): void {
+    const { store } = this;
+    if (store.guarded.peek() || store.off.peek() || store.budgetReply.peek() !== "no") return;
+    const { pause_id } = pause;
+    const without = withoutUsd ? { without_usd: true } : {};
+    const command = this.channel.send({ type: "budget", run_id: this.runId, pause_id, add, ...without }, this.runId);
+    store.budgetSent.value = { command, pause: pause_id };
+    // The card goes when the run goes on; the focus stays in the run.
+    this.afterAnswer(null);
+  }
+
+  takeBackBudget(): void {
+    const sent = this.store.budgetSent.peek();
+    if (sent !== null) this.channel.unsend(sent.command);
+    this.store.refresh();
+  }
+
+  tryAgain(): void {
+    this.store.triedAt.value = this.store.items.peek().length;
+    this.dispatch({ type: "run_retry", run_id: this.runId });
+    this.focus.handOver(null);
+  }
+
+  retryConnection(): void {
+    this.channel.retryNow();
+  }
+
+  /** What came to have the focus takes no key that was on its way. */
+  cameToAsk(): void {
+    if (this.focus.goOn()) this.guard();
+  }
+
+  focused(target: EventTarget | null): void {
+    this.focus.moved();
+    const card = target instanceof Element ? target.closest("[data-tool-call-id]") : null;
+    this.store.focusedCall.value = card?.getAttribute("data-tool-call-id") ?? null;
+  }
+
+  private sendDecision(card: CallModel, choice: Choice): boolean {
+    const { approvalId, digest, state } = card.call.peek();
+    if (state !== "awaiting_approval" || approvalId === null || digest === null) return false;
+    return this.channel.decide(commandFor(choice, approvalId, digest), card.id, this.runId);
+  }
+
+  private dispatch(command: ClientCommand): void {
+    this.channel.send(command, this.runId);
+    this.store.refresh();
+  }
+
+  private afterAnswer(answered: string | null): void {
+    this.store.refresh();
+    this.focus.handOver(answered);
+    this.guard();
+  }
+
+  private guard(): void {
+    clearTimeout(this.guardTimer);
+    this.store.guarded.value = true;
+    this.guardTimer = setTimeout(() => (this.store.guarded.value = false), GUARD_MS);
+  }
+}

@@ -1,0 +1,30 @@
+/** The actions on a call that is over: run it again, go on without knowing, put a file back. */
+import type { Retry, Undo } from "../card/context";
+import { asksWhatNow, type Call, type RunState } from "../state";
+
+/** The person's choice for a call whose outcome is an error, or unknown. */
+export type Asked = "retry" | "continue" | null;
+
+/** Offered only where it works: `goesOn` says whether the run does, over a line that is there. */
+export function retryOf(call: Call, state: RunState, asked: Asked, goesOn: boolean): Retry {
+  if (call.state === "unknown") return unknownRetryOf(call, state, asked, goesOn);
+  if (call.state !== "error") return "no";
+  if (asked === "retry") return "asked";
+  return goesOn ? "offered" : "no";
+}
+
+/** An answer that the runtime did not take makes room for another. */
+function unknownRetryOf(call: Call, state: RunState, asked: Asked, goesOn: boolean): Retry {
+  const answered = call.step !== state.step || call.unknownAnswer === "continue";
+  if (call.unknownAnswer === "retry" || (answered && asked === "retry")) return "asked";
+  if (asked !== null && !answered && call.problem === null) return "sent";
+  return (answered || asksWhatNow(call, state)) && goesOn ? "offered" : "no";
+}
+
+export function undoOf(call: Call, asked: boolean, goesOn: boolean): Undo {
+  if (call.undone) return "done";
+  // The answer to an undo: the file is no longer as the call left it.
+  if (call.undo === null || call.problem !== null) return "no";
+  if (asked) return "asked";
+  return goesOn ? "offered" : "no";
+}

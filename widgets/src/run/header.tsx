@@ -1,0 +1,171 @@
+/** The run's header: what was asked, how it stands, which policy is in force, what it costs. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { RunView } from "../protocol";
+import { count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
+import { modelWords, policyWords } from "../text/words";
+import { SHARED } from "../text/words.gen";
+import { Button, PressedButton } from "../ui/button";
+import { Continues } from "./continues";
+import { useSeconds } from "../ui/seconds";
+import type { RunController } from "./controller";
+import type { RunStore } from "./store";
+import { Icon, type IconName } from "../ui/icon";
+import { Rules } from "./rules";
+import { Plain } from "../ui/text";
+
+/** Characters of a prompt: those that one line shows, the number from which on the whole can be opened, and what is shown then. */
+const PROMPT_LINE = 400;
+const LONG_PROMPT = 120;
+const PROMPT_SHOWN = 20_000;
+
+export function Header({ controller, prompt }: { controller: RunController; prompt: string }): JSX.Element {
+  const [rules, showRules] = useState(false);
+  const [whole, showWhole] = useState(false);
+  const { store } = controller;
+  const run = store.run.value;
+  const gone = store.gone.value;
+  const status = statusOf(store);
+  const text = run?.prompt ?? prompt;
+  const isLong = text.length > LONG_PROMPT || text.trim().includes("\n");
+  return (
+    <div class="ak-header" role="group" aria-label="Agent run">
+      <div class="ak-header-top">
+        <span class="ak-prompt" title={isLong ? undefined : text}>
+          {text.slice(0, PROMPT_LINE).trim().replaceAll(/\s+/g, " ")}
+        </span>
+        {isLong && (
+          <Button
+            name="Whole prompt"
+            small
+            look="quiet"
+            expanded={whole}
+            icon={<Icon name={whole ? "down" : "right"} tone="ak-chev" />}
+            onPress={() => showWhole(!whole)}
+          />
+        )}
+        {!store.ended.value && run !== null && !gone && <StopButton controller={controller} />}
+      </div>
+      {isLong && whole && (
+        <pre class="ak-prompt-whole" dir="auto" data-role="prompt" tabIndex={0}>
+          <Plain text={text.slice(0, PROMPT_SHOWN)} />
+          {text.length > PROMPT_SHOWN && `\n… ${count(text.length - PROMPT_SHOWN)} more characters not shown here.`}
+        </pre>
+      )}
+      <div class="ak-meta">
+        <span class="ak-status">
+          <Icon name={status.icon} tone={status.tone} />
+          {status.word}
+        </span>
+        {run !== null && (
+          <>
+            <span>
+              <Plain text={modelWords(run)} />
+            </span>
+            <Continues run={run} gone={gone} />
+            {run.recorded && <span class="ak-tag">{SHARED.recordedDemo}</span>}
+            <button
+              type="button"
+              class="ak-badge"
+              aria-label={`Policy: ${policyWords(run.policy)}`}
+              aria-expanded={rules}
+              onClick={() => showRules(!rules)}
+            >
+              <Icon
+                name={run.policy.mode === "allow" ? "warn" : "shield"}
+                tone={run.policy.mode === "allow" ? "ak-warn" : ""}
+              />
+              <span>{policyWords(run.policy)}</span>
+            </button>
+            {run.policy.limited_by && (
+              <span class="ak-limits">
+                <Plain text={`limited by ${run.policy.limited_by}`} />
+              </span>
+            )}
+            <Elapsed run={run} now={() => controller.now()} />
+            <Spent run={run} />
+          </>
+        )}
+      </div>
+      {rules && run !== null && (
+        <Rules policy={run.policy} open={run.status === "running" && !gone} waiting={store.waitingCount.value} />
+      )}
+    </div>
+  );
+}
+
+function StopButton({ controller }: { controller: RunController }): JSX.Element {
+  if (controller.store.stopping.value) return <PressedButton name="Stopping…" />;
+  return <Button name="Stop" small icon={<Icon name="stop" />} onPress={() => controller.stop()} />;
+}
+
+function Elapsed({ run, now }: { run: RunView; now: () => number }): JSX.Element {
+  useSeconds(run.ended_at === null);
+  const end = run.ended_at === null ? now() : Date.parse(run.ended_at);
+  return <span class="ak-num">{wholeSeconds(end - Date.parse(run.started_at))}</span>;
+}
+
+interface Status {
+  readonly word: string;
+  readonly icon: IconName;
+  readonly tone: string;
+}
+
+function statusOf(store: RunStore): Status {
+  const run = store.run.value;
+  const calm = { icon: "run", tone: "ak-calm ak-spin" } as const;
+  switch (run?.status) {
+    case "complete":
+      return { word: "Complete", icon: "check", tone: "ak-ok" };
+    case "cancelled":
+      return { word: "Stopped", icon: "cancel", tone: "ak-calm" };
+    case "error":
+      return { word: "Failed", icon: "cross", tone: "ak-bad" };
+    default:
+      if (store.gone.value) return { word: "Kernel gone", icon: "cross", tone: "ak-bad" };
+      if (store.connection.value.status === "lost" && run !== null) return { word: "Reconnecting", ...calm };
+      if (store.stopping.value) return { word: "Stopping", ...calm };
+      if (store.waiting.value === "kernel") return { word: "Waiting for the kernel", icon: "clock", tone: "ak-calm" };
+      if (store.waiting.value === "you")
+        return { word: SHARED.states.awaiting_approval, icon: "wait", tone: "ak-turn" };
+      if (run?.status === "queued") return { word: "Queued", icon: "clock", tone: "ak-calm" };
+      return { word: run === null ? "Starting" : "Running", ...calm };
+  }
+}
+
+/** `1.2k in · 340 out · $0.004`, and how much of its budget that is. */
+function Spent({ run }: { run: RunView }): JSX.Element | null {
+  const { usage, budget } = run;
+  const parts = spent(run);
+  if (typeof budget.usd === "number" && !run.recorded) {
+    const soFar =
+      typeof usage.cost === "number"
+        ? parts.pop()
+        : usage.cost_is_partial || run.paused?.unpriced
+          ? "cost not known,"
+          : money(0);
+    parts.push(`${soFar} of ${money(budget.usd)}`);
+  }
+  if (budget.tokens !== null && !run.recorded)
+    parts.push(`${usage.estimated ? "about " : ""}${tokens(usage.total_tokens)} of ${limit(budget.tokens)} tokens`);
+  return parts.length === 0 ? null : (
+    <span class="ak-num ak-spent" title={details(run)}>
+      {parts.join(" · ")}
+    </span>
+  );
+}
+
+function details({ usage, recorded }: RunView): string | undefined {
+  const some = ([words, number]: [string, number | undefined]): string[] =>
+    number ? [`${count(number)} ${words}`] : [];
+  const parts = (
+    [
+      ["tokens from the cache", usage.cached_tokens],
+      ["written to the cache", usage.cache_write_tokens],
+      ["for reasoning", usage.reasoning_tokens],
+    ] as [string, number | undefined][]
+  ).flatMap(some);
+  if (usage.estimated) parts.push("some estimated, because the service did not count them");
+  if (usage.cost_is_partial) parts.push(usage.cost === null ? "no price is known" : "a price is not known in full");
+  return recorded || parts.length === 0 ? undefined : `Of these: ${parts.join(", ")}.`;
+}

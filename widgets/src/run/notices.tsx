@@ -1,0 +1,118 @@
+/** Notices of the run or the connection, not of a call: what happened, what it means, what can be done. */
+import type { JSX } from "preact";
+import { useId, useState } from "preact/hooks";
+import { DECISIONS_OFF_AFTER_MS } from "../channel/channel";
+import type { Problem } from "../state";
+import type { RunController } from "./controller";
+import { wholeSeconds } from "../text/format";
+import { visible } from "../text/invisible";
+import { Button } from "../ui/button";
+import { ProblemWords } from "../card/problem";
+import { useSeconds } from "../ui/seconds";
+import { Icon } from "../ui/icon";
+import { Plain } from "../ui/text";
+
+export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() => void) | null }): JSX.Element {
+  const quiet = problem.code === "CONFLICT";
+  return (
+    <div class="ak-bar" role={quiet ? "status" : "alert"} data-code={problem.code}>
+      <Icon
+        name={quiet ? "skip" : problem.code === "BUDGET_EXCEEDED" ? "gauge" : "cross"}
+        tone={quiet ? "ak-calm" : "ak-bad"}
+      />
+      <ProblemWords problem={problem} about={problem.message.startsWith("This run ") ? "run" : "decided"} />
+      {onRetry !== null && <Button name="Try again" small onPress={onRetry} />}
+    </div>
+  );
+}
+
+/** A notice about something that was done otherwise than asked. */
+export function Note({ text, detail }: { text: string; detail: string }): JSX.Element {
+  return detail === "" ? (
+    <div class="ak-bar" role="status" data-role="note">
+      <Icon name="skip" tone="ak-calm" />
+      <span class="ak-grow">{visible(text)}</span>
+    </div>
+  ) : (
+    <SummaryCard text={text} detail={detail} />
+  );
+}
+
+/** The summary in place of older messages from here on, to be opened and read. */
+function SummaryCard({ text, detail }: { text: string; detail: string }): JSX.Element {
+  const [open, setOpen] = useState(false);
+  const id = useId();
+  return (
+    <div class="ak-card ak-summary" role="group" aria-label={visible(text)} data-role="note">
+      <button type="button" class="ak-head" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
+        <Icon name="summary" tone="ak-calm" />
+        <b>{visible(text)}</b>
+        <span class="ak-sum ak-whole">The model goes on with this summary. What is shown here stays as it is.</span>
+        <span class="ak-state">
+          <Icon name={open ? "down" : "right"} tone="ak-chev" />
+        </span>
+      </button>
+      <div id={id} class="ak-say" hidden={!open}>
+        {open && <Plain text={detail} />}
+      </div>
+    </div>
+  );
+}
+
+/** Shows nothing for a connection that is open, or has been looked for only a moment. */
+export function ConnectionBar({ controller }: { controller: RunController }): JSX.Element | null {
+  const { store } = controller;
+  const connection = store.connection.value;
+  const retry = (): void => controller.retryConnection();
+  useSeconds(connection.status !== "open");
+  const away = Date.now() - connection.since;
+  // Before a run's first event the runtime may not know it yet, and refuses.
+  if (store.ended.value || connection.status === "open" || (store.run.value === null && away < 5_000)) return null;
+  if (connection.status === "gone") {
+    return (
+      <div class="ak-bar" role="alert">
+        <Icon name="cross" tone="ak-bad" />
+        <span class="ak-grow">
+          <b>The kernel is gone.</b> Its variables and this run went with it. Nothing can be decided here.
+        </span>
+      </div>
+    );
+  }
+  if (connection.why !== null) {
+    return (
+      <div class="ak-bar" role="alert">
+        <Icon name="offline" tone="ak-warn" />
+        <span class="ak-grow">
+          <b>Agent Kernel does not work on this server.</b> {connection.why}
+        </span>
+        <Button name="Try again" small onPress={retry} />
+      </div>
+    );
+  }
+  if (away < DECISIONS_OFF_AFTER_MS) {
+    return (
+      <div class="ak-bar" role="status">
+        <Icon name="run" tone="ak-calm ak-spin" />
+        <span class="ak-grow">
+          <b>Reconnecting.</b> You can still decide; your click is sent when the connection is back.
+        </span>
+        <NextTry at={connection.nextTryAt} />
+      </div>
+    );
+  }
+  return (
+    <div class="ak-bar" role="alert">
+      <Icon name="offline" tone="ak-warn" />
+      <span class="ak-grow">
+        <b>No connection for {wholeSeconds(away).replace(/ \d+ s$/, "")}.</b> Decisions are off on this page. Calls that
+        run go on; nothing new starts.
+      </span>
+      <Button name="Try again" small onPress={retry} />
+    </div>
+  );
+}
+
+function NextTry({ at }: { at: number | null }): JSX.Element | null {
+  const left = at === null ? 0 : Math.ceil((at - Date.now()) / 1_000);
+  return left < 2 ? null : <span class="ak-muted ak-num">next try in {left} s</span>;
+}

@@ -1,0 +1,166 @@
+/** The panel of the policy badge: the mode in words, and every rule in force, with who made it. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { PolicyMode, RunView } from "../protocol";
+import { scopeWords } from "../card/allow";
+import { useRun } from "../card/context";
+import { Button, PressedButton } from "../ui/button";
+import { Choices } from "../ui/choices";
+import { Plain } from "../ui/text";
+
+type Rule = RunView["policy"]["rules"][number];
+
+const MEANING: Readonly<Record<PolicyMode, string>> = {
+  ask: "A call that may change something waits for you, unless a rule allows it. Rules that deny or ask win.",
+  edit: "Files in the notebook’s folder are written without asking. Code, shell commands, notebooks and hidden files wait for you. Rules that deny or ask win.",
+  plan: "Tools that only read may run. Every other call is denied.",
+  allow: "Calls run without asking, unless a rule denies or asks.",
+  deny: "Every call is denied.",
+};
+
+/** The modes to choose from, the most permissive first. */
+const MODES: readonly PolicyMode[] = ["allow", "edit", "ask", "plan", "deny"];
+
+const NAMES: Readonly<Record<PolicyMode, string>> = {
+  allow: "Allow",
+  edit: "Edit",
+  ask: "Ask",
+  plan: "Plan",
+  deny: "Deny",
+};
+
+interface Props {
+  policy: RunView["policy"];
+  /** Whether the run goes on, so that a rule can be taken back and the policy be switched here. */
+  open: boolean;
+  /** How many calls wait for a decision. */
+  waiting: number;
+}
+
+export function Rules({ policy, open, waiting }: Props): JSX.Element {
+  return (
+    <div class="ak-rules" role="group" aria-label="Policy in force">
+      {open ? <Switch key={policy.mode} policy={policy} waiting={waiting} /> : <p>{MEANING[policy.mode]}</p>}
+      {policy.rules.length > 0 && (
+        <ul>
+          {policy.rules.map((rule, index) => (
+            <RuleLine key={rule.rule_id ?? `${rule.origin} ${index}`} rule={rule} removable={open} />
+          ))}
+        </ul>
+      )}
+      {policy.rules.length === 0 && policy.mode === "ask" && <p>No rule is in force.</p>}
+      {policy.limited_by && (
+        <p data-role="limits">
+          <Plain text={`Limited by ${policy.limited_by}.`} /> A file can only tighten.
+        </p>
+      )}
+      {(policy.notes ?? []).map((note) => (
+        <p key={note} data-role="policy-note">
+          <Plain text={note} />
+        </p>
+      ))}
+    </div>
+  );
+}
+
+/** The modes that the site permits, and what a switch does to the calls that wait. */
+function Switch({ policy, waiting }: Omit<Props, "open">): JSX.Element {
+  const run = useRun();
+  const [chosen, choose] = useState(policy.mode);
+  const [sent, setSent] = useState(false);
+  const cap = policy.cap ?? null;
+  const folderCap = policy.folder_cap ?? null;
+  const offered = MODES.slice(Math.max(...[cap, folderCap].map((one) => (one === null ? 0 : MODES.indexOf(one)))));
+  const send = (): void => {
+    setSent(true);
+    run.send({ type: "policy", mode: chosen });
+  };
+  return (
+    <>
+      <Choices name="Policy of this conversation">
+        {offered.map((mode) => ({
+          key: mode,
+          label: NAMES[mode],
+          note: MEANING[mode],
+          checked: mode === chosen,
+          choose: () => choose(mode),
+        }))}
+      </Choices>
+      {folderCap !== null && <p>The file in this folder allows {NAMES[folderCap]} at most.</p>}
+      {cap !== null && cap !== "allow" && <p>This site allows {NAMES[cap]} at most.</p>}
+      {chosen !== policy.mode && (
+        <div class="ak-actions">
+          {sent ? (
+            <PressedButton name="Switching…" />
+          ) : (
+            <Button name={`Switch to ${NAMES[chosen]}`} small onPress={send} />
+          )}
+          <span class="ak-note">
+            For this run, and later prompts of this conversation that name no policy. {consequence(chosen, waiting)}
+          </span>
+        </div>
+      )}
+    </>
+  );
+}
+
+function consequence(mode: PolicyMode, waiting: number): string {
+  if (waiting === 0) return "";
+  const one = waiting === 1;
+  switch (mode) {
+    case "allow":
+    case "edit":
+    case "ask":
+      return one ? "1 call still waits for you." : `${waiting} calls still wait for you.`;
+    case "plan":
+      return one
+        ? "The call that waits is denied, unless it only reads."
+        : `The ${waiting} calls that wait are denied, but for those that only read.`;
+    case "deny":
+      return one ? "The call that waits is denied." : `The ${waiting} calls that wait are denied.`;
+  }
+}
+
+/** Who made a rule, in the words that follow its text. */
+function makerWords(rule: Rule): string {
+  switch (rule.origin) {
+    case "saved": {
+      const where = rule.scope === null ? "all notebooks" : scopeWords(rule.scope);
+      return (
+        where +
+        (rule.made_by ? `, saved by ${rule.made_by}` : ", saved") +
+        (rule.made_at ? ` on ${rule.made_at.slice(0, 10)}` : "")
+      );
+    }
+    case "code":
+      return "from this notebook’s code";
+    case "site":
+      return "from this site";
+    case "folder":
+      return `from ${rule.made_by ?? "a file in the notebook’s folder"}`;
+  }
+}
+
+function RuleLine({ rule, removable }: { rule: Rule; removable: boolean }): JSX.Element {
+  const run = useRun();
+  const [asked, setAsked] = useState(false);
+  const { rule_id } = rule;
+  const remove = (): void => {
+    if (rule_id === null) return;
+    setAsked(true);
+    run.send({ type: "rule_remove", rule_id });
+  };
+  return (
+    <li>
+      <span class="ak-grow">
+        <code>
+          <Plain text={rule.text} />
+        </code>{" "}
+        <Plain text={makerWords(rule)} />
+      </span>
+      {removable &&
+        rule_id !== null &&
+        (asked ? <PressedButton name="Removing…" /> : <Button name="Remove" small onPress={remove} />)}
+    </li>
+  );
+}

@@ -1,0 +1,142 @@
+/** A run: its header, then answers, calls and notices in the model's order. */
+import { useSignal } from "@preact/signals";
+import { Fragment, type JSX } from "preact";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { Card } from "../card/card";
+import { RunContext } from "../card/context";
+import { InterruptNote } from "../card/kernelBusy";
+import type { Channel } from "../channel/channel";
+import { byWhom } from "../text/words";
+import { fieldOf } from "../ui/keyboard";
+import { KeyScopeContext } from "../ui/keys";
+import { passOn, recipientOf, SUPPRESS_SHORTCUTS } from "../ui/notebook";
+import { AheadBar, AheadRun } from "./ahead";
+import { announcement } from "./announcer";
+import { Message } from "./answer";
+import { BatchBar } from "./batch";
+import { BudgetCard, RaiseLine } from "./budget";
+import { RunController } from "./controller";
+import { Header } from "./header";
+import { ConnectionBar, Note, Notice } from "./notices";
+import type { RunStore } from "./store";
+import { Thinking } from "./thinking";
+
+/** Events that come later (ms) than this after the page was opened are new, not the past that is read again. */
+const LIVE_AFTER_MS = 1_000;
+
+interface Props {
+  channel: Channel;
+  runId: string;
+  prompt: string;
+}
+
+export function Run({ channel, runId, prompt }: Props): JSX.Element {
+  const root = useRef<HTMLDivElement>(null);
+  const controller = useMemo(() => new RunController(channel, runId, () => root.current), [channel, runId]);
+  const { store } = controller;
+  const aheadShown = useSignal(false);
+  useEffect(() => store.watch(), [store]);
+  useEffect(() => channel.viewed(runId), [channel, runId]);
+  const [first] = store.ahead.value;
+  return (
+    <RunContext.Provider value={controller}>
+      <KeyScopeContext.Provider value={controller.keys}>
+        <div
+          class="ak-run"
+          ref={root}
+          {...{ [SUPPRESS_SHORTCUTS]: "true" }}
+          data-run-id={runId}
+          data-status={store.status.value}
+          onFocusIn={(event) => controller.focused(event.target)}
+          onKeyDown={(event) => handleKey(event, controller, event.currentTarget)}
+        >
+          <Header controller={controller} prompt={prompt} />
+          <ConnectionBar controller={controller} />
+          <Interrupting store={store} />
+          <AheadBar
+            ahead={store.ahead.value}
+            shown={aheadShown.value}
+            onShow={() => (aheadShown.value = !aheadShown.value)}
+            onStop={(id) => controller.stopAhead(id)}
+          />
+          <Items controller={controller} />
+          <Announcements store={store} />
+        </div>
+      </KeyScopeContext.Provider>
+      {aheadShown.value && first !== undefined && (
+        <AheadRun runId={first.runId} run={(id) => <Run key={id} channel={channel} runId={id} prompt="" />} />
+      )}
+    </RunContext.Provider>
+  );
+}
+
+function Items({ controller }: { controller: RunController }): JSX.Element {
+  const { store } = controller;
+  const texts = store.texts.value;
+  const firstWaiting = store.firstWaiting.value;
+  const pause = store.pause.value;
+  return (
+    <>
+      {store.items.value.map((item) => {
+        switch (item.kind) {
+          case "answer": {
+            const text = store.writing.value === item.id ? null : (texts[item.id] ?? "");
+            return <Message key={item.id} text={text} growing={store.text} />;
+          }
+          case "raise":
+            return <RaiseLine key={item.id} raise={item.raise} by={byWhom(item.by)} />;
+          case "note":
+            return <Note key={item.id} text={item.text} detail={item.detail} />;
+          case "notice": {
+            const retry = item.id === store.retryable.value ? () => controller.tryAgain() : null;
+            return <Notice key={item.id} problem={item.problem} onRetry={retry} />;
+          }
+          case "call":
+            return (
+              <Fragment key={`call ${item.id}`}>
+                {item.id === firstWaiting && store.answerable.value.length > 1 && <BatchBar controller={controller} />}
+                <Card card={store.call(item.id)} />
+              </Fragment>
+            );
+        }
+      })}
+      {pause !== null && <BudgetCard controller={controller} pause={pause} />}
+      {store.thinking.value && <Thinking thought={store.thought} />}
+    </>
+  );
+}
+
+function Interrupting({ store }: { store: RunStore }): JSX.Element | null {
+  const shown = store.interrupting.value && !store.ended.value && (store.stopping.value || store.busy.value);
+  return shown ? <InterruptNote /> : null;
+}
+
+/** The last announcement. The past is not read out when a page is opened again. */
+function Announcements({ store }: { store: RunStore }): JSX.Element {
+  const state = store.state.value;
+  const before = useRef(state);
+  const said = useRef("");
+  const live = useRef(false);
+  useEffect(() => {
+    const timer = setTimeout(() => (live.current = true), LIVE_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  if (before.current !== state) {
+    const news = announcement(before.current, state);
+    if (live.current && news !== null) said.current = news;
+    before.current = state;
+  }
+  return (
+    <div class="ak-sr" role="status" aria-live="polite">
+      {said.current}
+    </div>
+  );
+}
+
+/** Keys that no card has taken: for the notebook, for its cell, or for nobody. */
+function handleKey(event: KeyboardEvent, controller: RunController, output: Element): void {
+  if (!(event.target instanceof Element)) return;
+  const recipient = recipientOf(event, fieldOf(event.target) !== "none");
+  // Straight after a decision a second press was meant for it, and runs no cell.
+  passOn(event, output, recipient === "run" && controller.store.guarded.peek() ? "nobody" : recipient);
+}

@@ -1,0 +1,191 @@
+/** One run on one view, as signals that are brought up to date at most once a frame, however many events come.
+ *
+ * A channel may be of another copy of this bundle (see `channel/registry`), whose signals would not reach this one's
+ * components. So a channel calls back, and what it holds is copied. */
+import { batch, computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
+import type { RunSignals } from "../card/context";
+import type { Channel } from "../channel/channel";
+import {
+  asksWhatNow,
+  callsInOrder,
+  isMoreText,
+  needsYou,
+  pauseOf,
+  runEnded,
+  waitingCalls,
+  type RunState,
+} from "../state";
+import { foldsOf } from "../card/folding";
+import { CallModel } from "./calls";
+
+/** Whether the answer to a pause is on its way. */
+export type BudgetReply = "no" | "queued" | "sent";
+
+/** Whom a run waits for: a click that the kernel has not received yet leaves nothing to do for the person. */
+export type Waiting = "nobody" | "you" | "kernel";
+
+export class RunStore implements RunSignals {
+  /** All but the two texts that grow with each token: those are `text` and `thought`. */
+  readonly state: Signal<RunState>;
+  /** The answer that is being written, as far as it has come. */
+  readonly text = signal("");
+  /** The model's reasoning so far. */
+  readonly thought = signal("");
+  readonly connection;
+  readonly receives;
+  readonly decisions;
+  readonly commands;
+  /** The runs that this one waits for, the one that goes on first. */
+  readonly ahead: Signal<readonly RunState[]> = signal([]);
+  /** Nothing was asked for in the conversation after this run. */
+  readonly newest = signal(false);
+  readonly off = signal(false);
+  readonly guarded = signal(false);
+  readonly stopping = signal(false);
+  /** Stop or Cancel was pressed. */
+  readonly interrupting = signal(false);
+  readonly focusedCall = signal<string | null>(null);
+  /** The last answer to a pause that was given here: the id of its command. */
+  readonly budgetSent = signal<{ readonly command: string; readonly pause: string } | null>(null);
+  /** How much the run showed when it was last tried again: one click, one try. */
+  readonly triedAt = signal(-1);
+  private readonly models = new Map<string, CallModel>();
+  private frame: { cancel(): void } | null = null;
+  private offTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly channel: Channel,
+    readonly runId: string,
+  ) {
+    this.state = signal(channel.state(runId));
+    this.connection = signal(channel.connection);
+    this.receives = signal(channel.receives);
+    this.decisions = signal(channel.decisions.all);
+    this.commands = signal(channel.commands);
+    this.refresh();
+  }
+
+  readonly run = computed(() => this.state.value.run);
+  readonly status = computed(() => this.run.value?.status ?? "starting");
+  readonly ended = computed(() => runEnded(this.state.value));
+  readonly pause = computed(() => pauseOf(this.state.value));
+  readonly gone = computed(() => this.connection.value.status === "gone");
+  readonly recorded = computed(() => this.run.value?.recorded === true);
+  readonly asksFirst = computed(() => this.run.value?.policy.mode === "ask");
+  readonly items = computed(() => this.state.value.items);
+  readonly texts = computed(() => this.state.value.texts);
+  /** The id of the message that is being written. */
+  readonly writing = computed(() => this.state.value.tail?.id ?? null);
+  readonly thinking = computed(() => this.state.value.thinking !== null && !this.ended.value);
+  readonly folds = computed(() => foldsOf(this.state.value));
+  readonly calls = computed(() => callsInOrder(this.state.value).map((call) => this.call(call.id)));
+  readonly busy = computed(() => this.calls.value.some((card) => card.call.value.state === "executing"));
+  /** Whether what is asked for now is done: the run has not ended, and the line is there. */
+  readonly goesOn = computed(
+    () => this.run.value?.status === "running" && !this.stopping.value && this.connection.value.status === "open",
+  );
+  readonly waitingCount = computed(() => waitingCalls(this.state.value).length);
+  readonly several = computed(() => this.waitingCount.value > 1);
+  readonly firstWaiting = computed(() => waitingCalls(this.state.value)[0]?.id ?? null);
+  /** The cards that one answer may cover: what is being edited is not on screen as the model wrote it. */
+  readonly answerable: ReadonlySignal<readonly CallModel[]> = computed(() =>
+    this.off.value
+      ? []
+      : this.calls.value.filter(
+          (card) =>
+            card.call.value.state === "awaiting_approval" && card.pending.value === null && card.panel.value !== "edit",
+        ),
+  );
+  readonly current: ReadonlySignal<string | null> = computed(() => {
+    if (this.off.value) return null;
+    const waiting = this.calls.value.filter((card) => card.waits.value);
+    if (waiting.length === 0) return this.calls.value.findLast((card) => card.asksWhatNow.value)?.id ?? null;
+    return (waiting.find((card) => card.id === this.focusedCall.value) ?? waiting[0])?.id ?? null;
+  });
+  readonly budgetReply: ReadonlySignal<BudgetReply> = computed(() => {
+    const sent = this.budgetSent.value;
+    if (sent === null || sent.pause !== this.pause.value?.pause_id) return "no";
+    const status = this.commands.value.get(sent.command)?.status;
+    return status === "queued" || status === "sent" ? status : "no";
+  });
+  readonly waiting: ReadonlySignal<Waiting> = computed(() => {
+    const state = this.state.value;
+    const asking = this.calls.value.filter((card) => needsYou(card.call.value) || asksWhatNow(card.call.value, state));
+    if (asking.length === 0 && this.pause.value === null) return "nobody";
+    const answered = asking.every((card) => card.pending.value !== null || card.retry.value === "sent");
+    const raised = this.pause.value === null || this.budgetReply.value !== "no";
+    return this.receives.value === "between-cells" && answered && raised ? "kernel" : "you";
+  });
+  /** The notice of the failure after which the run can be tried again. */
+  readonly retryable = computed(() => {
+    const failed = this.run.value?.status === "error" && this.run.value.error?.code === "LLM_ERROR";
+    const possible = failed && this.newest.value && this.connection.value.status === "open";
+    if (!possible || this.triedAt.value === this.items.value.length) return null;
+    return this.items.value.findLast((item) => item.kind === "notice" && item.problem.code === "LLM_ERROR")?.id ?? null;
+  });
+
+  call(id: string): CallModel {
+    const model = this.models.get(id) ?? new CallModel(id, this);
+    this.models.set(id, model);
+    return model;
+  }
+
+  /** Follows the channel, until the function that it gives back is called. */
+  watch(): () => void {
+    this.refresh();
+    const stop = this.channel.subscribe(() => this.schedule());
+    return () => {
+      stop();
+      this.frame?.cancel();
+      this.frame = null;
+      clearTimeout(this.offTimer);
+    };
+  }
+
+  /** What the person has just done is seen before their next key is. */
+  refresh(): void {
+    const { channel, runId } = this;
+    const state = channel.state(runId);
+    const ahead = state.run?.status === "queued" && channel.connection.status !== "gone" ? channel.ahead(runId) : [];
+    batch(() => {
+      this.text.value = state.tail?.text ?? "";
+      this.thought.value = state.thinking ?? "";
+      if (!isMoreText(this.state.peek(), state)) this.state.value = state;
+      this.connection.value = channel.connection;
+      this.receives.value = channel.receives;
+      this.decisions.value = channel.decisions.all;
+      this.commands.value = channel.commands;
+      this.newest.value = channel.isNewest(runId);
+      if (!isSame(this.ahead.peek(), ahead)) this.ahead.value = ahead;
+      this.off.value = channel.decisionsOff(Date.now());
+    });
+    this.awaitOff();
+  }
+
+  /** Decisions go off by the clock, though nothing arrives that would say so. */
+  private awaitOff(): void {
+    clearTimeout(this.offTimer);
+    const left = this.channel.decisionsOffIn(Date.now());
+    if (left !== null) this.offTimer = setTimeout(() => this.refresh(), left);
+  }
+
+  private schedule(): void {
+    if (this.frame !== null) return;
+    const show = (): void => {
+      this.frame = null;
+      this.refresh();
+    };
+    // A page in the background paints no frames, and is still read out.
+    if (document.hidden) {
+      const timer = setTimeout(show, 200);
+      this.frame = { cancel: () => clearTimeout(timer) };
+    } else {
+      const frame = requestAnimationFrame(show);
+      this.frame = { cancel: () => cancelAnimationFrame(frame) };
+    }
+  }
+}
+
+function isSame<T>(one: readonly T[], other: readonly T[]): boolean {
+  return one.length === other.length && one.every((item, index) => item === other[index]);
+}

@@ -1,0 +1,71 @@
+import type { ComponentChildren, JSX } from "preact";
+import { useKeys } from "./keys";
+
+/** The action of a button, and of the keys that it shows. */
+export interface Action {
+  /** The accessible name: exact, without dots, counts and key hints. */
+  readonly name: string;
+  readonly keys?: readonly string[];
+  readonly hint?: string;
+  /** Shown after the name, and not part of it. */
+  readonly after?: string;
+}
+
+interface Props extends Action {
+  look?: "primary" | "quiet" | "plain";
+  small?: boolean;
+  /** The id of the text that says why the button is off. */
+  offBecause?: string | undefined;
+  expanded?: boolean | undefined;
+  icon?: ComponentChildren;
+  onPress: () => void;
+}
+
+const NO_KEYS: readonly string[] = [];
+
+/** A button that is off keeps its place in the tab order and says why; its keys are off with it. */
+export function Button({ keys = NO_KEYS, ...props }: Props): JSX.Element {
+  const off = props.offBecause !== undefined;
+  const press = (): void => {
+    if (!off) props.onPress();
+  };
+  useKeys(keys, press);
+  const classes = [
+    "ak-btn",
+    props.look && props.look !== "plain" ? `ak-${props.look}` : "",
+    props.small ? "ak-small" : "",
+  ];
+  return (
+    <button
+      type="button"
+      class={classes.filter(Boolean).join(" ")}
+      aria-keyshortcuts={keys.length > 0 ? keys.join(" ") : undefined}
+      aria-expanded={props.expanded}
+      aria-disabled={off ? "true" : undefined}
+      aria-describedby={props.offBecause || undefined}
+      data-hint={props.hint}
+      style={
+        props.hint !== undefined && props.hint.length > 1
+          ? { "--ak-hint-room": `${7 * props.hint.length + 14}px` }
+          : undefined
+      }
+      onClick={press}
+    >
+      {props.icon}
+      <span>
+        {props.name}
+        {props.after !== undefined && <span aria-hidden="true">{props.after}</span>}
+      </span>
+      {props.hint !== undefined && <kbd aria-hidden="true">{props.hint}</kbd>}
+    </button>
+  );
+}
+
+/** The text in a button's place once it was pressed: "Cancelling…". */
+export function PressedButton({ name }: { name: string }): JSX.Element {
+  return (
+    <button type="button" class="ak-btn ak-small" aria-disabled="true">
+      {name}
+    </button>
+  );
+}
