@@ -3,14 +3,12 @@ refuses thinking that was changed, and thinking before which anything was."""
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from agent_kernel.log.events import read_messages
-from agent_kernel.models.base import Model, ModelTurn
 from agent_kernel.models.replay import ReplayModel
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ReasoningEvent, RunEvent, TokenEvent
@@ -31,28 +29,7 @@ from agent_kernel.tools.executor import Outcome
 from tests.core.models.messages_fixtures import speaking
 from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, continue_unknown, stage
-
-
-@dataclass
-class Changing:
-    """A model in whose place another can be put."""
-
-    model: Model
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.model, name)
-
-
-def think(turn: ModelTurn, thought: str) -> ModelTurn:
-    return replace(turn, reasoning=thought)
-
-
-def look(call_id: str, thought: str) -> ModelTurn:
-    return think(call("look", call_id=call_id), thought)
-
-
-def run_code(call_id: str, thought: str) -> ModelTurn:
-    return think(call("run_python", call_id=call_id, code="1"), thought)
+from tests.core.runtime.turns.thinking_fixtures import Changing, look, run_code, think
 
 
 def thoughts(server: FakeAnthropic, request: int = -1) -> list[str]:
